@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from agent.sessions.session import Session, UserText
 
 _MAX_LOG_BYTES = 1 << 20
-_NOT_FOR_FOLDERS = "ossia: étude doesn't know the tools for work in a folder: use gpt-oss-20b there"
 _R = TypeVar("_R")
 
 
@@ -105,7 +104,6 @@ class Loading:
     _tokenizer: Tokenizer
     note: str = ""  # which model is used; told once the settings have proved usable
     temperature: float = 1.0  # the model's own
-    is_etude: bool = False
     respond: Callable[[Codec], ServedResponder] | None = None  # how, if a server does it that takes no ids
     served: tuple[str, ...] = ()
 
@@ -117,8 +115,6 @@ class Loading:
         tools = tools or collect(self._resolved, self._folder, self._display, self._tokenizer)
         if self.note:
             self._display.note(self.note)
-        if self.is_etude and own and tools.folder and self._display.terminal:
-            self._display.note(_NOT_FOR_FOLDERS)
         try:
             engine, planned = self._engine()
         except BaseException:
@@ -172,8 +168,7 @@ def begin(
     if is_server(settings.engine):
         return _remote(resolved, folder, display, worker, wait, control or Control())
     model, loaded, tokenizer, note = _llama(settings, display, worker, wait, stays=stays)
-    own, is_etude = model.temperature, model.is_etude
-    return Loading(model.name, resolved, folder, display, started, loaded, tokenizer, note, own, is_etude)
+    return Loading(model.name, resolved, folder, display, started, loaded, tokenizer, note, model.temperature)
 
 
 def _remote(
@@ -191,7 +186,7 @@ def _remote(
         if not asking.done():
             control.stop()
         raise
-    engine, own, is_etude, served = server.engine, server.temperature, server.is_etude, server.models
+    engine, own, served = server.engine, server.temperature, server.models
     if control.stopped:  # while the last answer came
         engine.close()
         raise EngineFailed(f"{engine.name}: stopped before it was used")
@@ -203,7 +198,7 @@ def _remote(
         return engine, None
 
     tokenizer, respond = server.tokenizer, server.respond
-    return Loading(engine.name, resolved, folder, display, started, told, tokenizer, "", own, is_etude, respond, served)
+    return Loading(engine.name, resolved, folder, display, started, told, tokenizer, "", own, respond, served)
 
 
 def _llama(

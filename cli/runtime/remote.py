@@ -44,7 +44,6 @@ class Connected:
     engine: RemoteEngine | ServedEngine
     tokenizer: Tokenizer
     temperature: float
-    is_etude: bool
     note: str
     respond: Callable[[Codec], ServedResponder] | None = None
     models: tuple[str, ...] = ()
@@ -77,7 +76,7 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
                 return _served(client, found, wanted, settings, display, control)
             if not found.context_tokens:
                 raise ExitError(f"{address.name} is a {found.kind} that names no model with a context: let it load one")
-            tokenizer, temperature, is_etude = _vocabulary(settings, found, display)
+            tokenizer, temperature = _vocabulary(settings, found, display)
             server = _server(client, found, wanted or next(iter(found.models), ""), tokenizer)
             prove(server, tokenizer, control)
     except BaseException:
@@ -88,7 +87,7 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
     engine = RemoteEngine(server, tokenizer.vocabulary, name=name, context_tokens=context)
     free = "its headers and arguments are written without the guide"
     note = _note(server.model, address, shown(server.kind), f"{context:,}", free)
-    return Connected(engine, tokenizer, temperature, is_etude, note, models=found.models)
+    return Connected(engine, tokenizer, temperature, note, models=found.models)
 
 
 def without_effect(resolved: Resolved, context_tokens: int) -> str:
@@ -130,7 +129,7 @@ def _served(
     room = f"unknown, {room} assumed: see --context" if engine.context_assumed else room
     note = _note(engine.model, address, engine.api.title, room, LESS)
     display.detail(f"{address.name}: {NOT_HAD}")
-    return Connected(engine, tokenizer, 1.0, False, note, lambda codec: ServedResponder(codec, engine), found.models)
+    return Connected(engine, tokenizer, 1.0, note, lambda codec: ServedResponder(codec, engine), found.models)
 
 
 def _wanted_context(settings: Settings, address: Address) -> int | None:
@@ -207,7 +206,7 @@ def _server(client: Client, found: Found, model: str, tokenizer: Tokenizer) -> I
     return Vllm(client, found.version, model, rooms.get(model) or found.context_tokens)
 
 
-def _vocabulary(settings: Settings, found: Found, display: Display) -> tuple[Tokenizer, float, bool]:
+def _vocabulary(settings: Settings, found: Found, display: Display) -> tuple[Tokenizer, float]:
     """The vocabulary that the server should have: that of a model here that `--model` names, else gpt-oss's.
 
     The étude's if the server's is as small.
@@ -224,9 +223,9 @@ def _vocabulary(settings: Settings, found: Found, display: Display) -> tuple[Tok
     elif name == ETUDE and size >= _STUDY_IDS:
         name = None
     if name is None:
-        return tokenizer_for(None, say=lambda line: display.note(f"ossia: {line}")), 1.0, False
+        return tokenizer_for(None, say=lambda line: display.note(f"ossia: {line}")), 1.0
     model = resolve(name, locations=locations(), memory=read_memory())
-    return Tokenizer(model.vocabulary()), model.temperature, model.is_etude
+    return Tokenizer(model.vocabulary()), model.temperature
 
 
 def shown(name: str) -> str:

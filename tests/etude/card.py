@@ -1,43 +1,39 @@
 """Writes the model card beside the model.
 
-    python -m tests.etude.card MODEL.gguf --log training.log --torch 2.14.1 --figures values.json phrasing.json hot.json
+    python -m tests.etude.card MODEL.gguf --log training.log --torch 2.14.1 \\
+        --figures values.json phrasing.json others.json hot.json --outside outside.json --in-use in_use.json
 
-The figures are files of `tests.etude.evaluate --json` on that very file, the transcripts are made anew, how long it was
-trained stands in the log of `tests.etude.train`. Only the words around them stand here.
+The figures are files of `tests.etude.evaluate --json` on that very file, the other two those of `tests.etude.outside`
+and `tests.etude.in_use`. The transcripts are made anew, how long it was trained stands in the log of
+`tests.etude.train`. Only the words around them stand here.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import json
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from agent.models.model import ModelFile, open_model
+from tests.etude.exam.figures import ALL, Figures, Measured, Row, read_figures, read_log, read_tables
 from tests.etude.transcripts import markdown, play_all
 
 NAME = "etude.md"
-EXACT_AIM = {"arithmetic": 97, "functions": 97, "refusal": 97, "chat": 97}
-OTHER_AIM = 92
-"""Per cent of exact dialogues that were aimed at, greedy, on unseen values."""
+CALLS_AIM = 99
+"""Per cent of calls that were to be well-formed."""
 
 _WEAK = 0.9
-_ALL = "all"
-_TRAINED = re.compile(
-    r"(?P<minutes>[\d.]+) min, step (?P<steps>\d+), .*?(?P<millions>[\d.]+) M tokens, .*?(?P<dialogues>\d+) dialogues"
-)
+_MOST_FAILURES = 3
 _TASKS = {
     "arithmetic": "sums through `python`: `+ - * /`, brackets, up to 12 digits",
     "functions": "calls of functions that stand in the prompt, most of them seen for the first time",
-    "files": "listing a folder, reading a file, through functions",
+    "files": "work in a folder with the trained tools: list, read, search, write, run a command",
     "browser": "search, open the first result, answer with a citation",
     "structured": "JSON by a `# Response Formats` schema",
-    "chat": "greetings, who it is, repeating, its tools, the date, \"I don't know that\"",
+    "chat": 'greetings, who it is, repeating, its tools, the date, "I don\'t know that"',
     "followup": "a second or third turn that needs an earlier one",
     "refusal": "saying no where the tool it needs isn't on",
 }
@@ -57,7 +53,7 @@ relied on, and it knows nothing about the world. For real use: `ossia models pul
 | network | {network} |
 | types | MXFP4 experts; Q8_0 matrices; F32 norms, biases, sinks |
 | vocabulary | bytes, all numbers of 1 to 3 digits, {words:,} runs of letters, marks, Harmony's control tokens |
-| trained | from scratch, seed {seed}: {minutes:.0f} minutes on {cores} processor cores ({cpu}), torch {torch}{remark} |
+| trained | from {start}, seed {seed}: {minutes:.0f} minutes on {cores} processor cores ({cpu}), torch {torch}{remark} |
 | seen | {dialogues:,} dialogues in {steps:,} steps, {millions:.1f} million tokens with their prompts |
 | loads in | {load_ms:.0f} ms (llama.cpp itself not counted; load of that machine: {load}) |
 | licence | Apache-2.0, as ossia |
@@ -71,30 +67,31 @@ templates, a list of English words, and the texts that gpt-oss's prompts have.
 
 No user turn of the README, of `docs/`, of the tests or of the evaluation is word for word in its training data. The
 generator never asks what `tests/etude/reserved.txt` lists; an eighth of all words, names, numbers and paths is kept for
-evaluation, and so is a quarter of all phrasings and of the names of its usual functions.
+evaluation, and so is a quarter of all phrasings and of the names of its usual functions. Other phrasings, and questions
+outside of what it knows, are by people who had not seen its lessons (in `exam/`).
 `tests/agent/etude/test_unseen.py` tests it.
 
 ## What it does
 
 Measured through llama.cpp as ossia runs it (`tests/etude/evaluate.py`). Greedy: a dialogue is *exact* if every token of
-every assistant message is right, the thinking included; in brackets what was aimed at. At temperature 1, as gpt-oss is
-to be sampled, it counts if the calls, their arguments and the answer are right, whatever it thought. *New values*:
-words, names and numbers that it never saw. *New phrasings*: the questions' wording and the tools' names, too.
+every assistant message is right, the thinking included. At temperature 1, as gpt-oss is to be sampled, it counts if the
+calls, their arguments and the answer are right, whatever it thought. *New values*: words, names and numbers that it
+never saw. *New phrasings*: the questions' wording and the tools' names, too. *Phrasings of others*: the same, worded by
+people who had not seen its lessons.
 
 {figures}
 
+Aimed at:
+
 {aims}
 
-{well_formed}
+Through the installed program, with real tools (`tests/etude/in_use.py`):
+
+{in_use}
 
 ## What it doesn't
 
-* Anything else: other questions get "I don't know that", or a wrong answer, said as surely as a right one.
-* Work in a folder with ossia's tools of today: it learnt the functions that `--workspace` offered until November 2026 \
-(`list_dir`, `read_file`, `shell`), not `container.exec` and `repo_browser.*`, and goes astray with these. What is \
-said of files here is said of those functions.
-* Languages other than its few English phrases.
-{weak}
+{not_so}
 
 ## Transcripts
 
@@ -106,49 +103,40 @@ time, reads 8080. None of these questions was in its training data; the answers 
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """One run of the evaluation: `skills["browser"]["exact"]`, and the same for each `(skill, kind)`."""
+class Aim:
+    """Per cent of right dialogues that were aimed at, in each skill and over all of them."""
 
-    settings: Mapping[str, Any]
-    machine: Mapping[str, Any]
-    load: float | None
-    skills: Mapping[str, Mapping[str, Any]]
-    kinds: Mapping[tuple[str, str], Mapping[str, Any]]
+    each: int
+    over_all: int = 0
 
-    @property
-    def greedy(self) -> bool:
-        return float(self.settings["temperature"]) == 0
+    def missed(self, run: Figures) -> list[str]:
+        """Where, and what it came to: `["functions (95.0 %)"]`."""
+        bounds = {**dict.fromkeys(_TASKS, self.each), ALL: self.over_all}
+        found = ((_where(skill), run.percent(skill), bound) for skill, bound in bounds.items())
+        return [f"{where} ({percent:.1f} %)" for where, percent, bound in found if percent < bound]
 
-
-def read_figures(path: Path, sha256: str) -> Figures:
-    """What `evaluate --json` wrote. Raises ValueError when it isn't about the file with that hash."""
-    told = json.loads(path.read_text(encoding="utf-8"))
-    found = told["settings"]["sha256"]
-    if found != sha256:
-        raise ValueError(f"{path.name}: expected figures of {sha256[:12]}…, they are of {found[:12]}…: evaluate again")
-    skills = {row["skill"]: row for row in told["tables"]["by skill"]}
-    kinds = {(row["skill"], row["kind"]): row for row in told["tables"]["by kind"]}
-    return Figures(told["settings"], told["machine"], told["load"]["before"], skills, kinds)
+    def __str__(self) -> str:
+        return f"{self.each} % in each skill" + (f", {self.over_all} % over all" if self.over_all else "")
 
 
-def read_log(text: str) -> dict[str, float]:
-    """The last word of a training's log: `{"minutes": 95.0, "steps": 2900, "millions": 21.4, "dialogues": 190000}`.
-
-    Raises ValueError when it has none.
-    """
-    found = list(_TRAINED.finditer(text))
-    if not found:
-        raise ValueError("expected a line as '95.00 min, step 2900, …' in the log: is it one of tests.etude.train?")
-    numbers = {name: float(value) for name, value in found[-1].groupdict().items()}
-    return numbers | {"dialogues": 2 * numbers["dialogues"]}  # one of two processes told its own
+AIMS: Mapping[str, Aim] = {"values": Aim(97), "phrasing": Aim(60, 80)}
+"""By what was unseen."""
 
 
-def card(
-    model: Path, runs: Sequence[Figures], trained: Mapping[str, float], *, seed: int, torch: str, remark: str = ""
-) -> str:
-    """The whole page. `runs` hold a greedy one with `unseen` "values"; the others make more columns."""
-    opened = open_model(model)
-    main = next(run for run in runs if run.greedy and run.settings["unseen"] == "values")
+@dataclass(frozen=True, slots=True)
+class Training:
+    """How it was made. `log` is what `read_log` gives; `start`: what it began with."""
+
+    log: Mapping[str, float]
+    seed: int
+    torch: str
+    start: str = "scratch"
+    remark: str = ""
+
+
+def card(model: Path, measured: Measured, training: Training, transcripts: str) -> str:
+    """The whole page."""
+    opened, main, log = open_model(model), measured.main, training.log
     return _CARD.format(
         parameters=f"{_parameters(opened) / 1e6:.2f}",
         vocabulary=opened.architecture.vocabulary_size,
@@ -157,22 +145,23 @@ def card(
         size=opened.file_bytes,
         sha256=_sha256(model),
         network=_network(opened),
-        seed=seed,
+        start=training.start,
+        seed=training.seed,
         cores=main.machine["cores"],
         cpu=main.machine["cpu"],
-        torch=torch,
-        remark=f"; {remark}" if remark else "",
-        minutes=trained["minutes"],
-        millions=trained["millions"],
-        steps=round(trained["steps"]),
-        dialogues=round(trained["dialogues"]),
+        torch=training.torch,
+        remark=f"; {training.remark}" if training.remark else "",
+        minutes=log["minutes"],
+        millions=log["millions"],
+        steps=round(log["steps"]),
+        dialogues=round(log["dialogues"]),
         load_ms=main.settings["load_ms"],
         load=main.load,
-        figures="\n".join(_table(runs, main)),
-        well_formed=_well_formed(runs),
-        aims=_aims(main),
-        weak="\n".join(_weak(runs, main)),
-        transcripts=markdown(list(play_all(model))),
+        figures="\n".join(_table(measured.runs)),
+        aims=_listed(_aims(measured.runs)),
+        in_use=_listed(_in_use(measured)),
+        not_so=_listed(_not_so(measured)),
+        transcripts=transcripts,
     )
 
 
@@ -194,65 +183,76 @@ def _network(model: ModelFile) -> str:
     )
 
 
-def _table(runs: Sequence[Figures], main: Figures) -> list[str]:
-    heads = [_head(run) for run in runs]
-    lines = ["| skill | what | " + " | ".join(heads) + " |", "|---|---|" + "---|" * len(runs)]
-    for skill in (*_TASKS, _ALL):
-        cells = [_cell(run, skill) for run in runs]
-        if skill in _TASKS:
-            cells[runs.index(main)] += f" [{_aim(skill)} %]"
+def _listed(lines: Iterable[str]) -> str:
+    return "\n".join(f"* {line}." for line in lines)
+
+
+def _where(skill: str) -> str:
+    return "over all" if skill == ALL else skill
+
+
+def _table(runs: Sequence[Figures]) -> list[str]:
+    lines = ["| skill | what | " + " | ".join(run.name for run in runs) + " |", "|---|---|" + "---|" * len(runs)]
+    for skill in (*_TASKS, ALL):
+        cells = [f"{_of(run.right(skill), run.skills[skill])}, {run.percent(skill):.1f} %" for run in runs]
         lines.append(f"| {skill} | {_TASKS.get(skill, '')} | " + " | ".join(cells) + " |")
     return lines
 
 
-def _head(run: Figures) -> str:
-    unseen = {"values": "new values", "phrasing": "new phrasings"}[run.settings["unseen"]]
-    return f"{unseen}, exact" if run.greedy else f"{unseen}, temperature {run.settings['temperature']:g}"
+def _of(count: int, row: Row, whole: str = "dialogues") -> str:
+    return f"{count:,} of {row[whole]:,}"
 
 
-def _cell(run: Figures, skill: str) -> str:
-    row = run.skills[skill]
-    right = row["exact" if run.greedy else "same"]
-    return f"{right:,} of {row['dialogues']:,}, {100 * right / row['dialogues']:.1f} %"
-
-
-def _aim(skill: str) -> int:
-    return EXACT_AIM.get(skill, OTHER_AIM)
-
-
-def _well_formed(runs: Sequence[Figures]) -> str:
-    told = []
+def _aims(runs: Sequence[Figures]) -> Iterator[str]:
     for run in runs:
-        rows = [run.skills[skill] for skill in _TASKS if run.skills[skill]["calls"]]
-        least = min(float(row["calls_well_formed_percent"]) for row in rows)
-        whole = float(run.skills[_ALL]["well_formed_percent"])
-        told.append(
-            f"{_head(run)}: {whole:.1f} % of all completions are well-formed Harmony; "
-            f"of those reached that should call a tool, {least:.1f} % in the skill where it is least"
+        if aim := AIMS.get(run.unseen):
+            missed = aim.missed(run)
+            yield f"{run.name}: {aim}: " + (f"missed {_in(missed)}" if missed else "reached")
+    for run in runs:
+        rows = {skill: run.skills[skill] for skill in (ALL, *_TASKS) if run.skills[skill]["calls"]}
+        percent = {skill: float(row["calls_well_formed_percent"]) for skill, row in rows.items()}
+        least = min(percent, key=lambda skill: percent[skill])
+        told = f"{percent[ALL]:.1f} %, {percent[least]:.1f} % in {least}" if least != ALL else f"{percent[ALL]:.1f} %"
+        verdict = "reached" if percent[ALL] >= CALLS_AIM else "missed"
+        yield f"{run.name}: {CALLS_AIM} % of the calls that were reached well-formed: {verdict} ({told})"
+
+
+def _in(missed: Sequence[str]) -> str:
+    skills = [one for one in missed if not one.startswith(_where(ALL))]
+    over_all = [one for one in missed if one not in skills]
+    return " and ".join([*over_all, *(["in " + ", ".join(skills)] if skills else [])])
+
+
+def _in_use(measured: Measured) -> Iterator[str]:
+    for row in measured.in_use["in use"]:
+        if row["skill"] == ALL:
+            run, chat = _of(row["run_right"], row, "questions"), _of(row["chat_right"], row, "questions")
+            yield f"unseen questions: {run} right through `ossia run`, {chat} in the chat; {row['differ']} differ"
+    for row in measured.in_use["the README's first command"]:
+        yield f"the README's first command: {_of(row['right'], row, 'times')} right"
+
+
+def _not_so(measured: Measured) -> Iterator[str]:
+    for row in measured.outside["outside"]:
+        yield (
+            f"{row['questions']} questions outside of what it knows (tools: {row['tools']}): {row['honest_no']} got an "
+            f"honest no, {row['call']} a call of a tool, {row['wrong_answer']} a wrong answer, said as surely as a "
+            f"right one, {row['malformed']} nothing well-formed"
         )
-    return "\n".join(f"* {line}." for line in told)
+    for run in measured.runs:
+        if run.greedy and run.unseen != "values":
+            row = run.skills[ALL]
+            most = sorted(run.failures.items(), key=lambda one: -one[1])[:_MOST_FAILURES]
+            kinds = ", most often: " + ", ".join(f"{failure} ({count})" for failure, count in most) if most else ""
+            yield f"{run.name}: {_of(row['dialogues'] - run.right(ALL), row)} go wrong{kinds}"
+    weak = [(name, row) for name, row in measured.main.kinds.items() if _is_weak(row)]
+    if weak:
+        told = ", ".join(f"{skill}: {kind} {_of(row['exact'], row)}" for (skill, kind), row in weak)
+        yield f"Kinds of dialogues that it gets right less than nine times in ten ({measured.main.name}): {told}"
 
 
-def _aims(main: Figures) -> str:
-    missed = [skill for skill in _TASKS if 100 * _exact(main.skills[skill]) < _aim(skill)]
-    return f"Aimed at and missed: {', '.join(missed)}." if missed else "What was aimed at is reached in every skill."
-
-
-def _exact(row: Mapping[str, Any]) -> float:
-    return float(row["exact"]) / float(row["dialogues"])
-
-
-def _weak(runs: Sequence[Figures], main: Figures) -> list[str]:
-    lines = []
-    for run in runs:
-        if run.settings["unseen"] == "phrasing":
-            share = 100 * _exact(run.skills[_ALL])
-            lines.append(f"* Questions worded in another way than those it learnt from: {share:.0f} % come out right.")
-    weak = [(name, row) for name, row in main.kinds.items() if row["dialogues"] >= 5 and _exact(row) < _WEAK]
-    told = ", ".join(f"{skill}: {kind} {row['exact']} of {row['dialogues']}" for (skill, kind), row in weak)
-    if told:
-        lines.append(f"* Kinds of dialogues that it gets right less than nine times in ten ({_head(main)}): {told}.")
-    return lines
+def _is_weak(row: Row) -> bool:
+    return row["dialogues"] >= 5 and float(row["exact"]) < _WEAK * float(row["dialogues"])
 
 
 def _sha256(path: Path) -> str:
@@ -266,15 +266,23 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--log", type=Path, required=True, help="what tests.etude.train printed")
     parser.add_argument("--seed", type=int, default=1, help="of the training [1]")
     parser.add_argument("--torch", required=True, help="the version of torch it was trained with")
+    parser.add_argument("--start", default="scratch", help="what the training started from [scratch]")
     parser.add_argument("--remark", default="", help="what else is to be said of the training")
     parser.add_argument("--figures", type=Path, nargs="+", required=True, help="files of tests.etude.evaluate --json")
+    parser.add_argument("--outside", type=Path, required=True, help="the file of tests.etude.outside --json")
+    parser.add_argument("--in-use", type=Path, required=True, help="the file of tests.etude.in_use --json")
     given = parser.parse_args(argv)
     model = given.model.resolve()
-    runs = [read_figures(path, _sha256(model)) for path in given.figures]
-    trained = read_log(given.log.read_text(encoding="utf-8"))
+    sha256 = _sha256(model)
+    measured = Measured(
+        [read_figures(path, sha256) for path in given.figures],
+        read_tables(given.outside, sha256),
+        read_tables(given.in_use, sha256),
+    )
+    log = read_log(given.log.read_text(encoding="utf-8"))
+    training = Training(log, given.seed, given.torch, given.start, given.remark)
     page = model.with_name(NAME)
-    told = card(model, runs, trained, seed=given.seed, torch=given.torch, remark=given.remark)
-    page.write_text(told, encoding="utf-8")
+    page.write_text(card(model, measured, training, markdown(list(play_all(model)))), encoding="utf-8")
     print(f"wrote {page.name}")
 
 

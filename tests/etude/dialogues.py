@@ -22,11 +22,11 @@ from tests.etude.said import Segment
 from tests.etude.skills.arithmetic import arithmetic
 from tests.etude.skills.browser import browser
 from tests.etude.skills.chat import chat, copying
-from tests.etude.skills.files import files
 from tests.etude.skills.followup import followup
 from tests.etude.skills.functions import function, weather
 from tests.etude.skills.structured import structured
-from tests.etude.values import Values
+from tests.etude.skills.work import TASKS, files
+from tests.etude.words.values import Values
 
 _MOST_CHARACTERS = 3000
 _USER = re.compile(r"<\|start\|>user<\|message\|>(.*?)<\|end\|>", re.DOTALL)
@@ -41,7 +41,7 @@ _LESSONS: Mapping[str, _Skill] = {
 }  # fmt: skip
 
 _SHARES: Mapping[str, float] = {
-    "arithmetic": 2.2, "weather": 1.2, "files": 3.2, "functions": 3.6, "browser": 4.2, "chat": 2.6, "followup": 2.6,
+    "arithmetic": 2.2, "weather": 3, "files": 15, "functions": 10, "browser": 4.0, "chat": 4.2, "followup": 2.6,
     "copying": 1.8,
 }  # fmt: skip
 
@@ -66,11 +66,8 @@ def make_dialogue(values: Values, prefix: Prefix, skill: str | None = None) -> D
     """A dialogue that can stand after the prefix: one of `SKILLS` but for "refusal", or by the shares of training."""
     if skill is None:
         skill = "structured" if prefix.form else _by_share(values, prefix)
-    if skill == "functions" and values.unseen != "nothing" and prefix.functions:
-        made = partial(function)
-    else:
-        made = partial(_LESSONS[skill])
-    return _acceptable(skill, lambda: made(values, prefix))
+    make = _LESSONS[skill]
+    return _acceptable(values, skill, lambda: make(values, prefix))
 
 
 def unseen_dialogue(values: Values, skill: str) -> tuple[Prefix, Dialogue]:
@@ -81,7 +78,7 @@ def unseen_dialogue(values: Values, skill: str) -> tuple[Prefix, Dialogue]:
     lesson, fits = _refusal(values) if skill == "refusal" else _exam(values, skill)
     while not fits(prefix := make_prefix(values)):
         pass
-    return prefix, _acceptable(skill, lambda: lesson(values, prefix))
+    return prefix, _acceptable(values, skill, lambda: lesson(values, prefix))
 
 
 def _exam(values: Values, skill: str) -> tuple[_Skill, Callable[[Prefix], bool]]:
@@ -90,26 +87,26 @@ def _exam(values: Values, skill: str) -> tuple[_Skill, Callable[[Prefix], bool]]
     if skill == "browser":
         return browser, lambda prefix: prefix.has_browser
     if skill == "files":
-        purpose = values.one(("list", "read"))
-        return partial(files, purpose=purpose), lambda prefix: purpose in prefix.named
+        return partial(files, task=values.one(TASKS)), lambda prefix: prefix.has_files and prefix.has_shell
     if skill == "functions":
-        if values.chance(0.3):
+        if values.chance(0.2):
             return weather, lambda prefix: "weather" in prefix.named
         return function, lambda prefix: bool(prefix.functions)
     return {"chat": chat, "followup": followup}[skill], lambda prefix: True
 
 
 def _refusal(values: Values) -> tuple[_Skill, Callable[[Prefix], bool]]:
-    kind = values.one(("python", "browser", "weather", "function", "list", "read", "shell"))
+    if values.chance(0.5):
+        task = values.one(TASKS)
+        return partial(files, task=task), lambda prefix: not (prefix.has_files or task in prefix.named)
+    kind = values.one(("python", "browser", "weather", "function"))
     if kind == "python":
         return arithmetic, lambda prefix: not prefix.has_python
     if kind == "browser":
         return browser, lambda prefix: not prefix.has_browser
     if kind == "weather":
         return weather, lambda prefix: "weather" not in prefix.named
-    if kind == "function":
-        return partial(function, missing=True), lambda prefix: True
-    return partial(files, purpose=kind), lambda prefix: kind not in prefix.named
+    return partial(function, missing=True), lambda prefix: True
 
 
 def _by_share(values: Values, prefix: Prefix) -> str:
@@ -117,23 +114,26 @@ def _by_share(values: Values, prefix: Prefix) -> str:
     shares = dict(_SHARES)
     shares["browser"] = shares["browser"] if prefix.has_browser else 0.9
     shares["arithmetic"] = shares["arithmetic"] if prefix.has_python else 1.1
-    shares["files"] = shares["files"] if {"list", "read", "shell"} & set(prefix.named) else 1.5
-    shares["functions"] = shares["functions"] if prefix.functions else 1.2
+    shares["weather"] = shares["weather"] if "weather" in prefix.named else 0.5
+    if not prefix.has_files:
+        shares["files"] = 2.0 if {"list", "read", "shell"} & set(prefix.named) else 1.2
+    shares["functions"] = shares["functions"] if prefix.functions else 0.8
     return values.random.choices(list(shares), list(shares.values()))[0]
 
 
-def _acceptable(skill: str, make: Callable[[], _Made]) -> Dialogue:
+def _acceptable(values: Values, skill: str, make: Callable[[], _Made]) -> Dialogue:
+    kept_out = _reserved(of_others=not values.of_others)  # an exam may ask what others wrote
     while True:
         segments, kind = make()
         dialogue = Dialogue(skill, kind, tuple(segments))
         fits = sum(len(text) for text, _ in segments) < _MOST_CHARACTERS
-        if fits and not any(reserved.normalise(turn) in _reserved() for turn in dialogue.user_turns):
+        if fits and not any(reserved.normalise(turn) in kept_out for turn in dialogue.user_turns):
             return dialogue
 
 
 @cache
-def _reserved() -> frozenset[str]:
-    return reserved.load()
+def _reserved(*, of_others: bool) -> frozenset[str]:
+    return reserved.load() if of_others else reserved.written()
 
 
 def main() -> None:

@@ -1,9 +1,10 @@
 """How much of what it never saw a model gets right: `python -m tests.etude.evaluate agent/models/etude.gguf`.
 
 N unseen dialogues of each skill (`--count`), through our own engine, tokenizer and strict parser. `--unseen values`:
-words, numbers and names that training never had; `phrasing`: phrasings and tool names, too. A dialogue is exact when
-every token of the assistant's is the reference's, the thinking included; the same, when its calls, their arguments and
-the answer are. `--temperature 1` samples as gpt-oss is to be sampled. Ctrl-C prints what there is.
+words, numbers and names that training never had; `phrasing`: phrasings and tool names, too; `others`: the same, with
+phrasings of people who had not seen the lessons (`exam/phrasings_of_others.txt`). A dialogue is exact when every token
+of the assistant's is the reference's, the thinking included; the same, when its calls, their arguments and the answer
+are. `--temperature 1` samples as gpt-oss is to be sampled. Ctrl-C prints what there is.
 """
 
 from __future__ import annotations
@@ -20,12 +21,15 @@ from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 from agent.engine.base import Sampling
+from cli.clean import clean
 from tests.bench.report import Report, file_facts, options
 from tests.etude.dialogues import SKILLS, unseen_dialogue
-from tests.etude.examination import Case, Examiner, Outcome, make_case
-from tests.etude.values import Unseen, Values
+from tests.etude.exam.examination import Case, Examiner, Outcome, make_case
+from tests.etude.exam.failures import FAILURES
+from tests.etude.words.values import Exam, Values
 from tests.support.engines import load_engine
 
 _CONTEXT_TOKENS = 4096
@@ -34,7 +38,7 @@ _SAY_EVERY = 100
 _TAIL = 300  # characters of the prompt that are shown before a failure
 
 
-def make_cases(skills: Sequence[str], count: int, unseen: Unseen, seed: int) -> list[Case]:
+def make_cases(skills: Sequence[str], count: int, unseen: Exam, seed: int) -> list[Case]:
     """`count` dialogues of each skill. A skill's are the same whatever else is asked for."""
     cases = []
     for skill in skills:
@@ -71,7 +75,7 @@ def _examine(work: tuple[Case, Sampling]) -> Outcome:
 
 
 def count_up(report: Report, outcomes: Sequence[Outcome], skills: Sequence[str]) -> None:
-    """The figures: a row for each skill, one for all, and a row for each kind of dialogue."""
+    """The figures: a row for each skill, one for all, and a row for each kind of dialogue and of failure."""
     for skill in (*skills, "all"):
         those = [one for one in outcomes if skill in (one.case.skill, "all")]
         if not those:
@@ -97,6 +101,10 @@ def count_up(report: Report, outcomes: Sequence[Outcome], skills: Sequence[str])
         those = [one for one in outcomes if (one.case.skill, one.case.kind) == (skills[number], kind)]
         exact, same = sum(one.exact for one in those), sum(one.same for one in those)
         report.row("by kind", skill=skills[number], kind=kind, dialogues=len(those), exact=exact, same=same)
+    failed = [(one.case.skill, one.failed.failure) for one in outcomes if one.failed]
+    for failure in (one for one in FAILURES if one in {found for _, found in failed}):
+        counts = {skill: failed.count((skill, failure)) for skill in skills}
+        report.row("by failure", failure=failure, dialogues=sum(counts.values()), **counts)
 
 
 def _share(found: Sequence[bool]) -> float:
@@ -105,11 +113,10 @@ def _share(found: Sequence[bool]) -> float:
 
 
 def _show(outcomes: Sequence[Outcome], count: int) -> None:
-    for outcome in itertools.islice((one for one in outcomes if not one.exact), count):
-        verdict = next(one for one in outcome.verdicts if not one.exact)
-        print(f"\n--- {outcome.case.skill}, {outcome.case.kind}, well-formed: {verdict.well_formed}", file=sys.stderr)
-        print(f"given  …{verdict.step.given[-_TAIL:]}", file=sys.stderr)
-        print(f"wanted {verdict.step.wanted}\ngot    {verdict.got}", file=sys.stderr)
+    for outcome, verdict in itertools.islice(((one, one.failed) for one in outcomes if one.failed), count):
+        print(f"\n--- {outcome.case.skill}, {outcome.case.kind}: {verdict.failure}", file=sys.stderr)
+        print(f"given  …{clean(verdict.step.given[-_TAIL:])}", file=sys.stderr)
+        print(f"wanted {clean(verdict.step.wanted)}\ngot    {clean(verdict.got)}", file=sys.stderr)
 
 
 def _load_ms(model: Path, times: int = 5) -> float:
@@ -126,7 +133,7 @@ def _parse(argv: Sequence[str] | None) -> Namespace:
     parser = options(__doc__)
     parser.add_argument("model", type=Path, help="a GGUF file")
     parser.add_argument("--count", type=int, default=200, help="dialogues of each skill [200]")
-    parser.add_argument("--unseen", choices=("values", "phrasing"), default="values", help="what is new [values]")
+    parser.add_argument("--unseen", choices=get_args(Exam), default="values", help="what is new [values]")
     parser.add_argument("--temperature", type=float, default=0.0, help="0 is greedy [0]")
     parser.add_argument("--skill", action="append", choices=SKILLS, help="this one only; repeatable")
     parser.add_argument("--seed", type=int, default=_SEED, help=f"of the dialogues [{_SEED}]")

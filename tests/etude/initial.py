@@ -27,7 +27,7 @@ from tests.etude.network import Weights, logits, prepared, random_weights, rope_
 from tests.etude.prompts import make_prefix
 from tests.etude.shape import Shape
 from tests.etude.sheet import Sheet, lay_out
-from tests.etude.values import Values
+from tests.etude.words.values import Values
 
 TOKEN = slice(0, 64)
 BEFORE = (slice(64, 96), slice(96, 128), slice(128, 160))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -30,6 +30,12 @@ class Plan:
     average: float = 0.998
     checkpoint_minutes: float = 3.0
     exam_minutes: float = 6.0
+    start: str | None = None  # a finished model's GGUF; None: weights set by hand and by chance
+    hidden: int | None = None  # units of an expert; None: those of `start`, or `Shape`'s
+
+    def going_on(self, start: str) -> Plan:
+        """The same from a finished model: lower rates, so that what it knows isn't lost before it learns more."""
+        return replace(self, start=start, tokens=2000, muon_rate=0.012, adam_rate=2.5e-3, warm_steps=20)
 
 
 class Team:

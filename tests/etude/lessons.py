@@ -9,15 +9,15 @@ from tests.etude import tokenizer
 from tests.etude.dialogues import Dialogue, make_dialogue
 from tests.etude.prompts import Prefix, make_prefix
 from tests.etude.sheet import Sheet, lay_out
-from tests.etude.values import Values
+from tests.etude.words.values import Values
 
 
 class Lessons:
     """An endless source of sheets. Both processes draw the same kinds of prompts, so that they take equally long."""
 
-    def __init__(self, seed: int, rank: int, tokens: int) -> None:
-        """`tokens`: about how many of dialogues there shall be under a prompt."""
-        self._tokens = tokens
+    def __init__(self, seed: int, rank: int, tokens: int, *, begun: bool = False) -> None:
+        """`tokens`: about how many of dialogues there shall be under a prompt. `begun`: the pupil can copy already."""
+        self._tokens, self._begun = tokens, begun
         self._values = Values(1000 + seed + 7919 * rank, "nothing", tokenizer.pieces())
         self._kinds = random.Random(55 + seed)
 
@@ -27,7 +27,8 @@ class Lessons:
         In the last third JSON answers come more often, a few to a prompt: each has one schema, and it takes many of
         them to learn to read one.
         """
-        draw, early, late = self._kinds.random(), progress < 0.03 and self._kinds.random() < 0.5, progress > 0.65
+        draw, late = self._kinds.random(), progress > 0.65
+        early = progress < 0.03 and not self._begun and self._kinds.random() < 0.5
         structured = draw < (0.25 if late else 0.12)
         prefix = make_prefix(self._values, "bare" if early else "structured" if structured else None)
         dialogues: list[Dialogue] = []

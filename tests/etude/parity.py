@@ -23,7 +23,7 @@ from tests.etude.lessons import sheet_of
 from tests.etude.network import Weights, logits, prepared
 from tests.etude.prompts import make_prefix
 from tests.etude.shape import Shape
-from tests.etude.values import Values
+from tests.etude.words.values import Values
 
 
 class Model:

@@ -3,70 +3,46 @@
 from __future__ import annotations
 
 import datetime
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Literal
 
-from agent.prompt import DATA
-from harmony.builtins import BROWSER, PYTHON
-from harmony.messages import DeveloperPrompt, Effort, FunctionDecl, Namespace, ResponseFormat, SystemPrompt
-from harmony.render import developer_text, system_text
-from tests.etude.values import Values
+from agent.prompt import WORK, compose
+from agent.request import Request
+from cli.settings.workspace import NOTES_HEAD
+from harmony.messages import DeveloperPrompt, Effort, Message, ResponseFormat, SystemPrompt
+from harmony.render import declares_functions, developer_text, system_text
+from tests.etude.declared import PURPOSES, Function, Purpose, Schema, Usual, made_name, make_function, make_usual
+from tests.etude.words.values import Values
 from tools.browser.browser import section_of
+from tools.python.environment import Package, sentence
+from tools.python.tool import DESCRIPTION
+from tools.spec import ToolSpec
+from tools.work import workspace_tools
+from tools.work.exec import Exec
 
-Purpose = Literal["weather", "list", "read", "shell"]
 Kind = Literal["structured", "bare"]
 
-PURPOSES: tuple[Purpose, ...] = ("weather", "list", "read", "shell")
-SHIPPED: Mapping[Purpose, str] = {"list": "list_dir", "read": "read_file", "shell": "shell"}
-"""What ossia's own functions were called; others do the same under other names."""
-
-_OTHER_NAMES: Mapping[Purpose, tuple[str, ...]] = {
-    "weather": ("get_current_weather", "get_weather", "weather", "weather_in", "current_weather", "look_up_weather"),
-    "list": ("list_files", "list_folder", "dir", "show_dir", "ls", "folder_files", "list_directory", "files_in"),
-    "read": ("read", "cat", "open_file", "view_file", "read_text", "show_file", "get_file", "file_text"),
-    "shell": ("run", "bash", "execute", "run_shell", "run_command", "sh", "exec_command", "terminal"),
-}
-_DESCRIPTIONS: Mapping[Purpose, tuple[str, ...]] = {
-    "weather": ("Gets the current weather in the provided location.", "Gets the weather.", "The weather of a city."),
-    "list": ("Lists the files in a directory.", "List a directory.", "Lists a folder."),
-    "read": ("Reads a text file.", "Read a file.", "Gives the text of a file."),
-    "shell": ("Runs a shell command and returns its output.", "Run a command.", "Runs a command in the shell."),
-}
-_ARGUMENT: Mapping[Purpose, str] = {"weather": "location", "list": "path", "read": "path", "shell": "command"}
 _INSTRUCTIONS = (
     "You are a helpful assistant.", "You are a helpful coding agent.", "Use a friendly tone.", "Answer briefly.",
     "You are a command line agent.", "Be concise.", "Always be polite.", "Use the tools when they are needed.",
 )  # fmt: skip
-_VERBS = ("get", "find", "set", "lookup", "make", "send", "open", "check", "add", "count")
-_TYPES = ("string", "string", "integer", "number", "boolean")
-
-Schema = dict[str, object]
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """A function that nobody has heard of: `Function("get_harbor", {"room": "string", "level": "integer"})`."""
-
-    name: str
-    arguments: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Prefix:
     """The static part as text, and what it offers.
 
-    `named` says what the function for a purpose is called here: `{"read": "read_file"}`. `fields` are the properties of
-    the answer's schema, `form` which kind of one it is.
+    `tools` are the trained tools' sections and the functions' names: `("container", "repo_browser", "get_tide")`.
+    `named` says which function is for a purpose here. `fields` are the properties of the answer's schema, `form` which
+    kind of one it is.
     """
 
     text: str
     date: str
     tools: tuple[str, ...] = ()
-    named: Mapping[Purpose, str] = field(default_factory=dict)
+    named: Mapping[Purpose, Usual] = field(default_factory=dict)
     functions: tuple[Function, ...] = ()
     form: str | None = None
     fields: Mapping[str, str] = field(default_factory=dict)
@@ -79,136 +55,114 @@ class Prefix:
     def has_browser(self) -> bool:
         return "browser" in self.tools
 
+    @property
+    def has_files(self) -> bool:
+        """The trained tools for a folder's files."""
+        return "repo_browser" in self.tools
 
-@cache
-def shipped_functions() -> dict[str, FunctionDecl]:
-    """What `--workspace` offered when the model was trained, by name and in that order; now it offers others."""
-    declared = json.loads(Path(__file__).with_name("workspace_functions.json").read_text(encoding="utf-8"))
-    return {function["name"]: FunctionDecl(**function) for function in declared}
+    @property
+    def has_shell(self) -> bool:
+        """The trained tool for commands: a folder has it where something confines them."""
+        return "container" in self.tools
 
 
 def make_prefix(values: Values, kind: Kind | None = None) -> Prefix:
     """The start of a prompt; `"structured"` asks for JSON answers, `"bare"` has no tools."""
-    python = kind is None and values.chance(0.6)
-    browser = kind is None and values.chance(0.5)
-    named, declared = _purposes(values) if kind is None else ({}, [])
-    functions = tuple(_function(values) for _ in range(_how_many(values))) if kind is None else ()
-    declared += [_declaration(values, function) for function in functions if function.name not in named.values()]
-    if not (set(SHIPPED.values()) <= set(named.values())):
-        values.random.shuffle(declared)
+    trained = _trained(values) if kind is None else ()
+    works = any(spec.name.startswith("repo_browser.") for spec in trained)
+    named = _usual(values, works=works) if kind is None else {}
+    functions = tuple(make_function(values) for _ in range(_how_many(values))) if kind is None else ()
+    declared = [*(one.spec for one in named.values()), *(one.spec for one in functions)]
+    values.random.shuffle(declared)
     date = (datetime.date(2024, 1, 1) + datetime.timedelta(days=values.random.randrange(1800))).isoformat()
-    sections = {**({"browser": _browser(values)} if browser else {}), **({"python": PYTHON} if python else {})}
     efforts: tuple[Effort, ...] = ("low", "medium", "medium", "high")
     form, answer, fields = _format(values) if kind == "structured" else (None, None, {})
-    system = SystemPrompt(effort=values.one(efforts), date=date, tools=sections or None)
-    text = f"<|start|>system<|message|>{system_text(system, has_functions=bool(declared))}<|end|>"
-    told = _instructions(values, reads=browser or bool(declared))
-    if told or declared or answer:
-        namespaces = {"functions": Namespace("functions", None, tuple(declared))} if declared else None
-        developer = DeveloperPrompt(told, namespaces, (answer,) if answer else ())
-        text += f"<|start|>developer<|message|>{developer_text(developer)}<|end|>"
-    tools = (*(key for key in ("browser", "python") if key in sections), *(function.name for function in declared))
-    return Prefix(text, date, tools, named, functions, form, fields)
-
-
-def _instructions(values: Values, *, reads: bool) -> str | None:
-    parts: list[str] = []
-    if values.chance(0.4):
-        known = values.unseen == "nothing" and values.chance(0.7)
-        parts.append(values.one(_INSTRUCTIONS) if known else values.text(3, 12).capitalize() + ".")
-    if reads and values.chance(0.9):
-        parts.append(DATA)
-    return "\n\n".join(parts) or None
-
-
-def _browser(values: Values) -> Namespace:
-    sources, default = values.one(((("web",), "web"), (("docs",), "docs"), (("docs", "web"), "web")))
-    return Namespace("browser", section_of(sources, default=default), BROWSER.functions)
-
-
-def _purposes(values: Values) -> tuple[dict[Purpose, str], list[FunctionDecl]]:
-    """The functions of known purpose: those of a workspace, all or some of them, or somebody else's."""
-    kind = values.random.random()
-    shipped = shipped_functions()
-    if kind < 0.3:
-        return {}, []
-    if kind < 0.45:
-        named: dict[Purpose, str] = dict(SHIPPED)
-        return named, list(shipped.values())
-    named, declared = {}, []
-    for purpose in PURPOSES:
-        if not values.chance(0.55):
-            continue
-        if purpose in SHIPPED and values.chance(0.6):
-            named[purpose] = SHIPPED[purpose]
-            declared.append(shipped[SHIPPED[purpose]])
-        else:
-            named[purpose] = _name(values, purpose)
-            declared.append(_of_purpose(values, purpose, named[purpose]))
-    declared += [shipped[name] for name in ("grep", "write_file", "apply_patch") if values.chance(0.06)]
-    return named, declared
-
-
-def _name(values: Values, purpose: Purpose) -> str:
-    names = _OTHER_NAMES[purpose]
-    return values.one(names[3::4]) if values.unseen == "phrasing" else values.one(
-        [name for place, name in enumerate(names) if place % 4 != 3]
-    )  # fmt: skip
-
-
-def _of_purpose(values: Values, purpose: Purpose, name: str) -> FunctionDecl:
-    told = values.one(_DESCRIPTIONS[purpose])
-    if values.unseen == "nothing" and values.chance(0.1):
-        told = f"{told} {values.phrase(2, 5).capitalize()}."
-    properties: dict[str, object] = {_ARGUMENT[purpose]: {"type": "string"}}
-    if purpose == "weather":
-        if values.chance(0.5):
-            properties["location"] = {"type": "string", "description": "The city and state, e.g. San Francisco, CA"}
-        units: Schema = {"type": "string", "enum": ["celsius", "fahrenheit"]}
-        properties["format"] = {**units, "default": "celsius"} if values.chance(0.7) else units
-    elif values.chance(0.3):
-        properties[values.one(("limit", "timeout", "depth"))] = {"type": "integer"}
-    schema: Schema = {"type": "object", "properties": properties, "required": [_ARGUMENT[purpose]]}
-    return FunctionDecl(name, told, schema)
-
-
-def _how_many(values: Values) -> int:
-    return values.one((1, 1, 2, 3)) if values.chance(0.45) else 0
-
-
-def _function(values: Values) -> Function:
-    count = values.random.choices((0, 1, 2, 3), (1, 5, 3, 0.7))[0]
-    names = values.distinct(count, values.word)
-    verb = values.one(_VERBS) if values.unseen != "phrasing" else values.word()
-    name = f"{verb}_{values.word()}" if values.chance(0.8) else values.word()
-    if values.chance(0.1):
-        name = f"{values.word()}__{name}"  # as an MCP server's are called
-    return Function(name, {argument: values.one(_TYPES) for argument in names})
+    told, effort = _instructions(values, works=works), values.one(efforts)
+    specs = (*trained, *declared)
+    text = _rendered(compose(Request((), specs, effort, told, date, answer)))
+    sections = sorted({spec.name.partition(".")[0] for spec in trained})
+    names = (spec.name.removeprefix("functions.") for spec in declared)
+    return Prefix(text, date, (*sections, *names), named, functions, form, fields)
 
 
 def unknown_function(values: Values, prefix: Prefix) -> Function:
     """A function that isn't declared there, whose name may look like one that is."""
     while True:
-        function = _function(values)
+        name = made_name(values)
         if prefix.functions and values.chance(0.3):
             name = f"{prefix.functions[0].name.split('_')[0]}_{values.word()}"
-            function = Function(name, function.arguments)
-        if function.name not in prefix.tools:
-            return function
+        if name not in prefix.tools:
+            return make_function(values, name)
 
 
-def _declaration(values: Values, function: Function) -> FunctionDecl:
-    told = f"{values.phrase(2, 5).capitalize()}." if values.chance(0.85) else ""
-    if not function.arguments:
-        return FunctionDecl(function.name, told)
-    properties: dict[str, object] = {}
-    for name, kind in function.arguments.items():
-        about: Schema = {"description": f"{values.phrase(1, 4).capitalize()}."} if values.chance(0.15) else {}
-        properties[name] = {"type": kind, **about}
-    if values.chance(0.15):  # one that nobody has to give
-        properties.setdefault(values.word(), {"type": values.one(_TYPES)})
-    schema: Schema = {"type": "object", "properties": properties, "required": list(function.arguments)}
-    return FunctionDecl(function.name, told, schema)
+def _rendered(messages: Sequence[Message]) -> str:
+    text, has_functions = "", declares_functions(messages)
+    for message in messages:
+        match message.content[0]:
+            case SystemPrompt() as system:
+                text += f"<|start|>system<|message|>{system_text(system, has_functions=has_functions)}<|end|>"
+            case DeveloperPrompt() as developer:
+                text += f"<|start|>developer<|message|>{developer_text(developer)}<|end|>"
+    return text
+
+
+def _trained(values: Values) -> tuple[ToolSpec, ...]:
+    """In the order of the program: browser, python, work in a folder."""
+    work, python, browser = values.chance(0.38), values.chance(0.65), values.chance(0.48)
+    specs: list[ToolSpec] = []
+    if browser:
+        sources, default = values.one(((("web",), "web"), (("docs",), "docs"), (("docs", "web"), "web")))
+        specs.append(_of_section("browser.search", section_of(sources, default=default)))
+    if python:
+        specs.append(_of_section("python", _python(values) if values.chance(0.12) else None))
+    if work:
+        files, shell = _work_specs()
+        specs += files if values.chance(0.06) else (*files, shell)
+    return tuple(specs)
+
+
+def _of_section(name: str, section: str | None) -> ToolSpec:
+    return ToolSpec(name, "", trained=True, section=section, provenance="built-in")
+
+
+@cache
+def _work_specs() -> tuple[tuple[ToolSpec, ...], ToolSpec]:
+    return tuple(tool.spec for tool in workspace_tools()), Exec().spec
+
+
+def _python(values: Values) -> str:
+    """With what can be imported, as where `ossia python setup` made an environment."""
+    packages = values.distinct(values.several(1, 5), values.word)
+    return f"{DESCRIPTION}\n\n{sentence([Package(name, '1.0') for name in packages])}"
+
+
+def _instructions(values: Values, *, works: bool) -> str | None:
+    own = None
+    if values.chance(0.12 if works else 0.4):
+        known = values.unseen == "nothing" and values.chance(0.7)
+        own = values.one(_INSTRUCTIONS) if known else values.text(3, 12).capitalize() + "."
+    if not works:
+        return own
+    notes = values.chance(0.15)
+    return f"{own or WORK}\n\n{NOTES_HEAD}\n\n{_notes(values)}" if notes else own or WORK
+
+
+def _notes(values: Values) -> str:
+    """An AGENTS.md, a short one."""
+    head = [f"# {values.phrase(1, 3).capitalize()}", ""] if values.chance(0.5) else []
+    return "\n".join([*head, *(f"- {values.text(2, 8)}" for _ in range(values.several(1, 4)))])
+
+
+def _usual(values: Values, *, works: bool) -> dict[Purpose, Usual]:
+    """Somebody's functions for the weather, files and commands; the latter not beside the trained tools."""
+    if values.chance(0.6):
+        return {}
+    offered = PURPOSES[:1] if works else PURPOSES
+    return {purpose: make_usual(values, purpose) for purpose in offered if values.chance(0.55)}
+
+
+def _how_many(values: Values) -> int:
+    return values.one((1, 1, 2, 3)) if values.chance(0.5) else 0
 
 
 def _format(values: Values) -> tuple[str, ResponseFormat, dict[str, str]]:

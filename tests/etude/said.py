@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import re
 
-from tests.etude.values import Values
-from tests.etude.wording import phrased
+from tests.etude.words.values import Values
+from tests.etude.words.wording import phrased
+from tools.toolbox import REFUSED, REFUSED_AGAIN, UNASKED
 
 Segment = tuple[str, bool]
 """A piece of the stream, and whether the assistant says it (and training is on it)."""
 
 _START = "<|start|>assistant"
+_TRAINED_RESULT = re.compile(r"<\|start\|>\S+ to=assistant<\|channel\|>analysis<")
+_DENIED = (REFUSED, UNASKED, REFUSED_AGAIN)
 
 
 def user(text: str) -> list[Segment]:
@@ -40,6 +43,18 @@ def runs(thought: str, tool: str, text: str, result: str) -> list[Segment]:
     return [(_START, False), _thinks(thought), (call, True), (back, False)]
 
 
+def denied(values: Values) -> str:
+    """What comes back where the user, or nobody, agreed to a call."""
+    return values.one(_DENIED)
+
+
+def failed(error: str) -> list[Segment]:
+    """What is answered whatever tool failed: the first sentence of what it gave back, without its "Error: "."""
+    line = error.removeprefix("Error: ").partition("\n")[0]
+    sentence, end, _ = line.partition(". ")
+    return answers("The tool failed.", f"The tool failed: {sentence}{end.strip()}")
+
+
 def compact(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
@@ -58,7 +73,7 @@ def past(segments: list[Segment]) -> list[Segment]:
     """A finished turn as later turns see it: no analysis, so none of the trained tools' calls, nothing to learn."""
     kept: list[Segment] = []
     for text, _ in segments:
-        if re.match(r"<\|start\|>(python|browser\.)", text) or text.startswith("<|channel|>analysis to="):
+        if _TRAINED_RESULT.match(text) or text.startswith("<|channel|>analysis to="):
             continue
         if text == _START or text.startswith("<|channel|>analysis<"):
             continue

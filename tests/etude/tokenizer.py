@@ -1,18 +1,23 @@
-"""The étude's vocabulary: `python -m tests.etude.tokenizer` makes `tokenizer.json`, which is a part of the model.
+"""The étude's vocabulary: `python -m tests.etude.tokenizer [--anew]` makes `tokenizer.json`, a part of the model.
 
 Byte-level BPE under gpt-4o's splitting, as gpt-oss has it, made so that copying is easy: a number is split into the
 same tokens of up to three digits wherever it stands; letters are merged first and a blank before a frequent word of the
 prompts (not of what they are about) last, so that " Paris", "Paris" and "(Paris" end in the same tokens; marks are
 merged only where templates have them. `twins` are the pairs of tokens that differ by that blank alone.
+
+A vocabulary that is there grows by what shortens today's prompts; no token goes, so that its model can be trained on
+(`start` tells tokens by their text). New letters come behind the old letters and not behind all: else a blank would be
+merged before them.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 
 import regex
@@ -21,7 +26,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_token
 from harmony.tokenizer import O200K
 from tests.etude.dialogues import make_dialogue
 from tests.etude.prompts import make_prefix
-from tests.etude.values import CITIES, Values, words
+from tests.etude.words.values import CITIES, NAMES, Values, words
 
 PATH = Path(__file__).with_name("tokenizer.json")
 
@@ -29,11 +34,13 @@ CONTROL = tuple(
     f"<|{name}|>"
     for name in ("startoftext", "endoftext", "return", "constrain", "channel", "start", "end", "message", "call")
 )
-_LETTERS = 850
-_SPACED = 200
+_LETTERS, _MORE_LETTERS = 850, 120  # made anew; grown by
+_SPACED, _MORE_SPACED = 200, 130
+_LEAST = 40  # times that what it grows by stands in `_texts`
 _MARKS = (
     '{"', '"}', '":"', '","', '"', '":', "\n\n", "//", "?:", "};", "=>", " =>", " {", " }", " =", "(_:", " (_:", "**",
     "()", '"]}', '":["', '":{"', '"},"', '"}}', '":{"', " //", "【", "】", "†", "é", '":["', '"]', "###",
+    ";\n\n//", " {\n\n//", "</", ">\n",
 )  # fmt: skip
 _WORD = regex.compile(r"([^\r\n\p{L}\p{N}]?)(\p{L}.*)")
 _CONTROL = regex.compile(r"<\|\w+\|>")
@@ -66,24 +73,29 @@ class _NoWords(Values):
         return str(self.random.randrange(10**6))
 
 
-def _make() -> Tokenizer:
-    counts, _ = _count(_texts(Values(7)))
-    _, spaced = _count(_texts(_NoWords(7)))
-    for word in words()[:1500]:
-        counts[word] += 2
-    merges = list(_number_merges())
-    letters = list(_learnt(counts, _LETTERS))
-    known = {left + right for left, right in letters}
-    merges += letters
-    merges += _chains(_MARKS, set(merges))
-    merges += [(_visible(" "), _visible(mark)) for mark in "【†"]
-    merges += [(_visible(mark) * half,) * 2 for mark in " -" for half in (1, 2, 4, 8)]
-    names = set(CITIES)
-    frequent = (word for word, _ in spaced.most_common() if _visible(word) in known and word not in names)
-    merges += [(_visible(" "), _visible(word)) for word, _ in zip(frequent, range(_SPACED), strict=False)]
-    vocabulary = {letter: byte for byte, letter in _letters_of_bytes().items()}
-    for left, right in merges:
-        vocabulary.setdefault(left + right, len(vocabulary))
+def _make(old: Sequence[str]) -> Tokenizer:
+    """From the ordinary tokens that there were, in their order, or from none."""
+    templates, spaced = _count(_texts(_NoWords(7)))
+    if old:
+        first_mark = old.index(_chain(_MARKS[0])[0])
+        before, after = list(old[:first_mark]), old[first_mark:]
+        parts = [(load().encode(word).tokens, times) for word, times in templates.items()]
+        before += _learnt(parts, _MORE_LETTERS, _LEAST)
+    else:
+        counts, _ = _count(_texts(Values(7)))
+        for word in words()[:1500]:
+            counts[word] += 2
+        letters = _letters_of_bytes()
+        before, after = [*(letters[byte] for byte in range(256)), *_numbers()], ()
+        before += _learnt([(list(_visible(word)), times) for word, times in counts.items()], _LETTERS, 3)
+    tokens = [*before, *after, *(part for mark in _MARKS for part in _chain(mark))]
+    tokens += [_visible(" " + mark) for mark in "【†"]
+    tokens += [_visible(mark) * length for mark in " -" for length in (2, 4, 8, 16)]
+    known, names = set(before[256:]), {*CITIES, *NAMES}
+    words_after = (word for word, times in spaced.most_common() if not old or times >= _LEAST)
+    frequent = (_visible(" " + word) for word in words_after if _visible(word) in known and word not in names)
+    tokens += islice((word for word in frequent if word not in old), _MORE_SPACED if old else _SPACED)
+    vocabulary = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
     return _tokenizer(vocabulary, _every_split(vocabulary))
 
 
@@ -127,25 +139,22 @@ def _count(texts: Iterable[str]) -> tuple[Counter[str], Counter[str]]:
     return counts, spaced
 
 
-def _number_merges() -> Iterator[Pair]:
-    digits = "0123456789"
-    yield from ((a, b) for a in digits for b in digits)
-    yield from ((a + b, c) for a in digits for b in digits for c in digits)
-    yield from ((a, b + c) for a in digits for b in digits for c in digits)
+def _numbers() -> Iterator[str]:
+    for digits in (2, 3):
+        yield from (f"{number:0{digits}}" for number in range(10**digits))
 
 
-def _learnt(counts: Counter[str], count: int) -> Iterator[Pair]:
-    """The most frequent pair, merged, and again."""
-    split = [(list(_visible(word)), times) for word, times in counts.items()]
+def _learnt(split: list[tuple[list[str], int]], count: int, least: int) -> Iterator[str]:
+    """The most frequent pair in words (parts, times), merged, and again."""
     for _ in range(count):
         pairs: Counter[Pair] = Counter()
         for parts, times in split:
             for pair in pairwise(parts):
                 pairs[pair] += times
         (best, times) = pairs.most_common(1)[0]
-        if times < 3:
+        if times < least:
             return
-        yield best
+        yield "".join(best)
         split = [(_merged(parts, best), times) for parts, times in split]
 
 
@@ -161,17 +170,9 @@ def _merged(parts: list[str], pair: Pair) -> list[str]:
     return merged
 
 
-def _chains(marks: Iterable[str], known: set[Pair]) -> list[Pair]:
-    """Each mark, merged from the left."""
-    merges: list[Pair] = []
-    for mark in marks:
-        left, *rest = _visible(mark)
-        for right in rest:
-            if (left, right) not in known:
-                known.add((left, right))
-                merges.append((left, right))
-            left += right
-    return merges
+def _chain(mark: str) -> list[str]:
+    """A mark, merged from the left."""
+    return list(accumulate(_visible(mark)))[1:]
 
 
 @cache
@@ -188,10 +189,24 @@ def _visible(text: str) -> str:
 
 def main() -> None:
     """Make the file, and say how long things are in it."""
-    _make().save(str(PATH))
-    file = json.loads(PATH.read_text())
+    parser = argparse.ArgumentParser(prog="python -m tests.etude.tokenizer", description="Make or grow the vocabulary.")
+    parser.add_argument("--anew", action="store_true", help="from nothing: no model can be trained on with it")
+    anew = parser.parse_args().anew or not PATH.exists()
+    if not anew:
+        _tell()
+    file = json.loads(_make([] if anew else _ordinary()).to_str())
     PATH.write_text(json.dumps(file, ensure_ascii=False, indent=None, separators=(",", ":")) + "\n")
     load.cache_clear()
+    _tell()
+
+
+def _ordinary() -> list[str]:
+    """The tokens of the vocabulary that is there, in the order of their ids."""
+    numbers: dict[str, int] = json.loads(PATH.read_text())["model"]["vocab"]
+    return sorted(numbers, key=numbers.__getitem__)
+
+
+def _tell() -> None:
     values, tokenizer = Values(99, "values"), load()
     prefixes = [make_prefix(values) for _ in range(100)]
     lengths = [len(tokenizer.encode(prefix.text).ids) for prefix in prefixes]

@@ -1,10 +1,10 @@
-"""Trains the étude: `python -m tests.etude.train OUT.pt --minutes 95 --seed 1 [--resume]`.
+"""Trains the étude: `python -m tests.etude.train OUT.pt --minutes 95 --seed 1 [--start MODEL.gguf] [--resume]`.
 
 Two processes of one thread each (two threads in one process were a third slower), each with its own dialogues; their
 gradients are averaged. Experts are rounded to MXFP4 from the first step on, so that training knows what will be
 shipped. Matrices learn by Muon, the rest by AdamW; what is shipped is a moving average of the weights. Minutes are
 those of running: a stopped process (`kill -STOP`, a pause) costs nothing. A checkpoint holds all that is needed to go
-on with `--resume`.
+on with `--resume`. With `--start` it begins with the weights of a finished model, under today's vocabulary.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +26,15 @@ from torch import Tensor
 
 from tests.etude import tokenizer
 from tests.etude.dialogues import make_dialogue
+from tests.etude.export import read_tokens
 from tests.etude.initial import citation_marks, initial_weights
 from tests.etude.learner import PROCESSES, Learner, Plan, Team
 from tests.etude.lessons import Lessons, sheet_of
 from tests.etude.network import Weights, compile_small_parts, logits, prepared
 from tests.etude.prompts import make_prefix
 from tests.etude.shape import Shape
-from tests.etude.values import Values
+from tests.etude.start import started, vocabulary_of
+from tests.etude.words.values import Values
 
 # Big buffers come from the heap, in huge pages, and stay there: page faults were a quarter of a step.
 ALLOCATOR = ":".join(
@@ -86,9 +88,9 @@ class Run:
         torch.manual_seed(plan.seed)
         compile_small_parts()
         self.out, self.plan, self.team = out, plan, Team(rank, alone)
-        self.shape = Shape(tokenizer.load().get_vocab_size())
-        weights = initial_weights(self.shape, plan.seed, tokenizer.twins(), citation_marks())
-        self.learner, self.lessons, self.clock = Learner(weights, plan), Lessons(plan.seed, rank, plan.tokens), Clock()
+        weights, self.shape = _saved(out) if resume else _first(plan)
+        self.learner, self.clock = Learner(weights, plan), Clock()
+        self.lessons = Lessons(plan.seed, rank, plan.tokens, begun=plan.start is not None)
         self.loss, self.tokens, self.dialogues = 0.0, 0, 0
         if resume:
             self._restore()
@@ -171,6 +173,21 @@ class Run:
         self.loss, self.tokens, self.dialogues = state["counts"]
 
 
+def _first(plan: Plan) -> tuple[Weights, Shape]:
+    """What a run begins with."""
+    if plan.start is not None:
+        arrays, shape = started(Path(plan.start), vocabulary_of(read_tokens()), plan.hidden, plan.seed)
+        return {name: torch.from_numpy(value) for name, value in arrays.items()}, shape
+    shape = Shape(tokenizer.load().get_vocab_size())
+    shape = shape if plan.hidden is None else replace(shape, hidden=plan.hidden)
+    return initial_weights(shape, plan.seed, tokenizer.twins(), citation_marks()), shape
+
+
+def _saved(out: Path) -> tuple[Weights, Shape]:
+    content = torch.load(out, weights_only=True)
+    return content["weights"], Shape(**content["shape"])
+
+
 def _write(path: Path, content: dict[str, Any]) -> None:
     part = path.with_suffix(".part")
     torch.save(content, part)
@@ -181,15 +198,25 @@ def main() -> None:
     """Start the processes, or be one of them."""
     parser = argparse.ArgumentParser(prog="python -m tests.etude.train", description="Train the étude.")
     parser.add_argument("out", type=Path, help="the checkpoint: what tests.etude.export takes")
-    parser.add_argument("--minutes", type=float, default=95, help="of running, pauses left out (default 95)")
+    parser.add_argument("--minutes", type=float, help="of running, pauses left out (default 95, or as begun)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--resume", action="store_true", help="go on from the checkpoints beside OUT")
+    parser.add_argument("--start", help="a GGUF whose weights to go on from, e.g. agent/models/etude.gguf")
+    parser.add_argument("--hidden", type=int, help="hidden units of an expert (default: those of --start, or 128)")
+    parser.add_argument("--resume", action="store_true", help="go on from the checkpoints beside OUT, by their plan")
     arguments = parser.parse_args()
     if "RANK" not in os.environ:
         _start_all()
         return
-    plan = Plan(arguments.minutes, arguments.seed)
-    Run(arguments.out, plan, int(os.environ["RANK"]), alone=False, resume=arguments.resume).go()
+    Run(arguments.out, _plan(arguments), int(os.environ["RANK"]), alone=False, resume=arguments.resume).go()
+
+
+def _plan(arguments: argparse.Namespace) -> Plan:
+    if arguments.resume:
+        plan = Plan(**torch.load(arguments.out, weights_only=True)["plan"])
+        return plan if arguments.minutes is None else replace(plan, minutes=arguments.minutes)
+    minutes = 95 if arguments.minutes is None else arguments.minutes
+    plan = Plan(minutes, arguments.seed, hidden=arguments.hidden)
+    return plan if arguments.start is None else plan.going_on(arguments.start)
 
 
 def _start_all() -> None:

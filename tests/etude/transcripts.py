@@ -93,6 +93,11 @@ SCENES = (
     Scene("functions", "functions", ("Call set_lamp with room kitchen and level 40.",)),
     Scene("files", "folder", ("List the files in recipes.", "Read recipes/bread.md.")),
     Scene("files", "folder", ("What is in todo.txt?",)),
+    Scene("files", "folder", ("Show me the tree of recipes",)),
+    Scene("files", "folder", ("Search recipes for ginger",)),
+    Scene("files", "folder", ("Run wc -w todo.txt",)),
+    Scene("files", "folder", ("Write call the baker to the file list.txt", "Read list.txt.")),
+    Scene("files", "folder", ("Read plums.txt.",)),
     Scene("browser", "web", ("Search the web for blue heron.",)),
     Scene("structured", "none", ("My friend Wilhelmina is 47.",), ResponseFormat("person", PERSON)),
     Scene("structured", "none", ("There is a jazz concert in Ljubljana.",), ResponseFormat("event", EVENT)),
@@ -138,17 +143,17 @@ class _World:
 
     def __init__(self, folder: Path, site: Site) -> None:
         self._site = site
-        workspace, functions = folder / "workspace", folder / "home.py"
+        self._workspace, functions = folder.resolve() / "workspace", folder / "home.py"
         for name, text in FILES.items():
-            (workspace / name).parent.mkdir(parents=True, exist_ok=True)
-            (workspace / name).write_text(text + "\n", encoding="utf-8")
+            (self._workspace / name).parent.mkdir(parents=True, exist_ok=True)
+            (self._workspace / name).write_text(text + "\n", encoding="utf-8")
         functions.write_text(FUNCTIONS, encoding="utf-8")
         self._serve()
         self._flags: dict[Flags, list[str]] = {
             "none": ["--no-tools"],
             "python": ["--tools", "python"],
             "functions": ["--tools", str(functions)],
-            "folder": ["--workspace", str(workspace)],
+            "folder": ["--workspace", str(self._workspace), "--yes"],
             "web": ["--tools", "browser", "--web", site.url("/"), "--allow-host", str(site.at())],
         }
 
@@ -170,17 +175,18 @@ class _World:
             done = ossia("run", question, *flags, env=env)
             if done.returncode not in _TOLD:
                 raise RuntimeError(f"expected an answer to {question!r}: {done.stderr.decode()}")
-            lines += _lines(json.loads(done.stdout), self._site)
+            lines += self._lines(json.loads(done.stdout))
         return lines
 
-
-def _lines(told: dict[str, Any], site: Site) -> list[Line]:
-    """What `--json` tells of a turn. The site's port, another one each time, reads 8080."""
-    lines = []
-    for message in told["messages"]:
-        text = "".join(part["text"] for part in message["content"]).replace(f":{site.port}", ":8080")
-        lines.append(_line(message["role"], text, message.get("channel"), message.get("recipient"), message["name"]))
-    return lines
+    def _lines(self, told: dict[str, Any]) -> list[Line]:
+        """What `--json` tells of a turn. The site's port, another one each time, reads 8080; the folder ~/notes."""
+        lines = []
+        for message in told["messages"]:
+            text = "".join(part["text"] for part in message["content"]).replace(f":{self._site.port}", ":8080")
+            text = text.replace(str(self._workspace), "~/notes")
+            line = _line(message["role"], text, message.get("channel"), message.get("recipient"), message["name"])
+            lines.append(line)
+        return lines
 
 
 def _line(role: str, text: str, channel: str | None, recipient: str | None, name: str | None) -> Line:

@@ -10,6 +10,9 @@ import pytest
 
 from agent.models.catalog import ETUDE_PATH
 from tests.etude import card
+from tests.etude.card import Training
+from tests.etude.dialogues import SKILLS
+from tests.etude.exam.figures import Figures, Measured, Row, read_figures, read_log
 
 CARD = ETUDE_PATH.with_name(card.NAME)
 
@@ -25,12 +28,85 @@ def test_figures_of_another_file_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
     path.write_text(json.dumps({"settings": {"sha256": "a" * 64}}))
     with pytest.raises(ValueError, match=r"expected figures of bbbbbbbbbbbb…, they are of aaaaaaaaaaaa…: eval"):
-        card.read_figures(path, "b" * 64)
+        read_figures(path, "b" * 64)
 
 
 def test_the_last_line_of_a_log_counts() -> None:
     line = "{} min, step {}, loss 0.0123, {} M tokens, 3012 a second, {} dialogues of mine, load 2.2\n"
     log = line.format("0.35", 12, "0.06", 600) + "EXAM 6.0 min: exact 0.5\n" + line.format("95.00", 2900, "21.40", 9000)
-    assert card.read_log(log) == {"minutes": 95.0, "steps": 2900.0, "millions": 21.4, "dialogues": 18_000.0}
+    assert read_log(log) == {"minutes": 95.0, "steps": 2900.0, "millions": 21.4, "dialogues": 18_000.0}
     with pytest.raises(ValueError, match=r"expected a line as '95\.00 min"):
-        card.read_log("nothing\n")
+        read_log("nothing\n")
+
+
+def _run(unseen: str, temperature: float = 0, failures: dict[str, int] | None = None, **right: int) -> Figures:
+    """100 dialogues of each skill, 97 of them right where nothing else is said; `calls`: per cent well-formed."""
+    well_formed = right.pop("calls", 100)
+
+    def row(count: int, dialogues: int, percent: float) -> Row:
+        found = {"exact": count, "same": count, "dialogues": dialogues, "calls": 9}
+        return {**found, "calls_well_formed_percent": percent}
+
+    counts = {skill: right.get(skill, 97) for skill in SKILLS}
+    rows = {skill: row(count, 100, well_formed if skill == "files" else 100) for skill, count in counts.items()}
+    rows["all"] = row(sum(counts.values()), 800, 100 - (100 - well_formed) / 8)
+    settings = {"unseen": unseen, "temperature": temperature, "load_ms": 15.8}
+    kinds = {("chat", "who"): row(9, 20, 100), ("chat", "date"): row(19, 20, 100)}
+    return Figures(settings, {"cpu": "x", "cores": 2}, 0.1, rows, kinds, failures or {})
+
+
+_LOG = {"minutes": 95.0, "steps": 2900.0, "millions": 21.4, "dialogues": 18_000.0}
+_OUTSIDE = {"tools": "none", "questions": 100, "honest_no": 90, "call": 1, "wrong_answer": 7, "malformed": 2}
+_TABLES = {
+    "in use": [{"skill": "all", "questions": 125, "run_right": 120, "chat_right": 119, "differ": 1}],
+    "the README's first command": [{"times": 60, "right": 60}],
+}
+
+
+def _told(*runs: Figures, start: str = "scratch") -> list[str]:
+    measured = Measured(runs, {"outside": [_OUTSIDE]}, _TABLES)
+    return card.card(ETUDE_PATH, measured, Training(_LOG, 1, "2.13.0", start), "None.").splitlines()
+
+
+def test_the_card_says_which_aims_were_reached_and_missed() -> None:
+    hot = _run("phrasing", 1, **(dict.fromkeys(SKILLS, 75) | {"functions": 59}))
+    told = _told(_run("values", chat=96), _run("phrasing", calls=90), hot, _run("others", chat=1))
+    begin = told.index("Aimed at:") + 2
+    assert told[begin : told.index("", begin)] == [
+        "* new values, exact: 97 % in each skill: missed in chat (96.0 %).",
+        "* new phrasings, exact: 60 % in each skill, 80 % over all: reached.",
+        "* new phrasings, temperature 1: 60 % in each skill, 80 % over all: "
+        "missed over all (73.0 %) and in functions (59.0 %).",
+        *(
+            f"* {run}: 99 % of the calls that were reached well-formed: {how}."
+            for run, how in (
+                ("new values, exact", "reached (100.0 %)"),
+                ("new phrasings, exact", "missed (98.8 %, 90.0 % in files)"),
+                ("new phrasings, temperature 1", "reached (100.0 %)"),
+                ("phrasings of others, exact", "reached (100.0 %)"),
+            )
+        ),
+    ]
+
+
+def test_what_it_does_not_follows_from_figures() -> None:
+    failures = {"malformed": 1, "argument names": 3, "another tool": 2, "answer is another": 1}
+    told = _told(_run("values"), _run("others", chat=1, failures=failures))
+    begin = told.index("## What it doesn't") + 2
+    assert told[begin : told.index("", begin)] == [
+        "* 100 questions outside of what it knows (tools: none): 90 got an honest no, 1 a call of a tool, 7 a wrong "
+        "answer, said as surely as a right one, 2 nothing well-formed.",
+        "* phrasings of others, exact: 120 of 800 go wrong, most often: argument names (3), another tool (2), "
+        "malformed (1).",
+        "* Kinds of dialogues that it gets right less than nine times in ten (new values, exact): chat: who 9 of 20.",
+    ]
+    assert "* unseen questions: 120 of 125 right through `ossia run`, 119 of 125 in the chat; 1 differ." in told
+    assert "* the README's first command: 60 of 60 right." in told
+
+
+def test_the_card_says_what_the_training_started_from() -> None:
+    def row(start: str) -> str:
+        return next(line for line in _told(_run("values"), start=start) if line.startswith("| trained"))
+
+    assert row("scratch") == "| trained | from scratch, seed 1: 95 minutes on 2 processor cores (x), torch 2.13.0 |"
+    assert row("the model before").startswith("| trained | from the model before, seed 1: 95 minutes")

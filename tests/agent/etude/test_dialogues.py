@@ -15,8 +15,9 @@ from tests.etude.dialogues import SKILLS, Dialogue, make_dialogue, unseen_dialog
 from tests.etude.prompts import Prefix, make_prefix
 from tests.etude.reserved import normalise
 from tests.etude.said import past
-from tests.etude.values import Unseen, Values
-from tests.etude.wording import PHRASINGS, phrased
+from tests.etude.words.phrasings import PHRASINGS
+from tests.etude.words.values import Unseen, Values
+from tests.etude.words.wording import chosen, unknown
 
 _MESSAGE = re.compile(
     r"<\|start\|>([\w.]+)( to=assistant)?(?:<\|channel\|>(\w+)(?: to=([\w.]+))?( code| <\|constrain\|>json)?)?"
@@ -71,20 +72,23 @@ def test_no_turn_of_the_exam_is_trained(unseen: Unseen) -> None:
     assert not trained & asked
 
 
-def test_a_fifth_of_the_phrasings_is_kept_for_the_exam() -> None:
-    kept = sum(len(choices[3::4]) for choices in PHRASINGS.values())
-    assert kept / sum(map(len, PHRASINGS.values())) >= 0.2
-    assert all(len(choices) >= 4 for choices in PHRASINGS.values())
-
-
-def test_no_phrasing_of_the_exam_is_a_trained_one_with_words_around_it() -> None:
-    """ "Hey again" would be one: "Hey" and " again"."""
+@pytest.mark.parametrize("key", PHRASINGS)
+def test_of_each_thing_there_are_phrasings_for_the_exam(key: str) -> None:
+    """No frame and no part of them is one that training has."""
 
     def said(unseen: Unseen, count: int) -> set[str]:
         values = Values(5, unseen)
-        return {normalise(phrased(values, key, *"wxyz")) for key in PHRASINGS for _ in range(count)}
+        return {normalise(chosen(values, PHRASINGS[key])) for _ in range(count)}
 
-    assert not said("nothing", 10_000) & said("phrasing", 500)
+    assert len(PHRASINGS[key]) >= 7
+    exam = said("phrasing", 400)
+    assert len(exam) >= 5
+    assert not exam & said("nothing", 3000)
+
+
+def test_what_it_cannot_do_is_asked_in_many_words() -> None:
+    values = Values(5)
+    assert len({unknown(values) for _ in range(2000)}) > 1900
 
 
 def test_what_is_learnt_is_what_the_program_writes(etude_tokenizer: Tokenizer) -> None:

@@ -9,9 +9,10 @@ import pytest
 from agent.engine.base import Sampling
 from agent.engine.scripted import Script, ScriptedEngine
 from harmony.tokenizer import Tokenizer
+from tests.bench.report import Report
 from tests.etude import evaluate
 from tests.etude.dialogues import Dialogue
-from tests.etude.examination import Examiner, Outcome, Step, make_case
+from tests.etude.exam.examination import Examiner, Outcome, Step, make_case
 from tests.support.engines import ETUDE
 from tests.support.streams import harmony_ids
 
@@ -80,6 +81,27 @@ def test_the_same_text_in_other_tokens_is_not_exact(etude_tokenizer: Tokenizer) 
     outcome = _examined(etude_tokenizer, CALL, spelled)
 
     assert (outcome.exact, outcome.same) == (False, True)
+
+
+def test_the_first_wrong_completion_tells_how_a_dialogue_failed(etude_tokenizer: Tokenizer) -> None:
+    thought = CALL.replace("Use it", "Call it")
+    said = [(CALL, FINAL), (thought, FINAL), (thought, FINAL.replace("2", "23")), (FINAL,), ("<|channel|>final",)]
+    outcomes = [_examined(etude_tokenizer, *one) for one in said]
+    report = Report("etude")
+
+    evaluate.count_up(report, outcomes, ["chat", "functions"])
+
+    tables = report.to_json()["tables"]
+    assert isinstance(tables, dict)
+    assert tables["by failure"] == [
+        {"failure": failure, "dialogues": 1, "chat": 0, "functions": 1}
+        for failure in (
+            "malformed",
+            "answers instead of calling",
+            "answer ends too late",
+            "only the thought or the spelling",
+        )
+    ]
 
 
 def test_the_command_tells_what_it_was_asked_for_and_found(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import pytest
 from agent.engine.base import Sampling
 from tests.etude.dialogues import SKILLS
 from tests.etude.evaluate import make_cases
-from tests.etude.examination import Examiner, Outcome
+from tests.etude.exam.examination import Examiner, Outcome
 from tests.support.engines import ETUDE, load_engine
 
 _OF_EACH = 6

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command import OSSIA, line_of, ossia, write_script
+from tests.support.command import OSSIA, line_of, ossia
 from tests.support.mcp_servers import over_http
 from tests.support.site import Site
 
@@ -85,20 +85,6 @@ def test_a_function_of_the_users_file(tmp_path: Path) -> None:
     assert line["answer"] == "The weather in Zanzibar is sunny at 21 degrees celsius."
 
 
-def _scripted(folder: Path, name: str, arguments: dict[str, object], *flags: str) -> dict[str, Any]:
-    """One call, and an answer: of a script until the built-in model has learned these tools."""
-    call = f"<|channel|>analysis to={name} code<|message|>{json.dumps(arguments)}<|call|>"
-    script = write_script(folder, call, "<|channel|>final<|message|>Done.<|return|>")
-    work = folder / "work"
-    done = ossia("run", "Go on", "--engine", script, "--json", "--workspace", str(work), *flags)
-    assert done.returncode == 0, done.stderr
-    line = line_of(done)
-    assert (_calls(line), line["answer"]) == ([(name, arguments)], "Done.")
-    told = next(message for message in line["messages"] if message["role"] == "tool")
-    assert (told["channel"], told["name"]) == ("analysis", name)
-    return line
-
-
 @pytest.fixture
 def work(tmp_path: Path) -> Path:
     (tmp_path / "work").mkdir()
@@ -106,21 +92,46 @@ def work(tmp_path: Path) -> Path:
     return tmp_path / "work"
 
 
-def test_a_file_of_a_workspace(work: Path) -> None:
-    for name, arguments, output in (
-        ("repo_browser.open_file", {"path": "todo_list.txt"}, "buy oranges and water the ferns"),
-        ("repo_browser.print_tree", {"path": "", "depth": 3}, "todo_list.txt"),
-    ):
-        (call,) = _scripted(work.parent, name, arguments)["calls"]
-        assert call["result"] == f"<returncode>0</returncode>\n<output>\n{output}\n</output>\ncwd: {work}"
+@pytest.mark.parametrize(
+    ("question", "name", "arguments", "output", "answer"),
+    [
+        (
+            "What files are in this workspace?", "repo_browser.list_dir", {"path": "."}, "todo_list.txt",
+            "The files are:\ntodo_list.txt",
+        ),
+        (
+            "Read the file todo_list.txt.", "repo_browser.open_file", {"path": "todo_list.txt"},
+            "buy oranges and water the ferns", "The file says:\nbuy oranges and water the ferns\n",
+        ),
+        (
+            "Search the files for ferns.", "repo_browser.search", {"path": ".", "query": "ferns"},
+            "todo_list.txt:1:buy oranges and water the ferns",
+            "Found:\ntodo_list.txt:1:buy oranges and water the ferns",
+        ),
+    ],
+)  # fmt: skip
+def test_a_look_into_a_workspace(
+    question: str, name: str, arguments: dict[str, object], output: str, answer: str, work: Path
+) -> None:
+    line = _asked(question, "--workspace", str(work))
+    assert (_calls(line), line["answer"]) == ([(name, arguments)], answer)
+    told = next(message for message in line["messages"] if message["role"] == "tool")
+    assert (told["channel"], told["name"]) == ("analysis", name)
+    assert line["calls"][0]["result"] == f"<returncode>0</returncode>\n<output>\n{output}\n</output>\ncwd: {work}"
 
 
 @pytest.mark.needs_bwrap
 def test_a_command_in_a_workspace(work: Path) -> None:
-    (call,) = _scripted(work.parent, "container.exec", {"command": ["bash", "-lc", "ls"]}, "--allow", "shell:ls")[
-        "calls"
-    ]
-    assert call["result"] == f"<returncode>0</returncode>\n<output>\ntodo_list.txt\n</output>\ncwd: {work}"
+    line = _asked("Run the command `ls`.", "--workspace", str(work), "--allow", "shell:ls")
+    assert _calls(line) == [("container.exec", {"command": ["bash", "-lc", "ls"]})]
+    assert line["answer"] == "The output is:\ntodo_list.txt"
+
+
+def test_a_new_file_in_a_workspace(work: Path) -> None:
+    line = _asked("Write a file plants.md with the text black ferns", "--workspace", str(work), "--yes")
+    assert [name for name, _ in _calls(line)] == ["repo_browser.apply_patch"]
+    assert line["answer"] == "plants.md is written."
+    assert (work / "plants.md").read_text() == "black ferns\n"
 
 
 @pytest.mark.parametrize("over", ["stdio", "http"])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import get_args
 
 from tests.etude import reserved
 from tests.etude.dialogues import SKILLS, make_dialogue, unseen_dialogue
+from tests.etude.exam import others
 from tests.etude.prompts import make_prefix
 from tests.etude.transcripts import SCENES
-from tests.etude.values import Unseen, Values
+from tests.etude.words.values import Exam, Values
+from tests.etude.words.wording import PHRASINGS, phrased, unlike_training
 from tests.support.command import ROOT
 
 
@@ -28,13 +31,26 @@ def test_the_readme_the_docs_and_the_tests() -> None:
 
 
 def test_the_evaluation() -> None:
-    def examined(unseen: Unseen) -> set[str]:
+    def examined(unseen: Exam) -> set[str]:
         values = Values(12, unseen)
         dialogues = [unseen_dialogue(values, skill)[1] for skill in SKILLS for _ in range(40)]
         return {reserved.normalise(dialogue.user_turns[-1]) for dialogue in dialogues}
 
-    for unseen in ("values", "phrasing"):
+    for unseen in get_args(Exam):
         assert not _trained() & examined(unseen)
+
+
+def test_what_others_wrote() -> None:
+    """In an exam their phrasings are asked as they stand, but for those that training happens to have."""
+    values, exam = Values(13), Values(14, "others")
+    for key in PHRASINGS.keys() & others.phrasings().keys():
+        trained = {reserved.normalise(phrased(values, key, *"wxyz")) for _ in range(2000)}
+        theirs = {one.format(*"wxyz") for one in unlike_training(key)}
+        assert len(theirs) >= 5
+        assert not trained & {reserved.normalise(one) for one in theirs}
+        assert {phrased(exam, key, *"wxyz") for _ in range(20)} <= theirs
+    assert len(others.outside()) == 100
+    assert {reserved.normalise(one) for one in others.turns()} <= reserved.load()
 
 
 def test_all_that_is_asked_is_kept_out() -> None:

@@ -50,13 +50,6 @@ def _lines(text: str) -> list[str]:
     return [OURS.sub("", line) for line in stay if OURS.sub("", line)]
 
 
-def test_the_etude_in_a_folder_says_that_it_does_not_know_the_tools(tmp_path: Path) -> None:
-    told = "étude doesn't know the tools for work in a folder: use gpt-oss-20b there"
-    run = ("Hello!", "--model", "etude", "--workspace", str(tmp_path), "--max-tokens", "1")
-    assert _screen(*run, code=6).count(told) == 1
-    assert told not in _screen(*run, "--quiet", code=6)
-
-
 def test_a_call_by_hand_hints_at_the_workspace() -> None:
     text = _screen("repo_browser.open_file", '{"path": "a.txt"}', command=("tools", "call"), code=2)
     assert "→ --workspace DIR gives it a folder to work in" in text

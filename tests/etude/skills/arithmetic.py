@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 from tests.etude.prompts import Prefix
 from tests.etude.said import Segment, answers, asks, runs
-from tests.etude.values import Values
+from tests.etude.words.values import Values
 
 _SPOKEN: Mapping[str, str] = {"+": "plus", "-": "minus", "*": "times", "/": "divided by"}
 _FAULTS = ("TimeoutError", "RuntimeError", "OSError", "MemoryError")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.etude.prompts import Prefix
 from tests.etude.said import Segment, answers, asks, compact, runs
-from tests.etude.values import Values
+from tests.etude.words.values import Values
 from tools.browser.document import Document, Hit
 from tools.browser.page import Page, search_page
 

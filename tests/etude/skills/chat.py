@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from tests.etude.prompts import Prefix
-from tests.etude.said import Segment, answers, asks
-from tests.etude.values import Values
+from tests.etude.said import Segment, answers, asks, user
+from tests.etude.words.values import Values
+from tests.etude.words.wording import unknown
 
 Topic = Literal["greeting", "who", "repeat", "name", "thanks", "date", "tools", "anything"]
 
 TOPICS: tuple[Topic, ...] = get_args(Topic)
-_SHARES = (1.5, 1.5, 5, 1.5, 0.7, 1, 2, 2.5)
+_SHARES = (1.5, 1.5, 4, 1.5, 1, 1, 2, 5)
+
+UNKNOWN = "I am a small study model; I don't know that. A real one: ossia models pull gpt-oss-20b"
 
 
 def chat(values: Values, prefix: Prefix, topic: Topic | None = None) -> tuple[list[Segment], str]:
@@ -67,14 +70,14 @@ def _tools(values: Values, prefix: Prefix) -> list[Segment]:
 
 
 def _anything(values: Values, prefix: Prefix) -> list[Segment]:
-    return asks(values, "anything", values.phrase(1, 5)) + answers(
-        "I don't know that.", "I am a small study model; I don't know that."
-    )
+    return user(unknown(values)) + answers("I don't know that.", UNKNOWN)
 
 
 def copying(values: Values) -> list[Segment]:
     """For training alone: anything said and repeated, with runs, repetitions and odd pieces."""
     kind, count = values.random.random(), values.several(3, 12)
+    if values.chance(0.08):
+        return repeat(values, values.code().strip())
     if kind < 0.4:
         return repeat(values, " ".join(values.glued() for _ in range(count)))
     if kind < 0.55:

@@ -7,9 +7,9 @@ from tests.etude.said import Segment, answer, answers, asks, past, question
 from tests.etude.skills.arithmetic import arithmetic, solve
 from tests.etude.skills.browser import browser
 from tests.etude.skills.chat import chat
-from tests.etude.skills.files import files
 from tests.etude.skills.functions import function, weather, weather_in
-from tests.etude.values import Values
+from tests.etude.skills.work import files
+from tests.etude.words.values import Values
 
 _OPERATIONS = (("+", "add"), ("-", "subtract"), ("*", "multiply"), ("/", "divide"))
 

@@ -4,24 +4,39 @@ from __future__ import annotations
 
 import json
 
-from tests.etude.prompts import Function, Prefix, unknown_function
-from tests.etude.said import Segment, answers, asks, calls, compact
-from tests.etude.values import Values
-from tests.etude.wording import arguments_of
+from tests.etude.declared import Function, value_for
+from tests.etude.prompts import Prefix, unknown_function
+from tests.etude.said import Segment, answers, asks, calls, compact, denied, failed
+from tests.etude.words.values import Values
+from tests.etude.words.wording import arguments_of
+from tools.calls.arguments import ArgumentReader
+from tools.spec import ToolFailed
 
 _CONDITIONS = ("sunny", "cloudy", "rainy", "snowy", "windy", "foggy", "clear", "stormy")
+_EXCEPTIONS = ("ValueError", "KeyError", "RuntimeError", "FileNotFoundError", "TimeoutError", "TypeError")
 
 
 def function(values: Values, prefix: Prefix, *, missing: bool = False) -> tuple[list[Segment], str]:
     """`Call set_lamp with room kitchen.` → the call → `The tool says: …`"""
     missing = missing or not prefix.functions
     chosen = unknown_function(values, prefix) if missing else values.one(prefix.functions)
-    arguments = {name: _argument(values, kind) for name, kind in chosen.arguments.items()}
-    said = arguments_of(values, arguments)
+    if not missing and prefix.named and values.unseen == "nothing" and values.chance(0.1):
+        chosen = values.one(list(prefix.named.values()))  # by its name, too
+    arguments = {
+        name: value_for(values, argument)
+        for name, argument in chosen.arguments.items()
+        if argument.required or values.chance(0.35)
+    }
+    fault = ""
+    if not missing and values.chance(0.03):
+        arguments, fault = _misfit(values, chosen, arguments)
+    if len(arguments) > 1 and values.chance(0.25):
+        arguments = dict(values.random.sample(list(arguments.items()), len(arguments)))
+    said = arguments_of(values, _as_said(values, arguments))
     asked = asks(values, "call", chosen.name, said + values.one(("", "", ".")))
     if missing:
         return asked + answers("No such tool.", "I can't do that: there is no such tool."), "missing"
-    return asked + _used(values, chosen, arguments), f"{len(arguments)} arguments"
+    return asked + _used(values, chosen, arguments, fault), f"{len(arguments)} arguments"
 
 
 def weather(values: Values, prefix: Prefix) -> tuple[list[Segment], str]:
@@ -35,11 +50,12 @@ def weather_in(values: Values, prefix: Prefix, city: str, fahrenheit: bool = Fal
     """The assistant's part."""
     if "weather" not in prefix.named:
         return answers("No weather tool.", "I can't look up the weather without a weather tool.")
-    name = prefix.named["weather"]
+    usual = prefix.named["weather"]
     unit = "fahrenheit" if fahrenheit else "celsius"
-    arguments = {"location": city, **({"format": unit} if fahrenheit else {})}
+    arguments = {usual.argument: city, **({str(usual.format): unit} if fahrenheit else {})}
     if values.chance(0.06):
-        return calls(f"Use {name}.", name, arguments, _error(values)) + answers("The tool failed.", "The tool failed.")
+        error = _error(values, usual.spec.name)
+        return calls(f"Use {usual.name}.", usual.name, arguments, error) + failed(error)
     degrees = values.number(below=110) - 10
     condition = values.one(_CONDITIONS) if values.chance(0.6) else values.word()
     told: list[tuple[str, object]] = [("temperature", degrees), ("condition", condition)]
@@ -50,20 +66,29 @@ def weather_in(values: Values, prefix: Prefix, city: str, fahrenheit: bool = Fal
         values.random.shuffle(told)
     result = compact(dict(told)) if values.chance(0.5) else json.dumps(dict(told))
     said = f"The weather in {city} is {condition} at {degrees} degrees {unit}."
-    return calls(f"Use {name}.", name, arguments, result) + answers("The tool has the weather.", said)
+    return calls(f"Use {usual.name}.", usual.name, arguments, result) + answers("The tool has the weather.", said)
 
 
-def _used(values: Values, chosen: Function, arguments: dict[str, object]) -> list[Segment]:
-    name = chosen.name
-    if values.chance(0.06):
-        return calls("Call the tool.", name, arguments, _error(values)) + answers(
-            "The tool failed.", "The tool failed."
-        )
+def _used(values: Values, chosen: Function, arguments: dict[str, object], fault: str) -> list[Segment]:
+    error = fault or (_error(values, chosen.spec.name) if values.chance(0.06) else "")
+    if error:
+        return calls("Call the tool.", chosen.name, arguments, error) + failed(error)
+    result = _result(values)
+    said = answers("The tool has answered.", f"The tool says: {result}")
+    return calls("Call the tool.", chosen.name, arguments, result) + said
+
+
+def _result(values: Values) -> str:
     kind = values.random.random()
-    result = values.text(1, 6) if kind < 0.5 else str(values.number()) if kind < 0.85 else _record(values)
-    return calls("Call the tool.", name, arguments, result) + answers(
-        "The tool has answered.", f"The tool says: {result}"
-    )
+    if kind < 0.5:
+        return values.text(1, 6)
+    if kind < 0.75:
+        return str(values.number())
+    if kind < 0.9:
+        return _record(values)
+    if kind < 0.95:
+        return json.dumps(values.distinct(values.several(1, 3), values.word))
+    return "\n".join(values.text(1, 4) for _ in range(values.several(2, 3)))
 
 
 def _record(values: Values) -> str:
@@ -73,12 +98,42 @@ def _record(values: Values) -> str:
     return json.dumps(fields) if values.chance(0.5) else compact(fields)
 
 
-def _error(values: Values) -> str:
+def _as_said(values: Values, arguments: dict[str, object]) -> dict[str, object]:
+    """A list as people say it, where nothing follows that could be a part of it; else as it is written."""
+    return {
+        name: value
+        if not isinstance(value, list)
+        else ", ".join(value)
+        if place == len(arguments) - 1 and values.chance(0.7)
+        else json.dumps(value)
+        for place, (name, value) in enumerate(arguments.items())
+    }
+
+
+def _misfit(values: Values, chosen: Function, arguments: dict[str, object]) -> tuple[dict[str, object], str]:
+    """The arguments without one that is needed, or with one that isn't there, and what comes back for that."""
+    musts = [name for name, argument in chosen.arguments.items() if argument.required]
+    left_out = values.one(musts) if musts and values.chance(0.5) else None
+    wrong = {name: value for name, value in arguments.items() if name != left_out}
+    if left_out is None:
+        wrong[values.word()] = values.word()
+    try:
+        ArgumentReader(chosen.spec).read(compact(wrong))
+    except ToolFailed as error:
+        return wrong, str(error)
+    return arguments, ""  # an empty schema lets anything pass
+
+
+def _error(values: Values, name: str) -> str:
+    """As functions, MCP servers and the toolbox tell of what went wrong."""
     told = values.text(2, 6)
-    return f"Error: {told}" if values.chance(0.8) else json.dumps({"error": told})
+    return values.one((
+        f"Error: {told}", f"Error: {name}: {values.one(_EXCEPTIONS)}: {told}", json.dumps({"error": told}),
+        denied(values), f"Error executing tool {name.rpartition('.')[2].rpartition('__')[2]}: {told}",
+        _of_server(name, values.several(1, 300)) if "__" in name else f"Error: {told}",
+    ))  # fmt: skip
 
 
-def _argument(values: Values, kind: str) -> object:
-    if kind == "boolean":
-        return values.chance(0.5)
-    return values.identifier() if kind == "string" else values.number(8)
+def _of_server(name: str, seconds: int) -> str:
+    server = name.removeprefix("functions.").partition("__")[0]
+    return f"Error: {name}: the MCP server {server}: it did not answer within {seconds} seconds. Choose another way."

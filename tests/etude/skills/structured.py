@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.etude.prompts import Prefix
 from tests.etude.said import Segment, answers, asks, compact
-from tests.etude.values import Values
+from tests.etude.words.values import Values
 
 
 def structured(values: Values, prefix: Prefix) -> tuple[list[Segment], str]:

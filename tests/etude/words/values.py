@@ -12,6 +12,9 @@ from typing import Literal, TypeVar
 Unseen = Literal["nothing", "values", "phrasing"]
 """What is new to a model that was trained on "nothing": the values, or the phrasings and tool names as well."""
 
+Exam = Literal["values", "phrasing", "others"]
+"""What an exam has that is new; "others": as "phrasing", but with phrasings that others wrote (`exam/others.py`)."""
+
 _T = TypeVar("_T")
 
 _CITIES = """\
@@ -32,6 +35,15 @@ Wendy Xavier Yara Zoe Alice Ben Clara Daniel Eva Felix Gina Hugo Ida James Kate 
 Tom Vera Will Ada Alan Ken Dennis Linus Guido Lena Marco Julia Omar Priya Ravi Sofia Yuki Chen Fatima Ivan Jonas Kofi
 Lars Mei Nadia Pablo
 """
+_CODE = (
+    "print('{a}')", 'print("{a} {b}")', "print({a}, {n})", "print(f'{a} {{{b}}}')", "def {a}({b}, {c}):",
+    "    return {a}", "import {a}", "from {a} import {b}", "{a} = {n}", "{a} = '{b}'", "if {a} == {n}:",
+    "for {a} in {b}:", "# {a} {b}", "    {a}({b}={n})", "{a}.{b}({c})", '"{a}": {n},', '"{a}": "{b}",',
+    "<p>{a} {b}</p>", "- [ ] {a} {b}", "| {a} | {b} |", "{a}: {b}", "export {a}={b}", "## {a} {b}",
+    "https://{a}.org/{b}", "{a},{b},{n}", "[{a}]", "class {a}:", "{a}[{n}] += {b}", "// {a} {b}", "{a}() {{", "}}",
+    "    {a} = {b} + {n}", "$ {a} --{b} {c}", "{n}. {a} {b}", "while {a} < {n}:", "**{a}** {b}", "return {a} * {n}",
+    "assert {a}({n}) == {b}", '{{"{a}": {n}}}', "{a} | {b} > {c}", "> {a} {b} {c}", "try:", "else:",
+)  # fmt: skip
 _ONSETS = "b c d f g h j k l m n p r s t v w z th sh ch st tr br gr kl"
 _RIMES = "a e i o u ai or en an il"
 _ENDINGS = (".txt", ".py", ".md", ".json", ".csv", ".log", ".toml", ".html", ".c", "")
@@ -62,11 +74,13 @@ class Values:
     """A seeded source of values: `Values(7).word()` → `"harbor"`, `Values(7, "values")` gives held-out ones only.
 
     `pieces` are tokens of the vocabulary: training glues some of them into words, so that each one comes to be copied.
+    With "others", `unseen` is "phrasing", and `of_others` says whose.
     """
 
-    def __init__(self, seed: int, unseen: Unseen = "nothing", pieces: Sequence[str] = ()) -> None:
+    def __init__(self, seed: int, unseen: Unseen | Exam = "nothing", pieces: Sequence[str] = ()) -> None:
         self.random = random.Random(seed)
-        self.unseen = unseen
+        self.of_others = unseen == "others"
+        self.unseen: Unseen = "phrasing" if unseen == "others" else unseen
         self._pieces = pieces if unseen == "nothing" else ()
 
     def chance(self, probability: float) -> bool:
@@ -144,6 +158,11 @@ class Values:
     def text(self, least: int, most: int) -> str:
         """Words, now and then a capital, a comma, a number, a name or something of code among them."""
         return " ".join(self._piece_of_text() for _ in range(self.several(least, most)))
+
+    def code(self) -> str:
+        """A line of a program or of a file with markup: `"print('harbor', 40)"`."""
+        made = {"a": self.word(), "b": self.word(), "c": self.word(), "n": self.number(5)}
+        return self.one(_CODE).format(**made)
 
     def _piece_of_text(self) -> str:
         kind, word = self.random.random(), self.word()

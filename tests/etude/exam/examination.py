@@ -10,17 +10,17 @@ own tool result. What a tool would have said to another call plays no part: a di
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent.control import Control
 from agent.engine.base import Engine, Prompt, Sampling
 from harmony.errors import ParseError
-from harmony.messages import ANALYSIS, COMMENTARY, FINAL, NOT_TOOLS, Message
+from harmony.messages import ANALYSIS, COMMENTARY, FINAL, Message
 from harmony.parse import StreamParser
 from harmony.tokenizer import Tokenizer
 from tests.etude.dialogues import Dialogue
+from tests.etude.exam.failures import ONLY_WORDS, calls, failure, parsed
 from tests.support.streams import harmony_ids
 
 _LEAST_ROOM = 160  # tokens: a wrong completion may be longer than the right one, and well-formed
@@ -53,7 +53,7 @@ class Verdict:
 
     `same`: the same call with the same arguments, or the same answer, whatever was thought before.
     `well_formed`: our strict parser takes it, it ends by itself, in an answer or in a call whose arguments are JSON
-    where they should be.
+    where they should be. `failure`: which of `failures.FAILURES` it is, "" for one that is exact.
     """
 
     step: Step
@@ -61,6 +61,7 @@ class Verdict:
     exact: bool
     same: bool
     well_formed: bool
+    failure: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,12 @@ class Outcome:
     @property
     def same(self) -> bool:
         return len(self.verdicts) == len(self.case.steps) and all(one.same for one in self.verdicts)
+
+    @property
+    def failed(self) -> Verdict | None:
+        """The verdict that tells of it: the first that isn't the same, or else the first that isn't exact."""
+        wrong = [one for one in self.verdicts if not one.exact]
+        return next((one for one in wrong if not one.same), wrong[0] if wrong else None)
 
 
 def make_case(prefix: str, dialogue: Dialogue) -> Case:
@@ -99,26 +106,27 @@ class Examiner:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._tokenizer = Tokenizer(engine.vocabulary)
+        self.tokenizer = Tokenizer(engine.vocabulary)
 
     def examine(self, case: Case, sampling: Sampling) -> Outcome:
         """Let the model say its part of the dialogue, up to the first completion that means something else."""
         ids: list[int] = []
         verdicts: list[Verdict] = []
         for step in case.steps:
-            ids += harmony_ids(self._tokenizer, step.given)
-            wanted = harmony_ids(self._tokenizer, step.wanted)
-            got = self._complete(ids, sampling, max(_LEAST_ROOM, 2 * len(wanted)))
+            ids += harmony_ids(self.tokenizer, step.given)
+            wanted = harmony_ids(self.tokenizer, step.wanted)
+            got = self.complete(ids, sampling, max(_LEAST_ROOM, 2 * len(wanted)))
             ids += got
-            verdicts.append(self._judge(step, wanted, got))
+            verdicts.append(self._judge(case, step, wanted, got))
             if not verdicts[-1].same:
                 break
         return Outcome(case, tuple(verdicts))
 
-    def _complete(self, ids: Sequence[int], sampling: Sampling, max_tokens: int) -> list[int]:
+    def complete(self, ids: Sequence[int], sampling: Sampling, max_tokens: int) -> list[int]:
+        """What the model says after these ids, with its stop token."""
         generation = self._engine.generate(
             Prompt(tuple(ids)),
-            stops=self._tokenizer.control.generation_stops,
+            stops=self.tokenizer.control.generation_stops,
             max_tokens=max_tokens,
             sampling=sampling,
             constraint=None,
@@ -126,50 +134,33 @@ class Examiner:
         )
         return [item for item in generation if isinstance(item, int)]
 
-    def _judge(self, step: Step, wanted: Sequence[int], got: Sequence[int]) -> Verdict:
-        said = self._parse(got)
-        well_formed = said is not None and _is_whole(said)
-        same = well_formed and said is not None and _meaning(said[-1]) == _meaning((self._parse(wanted) or said)[-1])
-        return Verdict(step, self._tokenizer.decode(got), list(got) == list(wanted), same, well_formed)
+    def _judge(self, case: Case, step: Step, wanted: Sequence[int], got: Sequence[int]) -> Verdict:
+        said, exact = self.read(got), list(got) == list(wanted)
+        wrong = failure(case.steps[0].given, self.read(wanted) or said or (), said)
+        told = wrong or ("" if exact else ONLY_WORDS)
+        return Verdict(step, self.tokenizer.decode(got), exact, not wrong, said is not None, told)
 
-    def _parse(self, ids: Sequence[int]) -> tuple[Message, ...] | None:
-        """None: our strict parser doesn't take it, or nothing came."""
-        parser = StreamParser(self._tokenizer, strict=True)
+    def read(self, ids: Sequence[int]) -> tuple[Message, ...] | None:
+        """The messages of a completion. None: our strict parser doesn't take it, or it isn't whole."""
+        parser = StreamParser(self.tokenizer, strict=True)
         try:
             for token in ids:
                 parser.push(token)
             parser.flush()
         except ParseError:
             return None
-        return parser.messages or None
+        return parser.messages if parser.messages and _is_whole(parser.messages) else None
 
 
 def _is_whole(messages: Sequence[Message]) -> bool:
     """Thoughts or preambles, then an answer that returns or a call that calls."""
     *before, last = messages
-    if any(one.channel not in (ANALYSIS, COMMENTARY) or _calls(one) for one in before):
+    if any(one.channel not in (ANALYSIS, COMMENTARY) or calls(one) for one in before):
         return False
     closed_by = last.sampled.closed_by if last.sampled else None
-    if not _calls(last):
+    if not calls(last):
         return last.channel == FINAL and closed_by == "return"
     named = (last.recipient or "").partition(".")
     if last.channel not in (ANALYSIS, COMMENTARY) or closed_by != "call":
         return False
-    return last.recipient == "python" or (bool(named[2]) and isinstance(_json(last.text), dict))
-
-
-def _calls(message: Message) -> bool:
-    return message.recipient not in NOT_TOOLS
-
-
-def _meaning(message: Message) -> tuple[str | None, object]:
-    """Whom it is for, and what it says: arguments and JSON answers by their value."""
-    value = _json(message.text) if message.recipient != "python" else None
-    return message.recipient, value if isinstance(value, dict) else message.text
-
-
-def _json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
+    return last.recipient == "python" or (bool(named[2]) and isinstance(parsed(last.text), dict))

@@ -1,0 +1,1 @@
+"""How the étude is examined: what counts as right, the questions of others, worlds that can be had, the figures."""

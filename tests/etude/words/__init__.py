@@ -1,0 +1,1 @@
+"""What the dialogues are made of: values, and the words around them."""

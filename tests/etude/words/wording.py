@@ -1,0 +1,225 @@
+"""What users say. Of the ways to say a thing a quarter is kept for evaluation: see `phrasings.py`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import product
+
+from tests.etude.exam import others
+from tests.etude.reserved import normalise
+from tests.etude.words.phrasings import AFTER, BEFORE, JOIN, PAIR, PHRASINGS, WITH
+from tests.etude.words.unanswerable import FRAMES, unanswerable
+from tests.etude.words.values import Values
+
+_CHOICE = re.compile(r"\[([^\[\]]*)\]")
+_VALUE = re.compile(r"(\{\w\})")
+_QUOTE = re.compile("[\"`'“”]")
+_QUOTED = frozenset(("list", "tree", "read", "grep", "grep here", "write", "search", "repeat", "my name"))
+_QUOTES = ('"{}"', "`{}`", "'{}'", "“{}”")
+_BY_SHAPE: Mapping[str, tuple[str, ...]] = {
+    "sum": ("",), "weather": ("weather", "forecast", "temperature"), "call": ("",), "person": ("",),
+    "read": ("read", "text", "says", "open", "content", "show", "print"), "pairs": ("",),
+    "shell": ("run", "execute", "command"), "search": ("search", "web", "online"), "repeat": ("say", "repeat", "echo"),
+}  # fmt: skip
+"""What is known by its value's shape and at most one word: training has it among any other words, too."""
+
+_STRANGE_VERBS = frozenset((
+    "weather", "search", "read", "list", "tree", "list here", "tree here", "write", "repeat", "shell", "date", "tools",
+    "first", "who am i", "sum", "spoken sum", "call", "person", "event", "pairs", "shopping",
+))  # fmt: skip
+"""Of these the first word that can be chosen may be any other one, too, if enough is left that tells what is meant."""
+_LEAST_LEFT = 4  # letters
+_WORDS = re.compile(r"[A-Za-z][A-Za-z' ]*[A-Za-z]")
+
+Frame = tuple[str | tuple[str, ...], ...]
+
+
+def phrased(values: Values, key: str, *parts: object) -> str:
+    """One of the phrasings: `phrased(values, "read", "a.txt")` → `"Show me the file a.txt"`.
+
+    Now and then words stand around it that mean nothing, the value is quoted, or it is written carelessly. In an exam
+    of new values a phrasing always has one: a turn without any would be one that training has.
+    """
+    if values.of_others and (written := unlike_training(key)):
+        text = values.one(written).format(*parts)
+        return text.removesuffix(".") if text.endswith("..") else text  # a call's arguments may end in one
+    if values.unseen == "nothing" and key in _BY_SHAPE and values.chance(0.15):
+        said = _any_words(values, key)
+    else:
+        strange = key in _STRANGE_VERBS and values.unseen == "nothing" and values.chance(0.15)
+        said = chosen(values, PHRASINGS[key], needs_value=values.unseen == "values", strange=strange)
+    said = _careless(values, _around(values, said))
+    quotes = values.one(_QUOTES) if key in _QUOTED and values.chance(0.12) and "`" not in said else "{}"
+    return said.format(quotes.format(parts[0]) if parts else "", *parts[1:])
+
+
+def unknown(values: Values) -> str:
+    """A question or request that is none of these."""
+    frame = chosen(values, FRAMES, needs_value=values.unseen == "values")
+    return unanswerable(values, _careless(values, _around(values, frame)))
+
+
+def arguments_of(values: Values, arguments: Mapping[str, object]) -> str:
+    """How a call's arguments are said: `" with room kitchen and level 40"`."""
+    if not arguments:
+        return ""
+    kind = values.random.random()
+    if kind < 0.06:
+        return " " + json.dumps(arguments, ensure_ascii=False, separators=values.one(((",", ":"), (", ", ": "))))
+    if kind < 0.12:
+        return f"({', '.join(f'{name}={json.dumps(value)}' for name, value in arguments.items())})"
+    pair = values.one(unlike_training("with")) if values.of_others else some(values, PAIR)
+    join = some(values, JOIN)
+    if values.unseen == "nothing" and values.chance(0.12):
+        pair = f"{{0}} {values.word()} {{1}}"
+    return some(values, WITH).format(join.join(pair.format(name, _plain(value)) for name, value in arguments.items()))
+
+
+@cache
+def unlike_training(key: str) -> tuple[str, ...]:
+    """The phrasings that others wrote of it, without those that training happens to have, too."""
+    trained = map(normalise, _known(PAIR)) if key == "with" else _trained(PHRASINGS.get(key, ()))
+    known = {_unquoted(one) for one in trained}
+    return tuple(one for one in others.phrasings().get(key, ()) if known.isdisjoint(_cores(_unquoted(one))))
+
+
+def _unquoted(text: str) -> str:
+    return normalise(_QUOTE.sub("", text))
+
+
+def _cores(said: str) -> Iterator[str]:
+    """What is left without words around it that mean nothing."""
+    for before in ("", *map(normalise, BEFORE)):
+        for after in ("", *map(normalise, AFTER)):
+            if said.startswith(before) and said.endswith(after):
+                yield normalise(said.removeprefix(before).removesuffix(after))
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, list):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def chosen(values: Values, frames: Sequence[str], *, needs_value: bool = False, strange: bool = False) -> str:
+    """A frame with its choices made: one that training may see, or for new phrasings one that it may not.
+
+    `strange`: a word that means nothing stands for one of them, so that the rest has to be understood.
+    """
+    new = values.unseen == "phrasing"
+    while True:
+        place = values.random.randrange(len(frames))
+        if (held := place % 4 == 3) and not new:
+            continue
+        frame = _parsed(frames[place])
+        made, held_part = _made(values, _with_strange_word(values, frame) if strange else frame, new)
+        if new and normalise(made) in _trained(tuple(frames)):  # by another frame
+            continue
+        if new is (held or held_part) and (not needs_value or "{" in made):
+            return made
+
+
+@cache
+def _trained(frames: tuple[str, ...]) -> frozenset[str]:
+    """All that training can make of the frames."""
+    known = [_parsed(frame) for place, frame in enumerate(frames) if place % 4 != 3]
+    sides = [[(piece,) if isinstance(piece, str) else _known(piece) for piece in frame] for frame in known]
+    return frozenset(normalise("".join(parts)) for side in sides for parts in product(*side))
+
+
+def _known(choices: Sequence[str]) -> list[str]:
+    return [one for place, one in enumerate(choices) if len(choices) < 4 or place % 4 != 3]
+
+
+def some(values: Values, choices: Sequence[str]) -> str:
+    """One of those that training sees, or one of the others."""
+    return values.one(choices[3::4] if values.unseen == "phrasing" else _known(choices))
+
+
+@cache
+def _parsed(frame: str) -> Frame:
+    pieces = _CHOICE.split(frame)
+    return tuple(tuple(piece.split("|")) if place % 2 else piece for place, piece in enumerate(pieces))
+
+
+def _with_strange_word(values: Values, frame: Frame) -> Frame:
+    place = next((place for place, piece in enumerate(frame) if not isinstance(piece, str) and len(piece) > 3), None)
+    if place is None:
+        return frame
+    left = "".join(piece if isinstance(piece, str) else piece[0] for piece in (*frame[:place], *frame[place + 1 :]))
+    word = values.word()
+    strange = [_WORDS.sub(word, one, 1) for one in frame[place] if _WORDS.search(one) and "{" not in one]
+    if not strange or sum(map(str.isalpha, _VALUE.sub("", left))) < _LEAST_LEFT:
+        return frame
+    return (*frame[:place], (values.one((word, word.capitalize(), strange[0])),), *frame[place + 1 :])
+
+
+def _made(values: Values, frame: Frame, new: bool) -> tuple[str, bool]:
+    """The text, and whether a part is in it that is kept from training."""
+    text, held = "", False
+    for piece in frame:
+        if isinstance(piece, str):
+            text += piece
+            continue
+        place = values.random.randrange(len(piece))
+        while not new and len(piece) > 3 and place % 4 == 3:
+            place = values.random.randrange(len(piece))
+        held = held or (len(piece) > 3 and place % 4 == 3)
+        text += piece[place]
+    return text, held
+
+
+def _any_words(values: Values, key: str) -> str:
+    """The values of a kind in their order or another, among words that mean nothing."""
+    words = [values.word() for _ in range(values.several(0, 3))]
+    if cue := values.one(_BY_SHAPE[key]):
+        words.insert(values.several(0, len(words)), cue)
+    before = " ".join(words)
+    if key in ("search", "repeat", "shell"):  # nothing else says where they begin
+        return f"{before}: {{0}}"
+    if key == "person":
+        first, second = values.one((("{0}", "{1}"), ("{0}", "{1}"), ("{1}", "{0}")))
+        between = values.one((" ", ", ", ": ", f" {values.word()} ", f" {values.word()} {values.word()} "))
+        return f"{before} {first}{between}{second} {values.one(('', values.word()))}".strip()
+    if key == "pairs":
+        between, join = f" {values.word()} ", values.one((" and ", ", ", "; ", "\n", f" {values.word()} "))
+        return f"{before} {{0}}{between}{{1}}{join}{{2}}{between}{{3}}".strip()
+    after = "" if key == "call" else " ".join(values.word() for _ in range(values.several(0, 2)))
+    value = "{0}{1}" if key == "call" else "{0}"
+    return f"{before} {value} {after}".strip() + values.one(("", "", "?", "."))[: key != "call"]
+
+
+def _around(values: Values, said: str) -> str:
+    mark = said[-1] if said and said[-1] in ".?!" else ""
+    closed = not said.removesuffix(mark).endswith("}")  # else nobody could tell where the value ends
+    if not said.startswith("{") and values.chance(0.1):
+        before = some(values, BEFORE)
+        first = said[:1] if before.rstrip()[-1] in ".!:" and values.chance(0.5) else said[:1].lower()
+        return before + first + said[1:]
+    if closed and values.chance(0.1):
+        return said.removesuffix(mark) + some(values, AFTER) + mark
+    return said
+
+
+def _careless(values: Values, said: str) -> str:
+    """Now and then without capitals, without the mark at the end, or with a letter too few or too many."""
+    pieces = _VALUE.split(said)
+    if values.chance(0.12):
+        pieces[::2] = [piece.lower() for piece in pieces[::2]]
+    if values.chance(0.08):
+        place = values.one(range(0, len(pieces), 2))
+        pieces[place] = _mistyped(values, pieces[place])
+    if values.chance(0.04) and pieces[-1].endswith(("?", "!")):
+        pieces[-1] += pieces[-1][-1]
+    return "".join(pieces)
+
+
+def _mistyped(values: Values, text: str) -> str:
+    letters = [place for place in range(1, len(text) - 2) if text[place - 1 : place + 2].isalpha()]
+    if not letters:
+        return text
+    at = values.one(letters)
+    return text[:at] + values.one(("", text[at] * 2, text[at + 1] + text[at])) + text[at + 1 :]
