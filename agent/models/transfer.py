@@ -155,9 +155,14 @@ def only_one(folder: Path, name: str) -> Iterator[None]:
 
 @contextmanager
 def quiet_hub() -> Iterator[None]:
-    """Silence the hub's library: it logs whole addresses on stderr, and a signed address is a secret for a while."""
+    """Silence the hub's library: it logs whole addresses on stderr, and a signed address is a secret for a while.
+
+    It isn't to tell the hub what else runs here, either: which agent it was called by, whether torch is installed.
+    """
+    from huggingface_hub import constants
     from huggingface_hub.utils import logging
 
+    constants.HF_HUB_DISABLE_TELEMETRY = True
     before = logging.get_verbosity()
     logging.set_verbosity(logging.CRITICAL)
     try:

@@ -28,6 +28,8 @@ def test_a_repository_then_its_name(tmp_path: Path) -> None:
         other = ossia("models", "pull", f"{REPO}:Q4_0", env=env)
         assert (other.returncode, other.stdout) == (3, b"")
         assert b"gpt-oss-20b-tuned-Q4_0.gguf: not a GGUF file" in other.stderr
+        asked = {request.path for request in hub.requests if request.host == "hub"}
+    assert all(path.startswith((f"/api/models/{REPO}", f"/{REPO}/")) for path in asked), asked  # of nothing else
     assert ossia_here("models", "path", "gpt-oss-20b-tuned-Q8_0").stdout.decode() == f"{path}\n"
     removed = ossia_here("models", "rm", "--yes", "gpt-oss-20b-tuned-Q8_0")
     assert (removed.returncode, path.exists()) == (0, False)
