@@ -26,7 +26,7 @@ from agent.engine.remote.llama_server import LlamaServer as Remote
 from agent.engine.remote.proof import prove
 from harmony.tokenizer import Tokenizer
 from tests.etude.dialogues import SKILLS, unseen_dialogue
-from tests.etude.values import Values
+from tests.etude.words.values import Values
 from tests.oracle.engine import CONTEXT_TOKENS, Judge, LlamaServer, Tally, follow, our_system, report, two_engines
 from tests.support.engines import ETUDE, GREEDY
 from tests.support.remote import complete_text

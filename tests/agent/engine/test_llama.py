@@ -443,7 +443,7 @@ def test_a_file_that_is_no_model(toy: Path, tmp_path: Path, content: bytes) -> N
 
 
 def test_a_vocabulary_of_another_size(toy: Path) -> None:
-    with pytest.raises(ModelUnusable, match=r"llama\.cpp sees 266 tokens, not 2466"):
+    with pytest.raises(ModelUnusable, match=r"llama\.cpp sees 266 tokens, not 2726"):
         LlamaEngine.load(toy, vocabulary=read_vocabulary(read_header(ETUDE)), name="toy", settings=LlamaSettings(256))
 
 

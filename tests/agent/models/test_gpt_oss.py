@@ -52,10 +52,10 @@ def test_the_measures_of_the_etude() -> None:
         head_size=64,
         experts=8,
         experts_used=2,
-        expert_size=128,
+        expert_size=192,
         window=128,
         context_tokens=4096,
-        vocabulary_size=2466,
+        vocabulary_size=2726,
     )
 
 
@@ -165,7 +165,7 @@ _SMALL_FAULTS: dict[str, tuple[Callable[[GgufEdit], None], str]] = {
     "another pattern": (_entry("tokenizer.ggml.pre", STRING, text("qwen2")), "must be 'gpt-4o', not 'qwen2'"),
     "too few types": (
         _entry("tokenizer.ggml.token_type", ARRAY, struct.pack("<IQi", 5, 1, 1)),
-        "2466 tokens, but 1 token types",
+        "2726 tokens, but 1 token types",
     ),
     "an infinite rope": (
         _entry("gpt-oss.rope.freq_base", F32, struct.pack("<f", float("inf"))),
@@ -214,7 +214,7 @@ def test_mutated_files_that_pass_do_not_kill_llama_cpp(tmp_path: Path, capsys: p
 def test_the_vocabulary_of_the_etude() -> None:
     strings, types = gguf_tokens(ETUDE_PATH)
     vocabulary = read_vocabulary(read_header(ETUDE_PATH))
-    assert vocabulary.size == len(strings) == 2466
+    assert vocabulary.size == len(strings) == 2726
     assert vocabulary.control == {name: at for at, name in enumerate(strings) if types[at] == 3}
     assert Tokenizer(vocabulary).decode(Tokenizer(vocabulary).encode("naïve 中 12")) == "naïve 中 12"
 

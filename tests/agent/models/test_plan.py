@@ -103,7 +103,7 @@ def test_a_context_that_is_asked_for() -> None:
 def test_a_small_model_has_its_own_context() -> None:
     model = open_model(ETUDE_PATH)
     network = model.architecture
-    needs = Needs(3_968_256, kv_bytes(network, 4096), buffer_bytes(network, 4096), own=51_898_820)
+    needs = Needs(4_961_664, kv_bytes(network, 4096), buffer_bytes(network, 4096), own=52_099_020)
     assert plan(model, memory=Memory(GB)) == Plan(4096, Offload(), True, needs)
     assert needs_of(model, 4096) == needs
 

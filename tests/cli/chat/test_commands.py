@@ -797,7 +797,7 @@ def test_the_memory_and_what_was_read_of_a_prompt_can_be_seen() -> None:
     async def case() -> None:
         async with ChatScreen(model="etude", temperature=0.0, no_tools=True) as stage:
             await send_until(stage, "/context", "the rest")
-            said = "  memory 85.0 MB, weights not repacked:"
+            said = "  memory 71.9 MB, weights not repacked:"
             assert stage.rows[stage.rows.index(said) + 1] == "    weights 4.0 MB, KV cache 5.0 MB, the rest 76.0 MB"
             await send(stage, "Hello!", "Thanks!", "/stats")
             last = text_of(stage).rpartition("All 2 turns")[2]

@@ -51,7 +51,7 @@ def test_list_with_nothing_but_the_built_in_one() -> None:
     assert done.returncode == 0
     assert done.stdout.decode().splitlines() == [
         f"{'NAME':5}  {'SIZE':6}  FITS  {'FROM':8}  PATH",
-        f"etude  4.1 MB  yes   built-in  {ETUDE_PATH}",
+        f"etude  5.1 MB  yes   built-in  {ETUDE_PATH}",
     ]
     assert done.stderr.decode() == "ossia: no gpt-oss model yet; get one: ossia models pull gpt-oss-20b\n"
 

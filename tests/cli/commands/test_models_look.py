@@ -57,15 +57,15 @@ def test_show_the_built_in_one() -> None:
         "usable        yes",
         "architecture  gpt-oss, 4 layers of 256, 8 experts, 2 for a token, 4 heads of 64, 2 for keys and values",
         "context       4,096 tokens; every other layer sees 128",
-        "vocabulary    2,466 tokens",
-        "size          4.1 MB",
+        "vocabulary    2,726 tokens",
+        "size          5.1 MB",
         "from          built-in",
-        "experts       MXFP4 1.7 MB, F32 65.5 kB",
+        "experts       MXFP4 2.5 MB, F32 81.9 kB",
         "attention     Q8_0 836 kB, F32 12.4 kB",
         "router        F32 32.9 kB",
         "norms         F32 9.22 kB",
-        "embedding     Q8_0 671 kB",
-        "output        Q8_0 671 kB",
+        "embedding     Q8_0 741 kB",
+        "output        Q8_0 741 kB",
     ]
 
 
@@ -177,7 +177,7 @@ def test_the_plan_of_the_built_in_one() -> None:
         "context   1,000 of the model's 4,096 tokens, as asked for",
         "GPU       none that llama.cpp can use: the processor does everything",
         "KV cache  1.8 MB as f16, with flash attention where the device has it; --kv-type q8_0: 975 kB",
-        "weights   4.0 MB, not repacked",
+        "weights   5.0 MB, not repacked",
     ]
 
 

@@ -472,7 +472,7 @@ def test_a_thought_that_names_a_recipient_makes_no_call(thought: str, flags: tup
 def test_verbose_says_more_and_quiet_says_nothing(tmp_path: Path) -> None:
     loud = ossia("run", "Hello!", "--verbose", "--temperature", "0")
     assert b"context 4,096 tokens" in loud.stderr and b"layers on the GPU" in loud.stderr and b"reused" in loud.stderr
-    assert b"\nmemory 85.0 MB, weights not repacked: weights 4.0 MB, KV cache 5.0 MB, the rest 76.0 MB\n" in loud.stderr
+    assert b"\nmemory 71.9 MB, weights not repacked: weights 5.0 MB, KV cache 5.0 MB, the rest 61.9 MB\n" in loud.stderr
     assert ossia("run", "Hello!", "--quiet", "--temperature", "0").stderr == b""
 
 

@@ -229,7 +229,7 @@ def test_the_vocabulary_is_found_and_the_host_is_in_the_name(site: Site, etude_t
     found = connect(Settings(engine=site.url()), QUIET, Control())
     place = site.url()[7:].rstrip("/")
     assert (found.engine.name, found.engine.context_tokens) == (f"etude @ {place}", 4096)
-    assert (found.temperature, found.is_etude) == (0.0, True)
+    assert found.temperature == 0.0  # the étude's
     assert found.tokenizer.vocabulary.digest == etude_tokenizer.vocabulary.digest
     assert found.note == (
         f"ossia: using etude at {place} (llama-server, context 4,096); "
@@ -289,7 +289,7 @@ def test_a_key_in_a_models_place_is_not_shown(config: Path, vllm: Site, monkeypa
 @pytest.mark.parametrize("model", ["gpt-oss-20b", "gpt-oss-120b"])
 def test_a_name_of_the_catalogue_is_no_file_that_is_missing(model: str, site: Site, etude_tokenizer: Tokenizer) -> None:
     serve(site, etude_tokenizer)
-    assert connect(Settings(engine=site.url(), model=model), QUIET, Control()).is_etude
+    assert connect(Settings(engine=site.url(), model=model), QUIET, Control()).temperature == 0.0
 
 
 def test_another_vocabulary_is_refused_before_the_first_prompt(site: Site, etude_tokenizer: Tokenizer) -> None:
