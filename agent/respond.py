@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -22,6 +22,7 @@ from harmony.messages import FINAL, NOT_TOOLS, Completion, CompletionEnd, Messag
 from harmony.parse import StreamParser
 from harmony.render import drop_past_analysis
 from tools.calls.arguments import NO_ARGUMENTS
+from tools.calls.coerce import closed
 from tools.spec import ToolSpec
 
 _HEADER_TOKENS = 40
@@ -197,10 +198,16 @@ def constraint_of(request: Request) -> Constraint:
     offered = tuple(spec.name for spec in request.tools)
     return Constraint(
         recipients=(*offered, *(name for name in TRAINED_NAMES if name not in offered)),
-        arguments={spec.name: spec.parameters or NO_ARGUMENTS for spec in request.tools if _is_json(spec)},
+        arguments={spec.name: _arguments(spec) for spec in request.tools if _is_json(spec)},
         answer=request.response_format.schema if request.response_format else None,
         open_with=request.open_with,
     )
+
+
+def _arguments(spec: ToolSpec) -> Mapping[str, object]:
+    """What its arguments may be. Those of tools that the model was trained with may have other names, too."""
+    schema = spec.parameters or NO_ARGUMENTS
+    return schema if spec.name in TRAINED_NAMES else closed(schema)
 
 
 def _is_json(spec: ToolSpec) -> bool:

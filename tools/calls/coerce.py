@@ -45,6 +45,33 @@ def fitted(value: object, schema: Mapping[str, object], *, depth: int = 0) -> ob
     return value
 
 
+def closed(schema: Mapping[str, object], *, depth: int = 0) -> Mapping[str, object]:
+    """The schema, with `additionalProperties` false wherever `fitted` refuses a property that isn't named.
+
+    `closed({"properties": {"n": {}}})` is `{"properties": {"n": {}}, "additionalProperties": False}`.
+    """
+    if depth > MAX_DEPTH:
+        return schema
+    properties = mapping(schema.get("properties"))
+    parts: dict[str, object] = {}
+    if properties:
+        parts["properties"] = {key: _closed_part(part, depth) for key, part in properties.items()}
+    for key in ("items", "additionalProperties"):
+        if key in schema:
+            parts[key] = _closed_part(schema[key], depth)
+    return {**schema, **parts} | ({"additionalProperties": False} if _is_closed(schema) else {})
+
+
+def _closed_part(part: object, depth: int) -> object:
+    return closed(part, depth=depth + 1) if isinstance(part, Mapping) else part
+
+
+def _is_closed(schema: Mapping[str, object]) -> bool:
+    """Are the properties that it names the only ones?"""
+    more = schema.get("additionalProperties")
+    return more is False or (more is None and bool(mapping(schema.get("properties"))) and _OPEN.isdisjoint(schema))
+
+
 def _kinds(schema: Mapping[str, object]) -> frozenset[str]:
     kinds = schema.get("type")
     if isinstance(kinds, str):
@@ -100,12 +127,10 @@ def _of_text(text: str, kinds: frozenset[str]) -> object:
 
 def _fitted_object(value: dict[str, object], schema: Mapping[str, object], depth: int) -> dict[str, object]:
     properties = mapping(schema.get("properties"))
-    more = schema.get("additionalProperties")
-    rest: Mapping[str, object] = mapping(more)
+    rest: Mapping[str, object] = mapping(schema.get("additionalProperties"))
     value = {_own_name(key, value, properties): item for key, item in value.items()}
     unknown = [key for key in value if key not in properties]
-    is_closed = more is False or (more is None and bool(properties) and _OPEN.isdisjoint(schema))
-    if unknown and is_closed:
+    if unknown and _is_closed(schema):
         bad = [key for key in unknown if value[key] not in _HARMLESS]
         if bad:
             raise Misfit(_unknown(bad, properties))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,6 +103,19 @@ def test_arguments_follow_their_schema(etude: LlamaEngine) -> None:
     assert step.completion is not None and step.completion.repairs == ()
     call = step.completion.messages[-1]
     assert (call.recipient, call.text) == ("functions.get_weather", '{"city":"Paris"}')
+
+
+def test_arguments_have_no_name_that_would_be_sent_back(etude: LlamaEngine) -> None:
+    """The schema, as people write them, doesn't say that there are no others."""
+    note = ToolSpec(
+        "functions.add_note",
+        "Add a note.",
+        {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+        provenance="built-in",
+    )
+    step = _step(etude, "add_note with text buy milk and eggs", note)
+    assert step.completion is not None
+    assert list(json.loads(step.completion.messages[-1].text)) == ["text"]
 
 
 def test_forced_ids_are_counted_yielded_and_kept_like_sampled_ones(etude: LlamaEngine) -> None:

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from tools.calls.arguments import ArgumentReader
+from tools.calls.coerce import Misfit, closed, fitted
 from tools.calls.foreign_arguments import patch_in
 from tools.spec import ToolFailed, ToolSpec
 from tools.work import ApplyPatch, ListDir, OpenFile, PrintTree, Search
@@ -292,6 +294,12 @@ _SCHEMAS: st.SearchStrategy[Any] = st.recursive(
     ),
     max_leaves=5,
 )
+_OBJECTS = st.recursive(
+    st.just(1),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["n", "a_b", "more"]), inner, max_size=3)
+    ),
+)
 _PIECES = st.sampled_from(
     [*"{}[]:,\"'\\ \n", "n", "1", "NaN", "true", "None", "```json\n", "```", "\\u0000", "command", "-1e9"]
 )
@@ -313,6 +321,25 @@ def test_nothing_breaks_it(name: str, schema: dict[str, Any], text: str) -> None
         return
     assert not any(isinstance(value, float) and not math.isfinite(value) for value in _values(args))
     json.dumps(args, allow_nan=False, ensure_ascii=False).encode()
+
+
+@given(_SCHEMAS, _OBJECTS)
+@settings(max_examples=300)
+@example({"type": "object", "properties": {"n": {}}}, {"n": 1, "more": 2})
+@example({"type": "array", "items": {"properties": {"n": {}}}}, [{"more": 2}])
+def test_a_closed_schema_allows_no_name_that_is_refused(schema: dict[str, Any], value: object) -> None:
+    """The guide holds arguments to it: what it lets through must not be sent back for a name."""
+    try:
+        fitted(value, schema)
+    except Misfit as refused:
+        if str(refused).startswith("unknown argument"):
+            assert not Draft202012Validator(closed(schema)).is_valid(value)
+
+
+def test_what_is_open_stays_open() -> None:
+    free = {"type": "object", "properties": {"n": {"type": "integer"}}, "additionalProperties": {"type": "string"}}
+    assert closed(free) == free and closed({"type": "object"}) == {"type": "object"}
+    assert closed({"properties": {"n": {}}, "anyOf": [{}]}) == {"properties": {"n": {}}, "anyOf": [{}]}
 
 
 def _values(value: object) -> list[object]:
