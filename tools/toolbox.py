@@ -180,7 +180,8 @@ class Toolbox:
             preview = tool.preview(args, context=context)
         except ToolFailed as error:
             return _failure(error, tool.spec, context)
-        return _Ready(call, tool, args, replace(context, preview=preview))
+        called = replace(call, name=tool.spec.name)  # a patch for a shell has become another tool's
+        return _Ready(called, tool, args, replace(context, preview=preview))
 
     def _change(self, ready: _Ready) -> str:
         """Tells the model what its call became; otherwise it would take the result for that of its own."""
