@@ -200,7 +200,7 @@ def test_a_store_that_is_torn_is_said_and_left_alone(tmp_path: Path) -> None:
 
 def test_older_turns_become_a_summary_that_is_said_and_shown(tmp_path: Path) -> None:
     """The script's third step is the summary."""
-    long = "<|channel|>final<|message|>" + counted("The llama hums all day. ", 35) + "<|return|>"
+    long = "<|channel|>final<|message|>" + counted("The llama hums all day. ", 38) + "<|return|>"
     script = write_script(tmp_path, long, long, "They spoke of llamas.<|return|>", ANSWER)
 
     async def case() -> None:

@@ -388,7 +388,7 @@ def test_a_model_is_downloaded_and_a_download_is_stopped(tmp_path: Path, monkeyp
             (paths.data_dir() / "models" / file).unlink()
             hub.cut_after = [1_500_000]
             await stage.type("/model pull gpt-oss-20b\r")
-            await stage.until(lambda: " of 4.1 MB" in text_of(stage))
+            await stage.until(lambda: " of 5.1 MB" in text_of(stage))
             await send(stage, "/model pull gpt-oss-120b", "/effort low")  # the chat goes on beside it
             assert "/model: another job is running: Ctrl-C ends it" in text_of(stage)
             await stage.type("\x03")
@@ -798,7 +798,7 @@ def test_the_memory_and_what_was_read_of_a_prompt_can_be_seen() -> None:
         async with ChatScreen(model="etude", temperature=0.0, no_tools=True) as stage:
             await send_until(stage, "/context", "the rest")
             said = "  memory 71.9 MB, weights not repacked:"
-            assert stage.rows[stage.rows.index(said) + 1] == "    weights 4.0 MB, KV cache 5.0 MB, the rest 76.0 MB"
+            assert stage.rows[stage.rows.index(said) + 1] == "    weights 5.0 MB, KV cache 5.0 MB, the rest 61.9 MB"
             await send(stage, "Hello!", "Thanks!", "/stats")
             last = text_of(stage).rpartition("All 2 turns")[2]
             prompts, reused, read = (

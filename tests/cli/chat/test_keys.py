@@ -348,7 +348,7 @@ TURN = (
 NARROW = """
 › Why does it hum?
 
-thought · 23 tokens · Ctrl-O shows it
+thought · 20 tokens · Ctrl-O shows it
 
 I will look.
 
@@ -376,7 +376,7 @@ a │  b
 WIDE = """
 › Why does it hum?
 
-thought · 23 tokens · Ctrl-O shows it
+thought · 20 tokens · Ctrl-O shows it
 
 I will look.
 
@@ -394,7 +394,7 @@ a │  b
 1 │ 20
 
 ›
-  script · medium · ▕        ▏ 312 of 131k · N tok/s
+  script · medium · ▕        ▏ 308 of 131k · N tok/s
 """
 
 

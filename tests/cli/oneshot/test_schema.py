@@ -21,7 +21,6 @@ PERSON = {
 }
 ASKED = ("run", "My friend Wilhelmina is 47.", "--model", "etude", "--no-tools", "--temperature", "0")
 AGE = '{"type":"object","properties":{"age":{"type":"integer"}},"required":["age"],"additionalProperties":false}'
-"""The étude answers with a name as well, unless it is held to this."""
 
 
 def _answered(body: str) -> str:
@@ -42,8 +41,9 @@ def test_it_is_held_to_the_schema() -> None:
     assert line["usage"]["forced_tokens"] > 0 and line["let_go"] == []
 
 
-def test_without_the_guide_what_does_not_follow_it_is_not_printed() -> None:
-    done = ossia(*ASKED, "--schema", AGE, "--no-guide", "--quiet")
+def test_without_the_guide_what_does_not_follow_it_is_not_printed(tmp_path: Path) -> None:
+    script = write_script(tmp_path, _answered('{"name":"Wilhelmina","age":47}'))
+    done = ossia("run", "How old?", "--engine", script, "--schema", AGE, "--no-guide", "--quiet")
     assert (done.returncode, done.stdout) == (10, b"")
     assert done.stderr.startswith(b"ossia: error: the answer doesn't follow the schema, so nothing is printed: ")
     assert done.stderr.count(b"\n") == 1

@@ -21,7 +21,7 @@ def _sessions() -> list[Path]:
 
 
 def test_a_run_that_goes_on_reads_only_what_is_new() -> None:
-    ossia("run", "--save", "--seed", "1", "--no-tools", "Hello")
+    ossia("run", "--save", "--seed", "1", "--no-tools", "Hello!")
     (folder,) = _sessions()
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     usage = line_of(ossia("run", "--continue", "--seed", "1", "--no-tools", "--json", "Who are you?"))["usage"]

@@ -103,7 +103,7 @@ def drawn(
 
 def test_it_is_found_out_and_its_vocabulary_is_ours(remote: RemoteEngine, tokenizer: Tokenizer) -> None:
     found = detect(remote.server.client, Control())
-    assert (found.kind, found.context_tokens, found.vocabulary_size) == ("llama-server", CONTEXT, 2466)
+    assert (found.kind, found.context_tokens, found.vocabulary_size) == ("llama-server", CONTEXT, 2726)
     prove(remote.server, tokenizer, Control())
 
 
