@@ -14,7 +14,8 @@ from pathlib import Path
 
 from tests.etude.exam import others
 from tests.etude.reserved import normalise
-from tests.etude.words.phrasings import AFTER, BEFORE, JOIN, PAIR, PHRASINGS, WITH
+from tests.etude.words.around import AFTER, BEFORE, JOIN, PAIR, WITH
+from tests.etude.words.phrasings import PHRASINGS
 from tests.etude.words.unanswerable import FRAMES, unanswerable
 from tests.etude.words.values import Values
 
