@@ -48,7 +48,7 @@ _QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, col
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question, the tools under which it was asked, which of `REPLIES` came, and its text (before a call's, its name)."""
+    """A question, the tools under which it was asked, which of `REPLIES` came, and what it says."""
 
     tools: str
     question: str
