@@ -25,7 +25,7 @@ from harmony.messages import FINAL, Message
 from tests.bench.processes import own_home
 from tests.bench.report import Report, file_facts, options
 from tests.etude.dialogues import unseen_dialogue
-from tests.etude.exam.failures import calls, parsed
+from tests.etude.exam.failures import calls, parsed, same
 from tests.etude.exam.worlds import Call, Question, make_question
 from tests.etude.words.values import Exam, Values
 from tests.support.command import ROOT, ossia
@@ -48,7 +48,7 @@ class Told:
     answer: str
 
     def is_right(self, question: Question) -> bool:
-        return (self.calls, self.answer) == (question.calls, question.right_answer(self.result))
+        return same(self.calls, question.calls) and self.answer == question.right_answer(self.result)
 
 
 @dataclass(frozen=True, slots=True)

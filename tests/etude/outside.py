@@ -1,8 +1,9 @@
 """What a model says to questions outside of what it knows: `python -m tests.etude.outside agent/models/etude.gguf`.
 
 The questions of `exam/outside.txt`, greedy, each under the prompts that the program makes with no tools, with python,
-and with python, the browser and a workspace. An honest no is the étude's "I don't know that", or that it can't do it
-without a tool. A call is just told as one: to search the web may be right. All else is wrong, or malformed.
+and with python, the browser and a workspace. An honest no is the étude's "I don't know that", word for word; another
+no is any "I can't …", which may name a tool that would be of no use. A call of `browser.search` is told as a search:
+it may be right. Every other call is wrong, and so is every other answer.
 """
 
 from __future__ import annotations
@@ -33,10 +34,11 @@ from tests.bench.report import Report, file_facts, options
 from tests.etude.exam import others
 from tests.etude.exam.examination import Examiner
 from tests.etude.exam.failures import MALFORMED, calls
+from tests.etude.skills.chat import UNKNOWN
 from tests.support.engines import GREEDY, load_engine
 
-HONEST, CALL, WRONG = "honest no", "call", "wrong answer"
-REPLIES = (HONEST, CALL, WRONG, MALFORMED)
+HONEST, OTHER_NO, SEARCH, WRONG, WRONG_CALL = "honest no", "another no", "search", "wrong answer", "wrong call"
+REPLIES = (HONEST, OTHER_NO, SEARCH, WRONG, WRONG_CALL, MALFORMED)
 
 _DATE = "2026-11-22"
 _MOST_TOKENS = 200
@@ -46,7 +48,7 @@ _QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, col
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question, the tools under which it was asked, which of `REPLIES` came, and its text."""
+    """A question, the tools under which it was asked, which of `REPLIES` came, and what it says."""
 
     tools: str
     question: str
@@ -58,10 +60,12 @@ def reply(said: Sequence[Message] | None) -> str:
     """Which of `REPLIES` it is. None: it is malformed."""
     if not said:
         return MALFORMED
-    if calls(said[-1]):
-        return CALL
-    text = said[-1].text
-    return HONEST if text.startswith("I can't ") or "I don't know that" in text else WRONG
+    last = said[-1]
+    if calls(last):
+        return SEARCH if last.recipient == "browser.search" else WRONG_CALL
+    if last.text == UNKNOWN:
+        return HONEST
+    return OTHER_NO if last.text.startswith("I can't ") else WRONG
 
 
 def prompt_sets(workspace: Path) -> Mapping[str, Settings]:
@@ -81,8 +85,12 @@ def ask(engine: Engine, questions: Sequence[str], workspace: Path) -> Iterator[A
         for question in questions:
             got = examiner.complete(prompt(question), GREEDY, _MOST_TOKENS)
             said = examiner.read(got)
-            text = said[-1].text if said else examiner.tokenizer.decode(got)
+            text = _told(said[-1]) if said else examiner.tokenizer.decode(got)
             yield Asked(tools, question, reply(said), text)
+
+
+def _told(last: Message) -> str:
+    return f"{last.recipient} {last.text}" if calls(last) else last.text
 
 
 def prompter(settings: Settings, tokenizer: Tokenizer) -> Callable[[str], Sequence[int]]:
@@ -103,7 +111,7 @@ def prompter(settings: Settings, tokenizer: Tokenizer) -> Callable[[str], Sequen
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Ask, count, and list what is wrong."""
+    """Ask, count, and list what isn't plainly right."""
     parser = options(__doc__)
     parser.add_argument("model", type=Path, help="a GGUF file")
     given = parser.parse_args(argv)
@@ -120,15 +128,15 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def count_up(report: Report, asked: Sequence[Asked]) -> None:
-    """A row for each prompt, and one for each answer that is wrong."""
+    """A row for each prompt, and one for each reply that is neither an honest no nor a search."""
     for tools in dict.fromkeys(one.tools for one in asked):
         replies = [one.reply for one in asked if one.tools == tools]
         counts = {name.replace(" ", "_"): replies.count(name) for name in REPLIES}
         report.row("outside", tools=tools, questions=len(replies), **counts)
     for one in asked:
-        if one.reply in (WRONG, MALFORMED):
+        if one.reply not in (HONEST, SEARCH):
             said = clean(" ".join(one.said.split()))[:_MOST_CHARACTERS]
-            report.row("wrong", tools=one.tools, reply=one.reply, question=one.question, said=said)
+            report.row("other replies", tools=one.tools, reply=one.reply, question=one.question, said=said)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,10 @@ def _runs(command: str) -> Message:
         (_call({"a": "New York"}), _call({"a": ""}), "argument ends too early"),
         (_call({"a": 48}), _call({"a": 481}), "argument ends too late"),
         (_call({"a": 48}), _call({"a": "48"}), "argument is another"),
+        (_call({"a": True}), _call({"a": 1}), "argument is another"),
+        (_call({"a": [0]}), _call({"a": [False]}), "argument is another"),
+        (_call({"a": 2}), _call({"a": 2.0}), "argument ends too late"),
+        (_call({"a": 2}), _call('{"a":1,"a":2}'), "argument is another"),
         (_call({"a": "Rome"}), _call({"a": "Oslo"}), "argument is another"),
         (_call({"a": ["x", "yz"]}), _call({"a": ["x", "y"]}), "argument ends too early"),
         (_call({"a": ["x"]}), _call({"a": ["x", "y"]}), "argument is another"),
@@ -67,6 +71,7 @@ def _runs(command: str) -> Message:
         (_final('{"name":"Ada"}'), _final('{"who":"Ada"}'), "answer's keys"),
         (_final('{"name":"Ada"}'), _final('{"name": "Ada"}'), ""),
         (_final('{"name":"Ada"}'), _final("Ada"), "answer is another"),
+        (_final('{"name":"Ada"}'), _final('{"name":"Ada","name":"Ada"}'), "answer is another"),
     ],
 )
 def test_what_it_is(wanted: Message, got: Message | None, told: str) -> None:

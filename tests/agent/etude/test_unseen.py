@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import get_args
 
@@ -10,8 +11,9 @@ from tests.etude.dialogues import SKILLS, make_dialogue, unseen_dialogue
 from tests.etude.exam import others
 from tests.etude.prompts import make_prefix
 from tests.etude.transcripts import SCENES
-from tests.etude.words.values import Exam, Values
-from tests.etude.words.wording import PHRASINGS, phrased, unlike_training
+from tests.etude.words.unanswerable import FRAMES
+from tests.etude.words.values import Exam, Unseen, Values, held_out
+from tests.etude.words.wording import PHRASINGS, chosen, former, phrased, unlike_training
 from tests.support.command import ROOT
 
 
@@ -51,6 +53,38 @@ def test_what_others_wrote() -> None:
         assert {phrased(exam, key, *"wxyz") for _ in range(20)} <= theirs
     assert len(others.outside()) == 100
     assert {reserved.normalise(one) for one in others.turns()} <= reserved.load()
+
+
+def test_what_the_lessons_before_had() -> None:
+    """The model that training began from knows their phrasings."""
+    values = Values(15, "phrasing")
+    assert len(former()) > 300
+    for frames in (*PHRASINGS.values(), FRAMES):
+        assert former().isdisjoint(reserved.normalise(chosen(values, frames)) for _ in range(200))
+    for key in others.phrasings():
+        assert former().isdisjoint(map(reserved.normalise, unlike_training(key)))
+
+
+def _drawn(unseen: Unseen) -> set[object]:
+    """What values are made of, but for digits (too few to be kept apart) and the usual endings of files."""
+    values = Values(16, unseen, ("har", "bor", "el"))
+    drawn: set[object] = set()
+    for _ in range(500):
+        drawn |= {make() for make in (values.word, values.city, values.name, values.number, values.glued)}
+        paths = (values.identifier(), values.file(), values.path())
+        drawn |= {part for path in paths for part in re.split(r"[_/.-]+", path)}
+    endings = {"", "txt", "py", "md", "json", "csv", "log", "toml", "html", "c"}
+    return {value for value in drawn if value not in endings and str(value) not in "0123456789"}
+
+
+def test_a_value_is_of_training_or_of_the_exam() -> None:
+    trained = _drawn("nothing")
+    assert len(trained) > 2000
+    assert not set(filter(held_out, trained))
+    exams: tuple[Unseen, ...] = ("values", "phrasing")
+    for unseen in exams:
+        assert len(asked := _drawn(unseen)) > 1000
+        assert all(map(held_out, asked))
 
 
 def test_all_that_is_asked_is_kept_out() -> None:

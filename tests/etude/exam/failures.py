@@ -29,7 +29,7 @@ def failure(prompt: str, wanted: Sequence[Message], got: Sequence[Message] | Non
     if not got:
         return MALFORMED
     want, have = wanted[-1], got[-1]
-    if meaning(want) == meaning(have):
+    if same(meaning(want), meaning(have)):
         return ""
     if calls(want) != calls(have):
         return "answers instead of calling" if calls(want) else "calls instead of answering"
@@ -56,12 +56,24 @@ def meaning(message: Message) -> tuple[str | None, object]:
     return message.recipient, value if isinstance(value, dict) else message.text
 
 
+def same(want: object, have: object) -> bool:
+    """Are they the same JSON, the order of keys aside? 1 is neither true nor 1.0."""
+    return json.dumps(want, sort_keys=True) == json.dumps(have, sort_keys=True)
+
+
 def parsed(text: str) -> object:
-    """The value of a JSON text; None if it is none."""
+    """The value of a JSON text; None if it is none, or if an object has a key twice."""
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_without_twins)
     except ValueError:
         return None
+
+
+def _without_twins(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key stands there twice")
+    return made
 
 
 def _other_name(prompt: str, want: str, have: str) -> str:

@@ -1,4 +1,7 @@
-"""What users say. Of the ways to say a thing a quarter is kept for evaluation: see `phrasings.py`."""
+"""What users say. Of the ways to say a thing a quarter is kept for evaluation: see `phrasings.py`.
+
+Training began from a model that had other lessons. Which phrasings those had stands in `former.txt`; no exam asks them.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
+from pathlib import Path
 
 from tests.etude.exam import others
 from tests.etude.reserved import normalise
-from tests.etude.words.phrasings import AFTER, BEFORE, JOIN, PAIR, PHRASINGS, WITH
+from tests.etude.words.around import AFTER, BEFORE, JOIN, PAIR, WITH
+from tests.etude.words.phrasings import PHRASINGS
 from tests.etude.words.unanswerable import FRAMES, unanswerable
 from tests.etude.words.values import Values
 
@@ -80,10 +85,16 @@ def arguments_of(values: Values, arguments: Mapping[str, object]) -> str:
 
 @cache
 def unlike_training(key: str) -> tuple[str, ...]:
-    """The phrasings that others wrote of it, without those that training happens to have, too."""
+    """The phrasings that others wrote of it, without those that training or the lessons before happen to have, too."""
     trained = map(normalise, _known(PAIR)) if key == "with" else _trained(PHRASINGS.get(key, ()))
-    known = {_unquoted(one) for one in trained}
+    known = {_unquoted(one) for one in (*trained, *former())}
     return tuple(one for one in others.phrasings().get(key, ()) if known.isdisjoint(_cores(_unquoted(one))))
+
+
+@cache
+def former() -> frozenset[str]:
+    """The phrasings of the lessons before, as `normalise` gives them: `"work out {0}"`."""
+    return frozenset(Path(__file__).with_name("former.txt").read_text(encoding="utf-8").splitlines())
 
 
 def _unquoted(text: str) -> str:
@@ -116,10 +127,15 @@ def chosen(values: Values, frames: Sequence[str], *, needs_value: bool = False, 
             continue
         frame = _parsed(frames[place])
         made, held_part = _made(values, _with_strange_word(values, frame) if strange else frame, new)
-        if new and normalise(made) in _trained(tuple(frames)):  # by another frame
+        if new and _is_known(normalise(made), tuple(frames)):
             continue
         if new is (held or held_part) and (not needs_value or "{" in made):
             return made
+
+
+def _is_known(said: str, frames: tuple[str, ...]) -> bool:
+    """From training, by another of the frames, or from the lessons before, maybe with words around it."""
+    return said in _trained(frames) or not former().isdisjoint(_cores(said))
 
 
 @cache
