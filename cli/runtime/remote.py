@@ -218,7 +218,7 @@ def _vocabulary(settings: Settings, found: Found, display: Display) -> tuple[Tok
     from cli.runtime.vocabulary import tokenizer_for
 
     size, name = found.vocabulary_size, settings.model
-    if name is None or name in found.models or download_of(name) or not _is_here(name):
+    if name is None or download_of(name) or not _is_here(name):
         name = ETUDE if 0 < size < _STUDY_IDS else None
     elif name == ETUDE and size >= _STUDY_IDS:
         name = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -268,6 +269,17 @@ def test_which_of_its_models(
     found = connect(Settings(engine="team", model=model), QUIET, Control(), by_file=by_file)
     assert (found.engine.name, found.engine.context_tokens) == (f"{name} @ 127.0.0.1:{vllm.port}", context)
     assert ([request.path for request in vllm.requests].count("/v1/models"), vllm.connections) == (1, 1)
+
+
+def test_a_file_that_is_here_and_that_the_server_has_gives_the_vocabulary(
+    tmp_path: Path, site: Site, etude_tokenizer: Tokenizer
+) -> None:
+    """A llama-server lists its model by the path that it was started with."""
+    file = shutil.copy(ETUDE_PATH, tmp_path / "own.gguf")
+    serve(site, etude_tokenizer)
+    site.json("/v1/models", {"data": [{"id": str(file), "owned_by": "llamacpp", "meta": {"n_vocab": 201_088}}]})
+    found = connect(Settings(engine=site.url(), model=str(file)), QUIET, Control())
+    assert found.tokenizer.vocabulary.digest == etude_tokenizer.vocabulary.digest
 
 
 @pytest.mark.parametrize("kind", ["vllm", "llama"])
