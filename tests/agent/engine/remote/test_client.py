@@ -185,6 +185,17 @@ def test_a_stop_closes_the_connection(begun: bytes) -> None:
     assert ended.wait(10)
 
 
+def test_a_stop_closes_a_shared_connection_that_is_used_again() -> None:
+    ended, control = threading.Event(), Control()
+    client = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", ended)
+    with client.one_connection():
+        assert client.get("/props", Control()) == {}
+        threading.Timer(0.05, control.stop).start()
+        with pytest.raises(EngineFailed, match="stopped before it answered"):
+            client.get("/tokenize", control)
+        assert ended.wait(10)  # while the connection could still be shared
+
+
 def test_after_a_stop_nothing_is_asked(site: Site, client: Client) -> None:
     control = Control()
     control.stop()
