@@ -249,6 +249,18 @@ def test_flags_that_a_server_has_no_use_for_are_named(site: Site, etude_tokenize
     assert told.returncode == 0 and f"ossia: warning: {said}\n" in told.stderr.decode()
 
 
+def test_a_model_in_the_command_line_that_the_server_does_not_have_is_told(
+    site: Site, etude_tokenizer: Tokenizer
+) -> None:
+    serve(site, etude_tokenizer, [FINAL] * 3)
+    asked = ["run", "hi", "--engine", site.url(), "--no-tools"]
+    said = "ossia: warning: the server decides this, so nothing comes of --model gpt-oss-20b\n"
+    told = ossia(*asked, "--model", "gpt-oss-20b")
+    assert (told.returncode, told.stdout) == (0, b"Done.\n") and said in told.stderr.decode()
+    for heard in (ossia(*asked, "--model", "etude"), ossia(*asked, env={"OSSIA_MODEL": "gpt-oss-20b"})):
+        assert heard.returncode == 0 and b"warning" not in heard.stderr
+
+
 @pytest.mark.parametrize(
     ("model", "own", "by_file", "name", "context"),
     [

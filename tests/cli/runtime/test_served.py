@@ -143,6 +143,16 @@ def test_several_models(server: Made) -> None:
     done = ossia("run", QUESTION, "--engine", site.url(), "--no-tools")
     assert done.returncode == 3
     assert b"has gpt-oss:20b, gpt-oss:120b: name one with --model" in done.stderr
+    done = ossia("run", QUESTION, "--engine", site.url(), "--no-tools", "--model", "etude")
+    assert done.returncode == 3
+    assert b"error: etude is none of its models: 127.0.0.1:" in done.stderr
+
+
+def test_a_model_here_that_the_command_line_names_is_told(server: Made) -> None:
+    asked = server("chat", chat({"content": ANSWER}))
+    done = ossia("run", QUESTION, "--engine", asked.url(), "--no-tools", "--model", str(ETUDE_PATH))
+    assert (done.returncode, done.stdout) == (0, f"{ANSWER}\n".encode())
+    assert b"warning: the server decides this, so nothing comes of --model etude\n" in done.stderr
 
 
 @pytest.mark.parametrize(
