@@ -19,7 +19,6 @@ from agent.engine.remote.address import Address
 from agent.errors import AddressUnusable, EngineFailed, ServerRefused
 
 _FAULT_CHARS: Final = 200
-_CONNECT_S: Final = 10.0
 _KEPT_S: Final = 2.0
 """Servers close a connection that idles for 5 s or more."""
 _BUSY: Final = (429, 503)
@@ -45,11 +44,12 @@ class Client:
     client.get("/props", control)["n_ctx"]
     for event in client.stream("/completion", {"prompt": [1, 2], "stream": True}, control): ...
 
-    `told` gets a line when a request is tried again: `team is busy (429): asking again in 2 s`. `back_off_s` is the
-    first wait, which doubles each time, unless the server says how long (`Retry-After`). `silence_s` is how long a
-    stream may say nothing, `answer_s` how long any other answer may take. Nothing is tried again once something of an
-    answer has come. Redirects aren't followed: the key is for this host. Proxies are those of the environment, but none
-    for this machine.
+    `told` gets a line when a request is tried again: `team is busy (429): asking again in 2 s`, and when an answer that
+    isn't a stream takes longer than `patience_s`. `back_off_s` is the first wait, which doubles each time, unless the
+    server says how long (`Retry-After`). `silence_s` is how long a stream may say nothing, `answer_s` how long any
+    other answer may take, `connect_s` how long a connection, and TLS on it. Nothing is tried again once that has taken
+    too long, or something of an answer has come. Redirects aren't followed: the key is for this host. Proxies are those
+    of the environment, but none for this machine.
 
     Raises AddressUnusable if the file of certificates or the proxy can't be used. What is asked raises EngineFailed,
     ServerRefused if the server answered with an error; after a stop, EngineFailed too, but a stream just ends.
@@ -63,12 +63,16 @@ class Client:
         back_off_s: float = 0.5,
         silence_s: float = 600.0,
         answer_s: float = 30.0,
+        connect_s: float = 10.0,
+        patience_s: float = 5.0,
     ) -> None:
         self.address = address
         self._told = told
         self._back_off_s = back_off_s
         self._silence_s = silence_s
         self._answer_s = answer_s
+        self._connect_s = connect_s
+        self._patience_s = patience_s
         headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {address.key}"} if address.key else {})
         verify = _certificates(address)
 
@@ -146,8 +150,14 @@ class Client:
 
     def _whole(self, method: str, path: str, body: Json | None, control: Control) -> Json:
         request = self._request(method, path, body, self._answer_s)
-        with closing(self._asked(request, control, body_of, self._answer_s, again=True)) as texts:
-            text = next(texts, None)
+        late = threading.Timer(self._patience_s, self._told, [f"{self._name} hasn't answered yet"])
+        late.daemon = True
+        late.start()
+        try:
+            with closing(self._asked(request, control, body_of, self._answer_s, again=True)) as texts:
+                text = next(texts, None)
+        finally:
+            late.cancel()
         if text is None:
             raise EngineFailed(f"{self._name}: stopped before it answered")
         return self._object(text)
@@ -166,7 +176,7 @@ class Client:
             self.address.url + path,
             content=None if body is None else json.dumps(body),
             headers={} if body is None else {"Content-Type": "application/json"},
-            timeout=httpx2.Timeout(silence_s, connect=_CONNECT_S, write=60.0),
+            timeout=httpx2.Timeout(silence_s, connect=self._connect_s, write=60.0),
         )
 
     def _asked(
@@ -192,7 +202,7 @@ class Client:
                         yield text
                 return
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-                if tries >= connects or _is_certificate(error):
+                if tries >= connects or isinstance(error, httpx2.ConnectTimeout) or _is_certificate(error):
                     raise EngineFailed(f"{self._name} can't be reached: {self._reason(error)}") from error
                 line, pause_s = f"{self._name} can't be reached", wait_s
             except Refused as refused:
@@ -231,6 +241,8 @@ class Client:
         return self.said(str(value or text)) or "without a word"
 
     def _reason(self, error: Exception) -> str:
+        if isinstance(error, httpx2.ConnectTimeout) and self.address.url.startswith("https:"):
+            return "no word from it in time: if it speaks no TLS, give http://"
         if isinstance(error, httpx2.TimeoutException):
             return "no word from it in time"
         text = self.said(str(error).partition(": bytearray(")[0])  # a broken header, which may hold part of the key

@@ -314,6 +314,13 @@ def test_another_vocabulary_is_refused_before_the_first_prompt(site: Site, etude
     assert all(request.path != "/completion" for request in site.requests)
 
 
+def test_a_server_that_says_nothing_has_the_seconds_of_a_turn(site: Site) -> None:
+    site.silent("/props")
+    done = ossia("run", "hi", "--engine", site.url(), "--no-tools", "--timeout", "0.5")
+    assert done.returncode == ExitCode.CUT
+    assert done.stderr.decode() == "ossia: error: the server said too little within --timeout (0.5 s)\n"
+
+
 def test_what_has_no_api_is_told(site: Site) -> None:
     site.json("/v1/models", {"data": [{"id": "m", "owned_by": "nobody"}]})
     with pytest.raises(EngineFailed, match="has neither /v1/responses nor /v1/chat/completions"):
