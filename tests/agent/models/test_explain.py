@@ -60,13 +60,18 @@ def test_two_gpus() -> None:
 
 
 def test_shared_memory() -> None:
-    rows = _rows(Memory(13 * GB, (11_500 * MB,), shared=True))
-    assert "experts" not in rows
+    tight = Memory(13 * GB, (11_500 * MB,), shared=True)
+    rows = _rows(tight)
     assert rows["GPU"] == (
-        "all 25 layers, the output's among them: 12.0 GB of the shared memory, 11.5 GB are meant for it"
+        "all 25 layers, the output's among them: 10.9 GB of the shared memory, 11.5 GB are meant for it"
     )
-    kept = _rows(Memory(13 * GB, (11_500 * MB,), shared=True), Wishes(cpu_moe=3))["experts"]
-    assert kept == "those of the first 3 of 24 layers stay with the processor; as asked for"
+    assert rows["experts"] == (
+        "those of the first 3 of 24 layers stay with the processor; with them 12.0 GB would be needed on the GPU"
+    )
+    asked = _rows(tight, Wishes(cpu_moe=4))["experts"]
+    assert asked == "those of the first 4 of 24 layers stay with the processor; as asked for"
+    small = _rows(Memory(28 * GB, (500 * MB,), shared=True))["GPU"]
+    assert small == "nothing: even the output layer needs more than 0.5 GB"
 
 
 def test_what_was_asked_for_in_vain() -> None:
