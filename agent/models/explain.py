@@ -33,6 +33,8 @@ def explain(
 def _context(model: ModelFile, memory: Memory, planned: Plan, wishes: Wishes) -> str:
     tokens, own = planned.context_tokens, model.architecture.context_tokens
     said = f"{tokens:,} of the model's {own:,} tokens"
+    if isinstance(wishes.context, int) and wishes.context > own:
+        return f"{said}; {wishes.context:,} were asked for"
     if wishes.context is not None:
         return f"{said}, as asked for"
     longer = min((one for one in (*CONTEXTS, own) if tokens < one <= own), default=None)

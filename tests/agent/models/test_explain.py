@@ -82,6 +82,11 @@ def test_what_was_asked_for_in_vain() -> None:
     assert _rows(Memory(60 * GB), Wishes(cpu_moe=0, gpu_layers=0))["GPU"] == none
 
 
+def test_a_context_that_the_model_does_not_have() -> None:
+    rows = _rows(Memory(28 * GB), Wishes(context=200_000))
+    assert rows["context"] == "131,072 of the model's 131,072 tokens; 200,000 were asked for"
+
+
 def test_what_was_asked_for() -> None:
     rows = _rows(Memory(28 * GB, (24 * GB,)), Wishes(context="max", cpu_moe=3, kv_type="q8_0"))
     assert rows["context"] == "131,072 of the model's 131,072 tokens, as asked for"
