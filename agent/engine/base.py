@@ -128,7 +128,8 @@ class StepStats:
     "stopped": `Control` asked for it. (The others are set by the responder, since only it reads what the ids say:
     "answer_now"; "thinking": the thoughts reached their limit; "loop": the text repeated itself; "unreadable": a
     senseless header, to be drawn again.)
-    `forced_tokens` of the completion's tokens were the only possible ones (see `Forced`).
+    `forced_tokens` of the completion's tokens were the only possible ones (see `Forced`). Not `cache_told`: a server
+    didn't say what it had in its cache, and all of the prompt counts as read.
     """
 
     prompt_tokens: int
@@ -140,6 +141,7 @@ class StepStats:
     evaluated_tokens: int = 0
     lost_tokens: int = 0
     forced_tokens: int = 0
+    cache_told: bool = True
 
     @property
     def tokens_per_s(self) -> float | None:

@@ -33,6 +33,8 @@ def explain(
 def _context(model: ModelFile, memory: Memory, planned: Plan, wishes: Wishes) -> str:
     tokens, own = planned.context_tokens, model.architecture.context_tokens
     said = f"{tokens:,} of the model's {own:,} tokens"
+    if isinstance(wishes.context, int) and wishes.context > own:
+        return f"{said}; {wishes.context:,} were asked for"
     if wishes.context is not None:
         return f"{said}, as asked for"
     longer = min((one for one in (*CONTEXTS, own) if tokens < one <= own), default=None)
@@ -55,13 +57,13 @@ def _gpus(model: ModelFile, memory: Memory, planned: Plan, wishes: Wishes) -> li
         f"all {whole} layers, the output's among them" if put.layers == whole else f"{put.layers} of {whole} layers"
     )
     layers += ", as asked for" if wishes.gpu_layers is not None else ""
+    if not put.layers and wishes.gpu_layers is None:
+        return [("GPU", f"nothing: even the output layer needs more than {size_text(max(memory.gpu_free))}")]
     if memory.shared:
         held = (
             f"{size_text(sum(put.gpu_bytes))} of the shared memory, {size_text(sum(memory.gpu_free))} are meant for it"
         )
         return [("GPU", f"{layers}: {held}")]
-    if not put.layers and wishes.gpu_layers is None:
-        return [("GPU", f"nothing: even the output layer needs more than {size_text(max(memory.gpu_free))}")]
     if len(memory.gpu_free) == 1:
         return [("GPU", f"{layers}: {size_text(sum(put.gpu_bytes))} of {size_text(memory.gpu_free[0])}")]
     each = zip(put.split, put.gpu_bytes, memory.gpu_free, strict=True)

@@ -17,8 +17,9 @@ _PAGE_BYTES = mmap.PAGESIZE
 class Memory:
     """Free memory in bytes. `ram_free` None: not known, so nothing is predicted. `gpu_free`: a number per device.
 
-    `shared`: the GPU uses the same memory (Apple's processors, integrated GPUs), so only `ram_free` counts. What the
-    firmware has set aside for the GPU is then a part of it.
+    `shared`: the GPU uses the same memory (Apple's processors, integrated GPUs), so that only `ram_free` counts for
+    both together, and `gpu_free` is how much of it the GPU may use. What the firmware has set aside for the GPU is then
+    a part of `ram_free`.
     """
 
     ram_free: int | None

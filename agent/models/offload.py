@@ -59,17 +59,13 @@ def offload(
     """What goes to the GPUs of `memory`: everything if it fits, else fewer experts, else fewer layers.
 
     `layers` and `cpu_moe` are what the user asked for; None: as many, and as few, as fit. What was asked for is done
-    even if it doesn't fit. A GPU that shares the processor's memory gets everything: there is nothing to gain.
+    even if it doesn't fit. A GPU that shares the processor's memory can't use more of it than it reports either.
     """
     network = model.architecture
     parts = _Parts.of(model, context_tokens, kv_type)
     whole = network.layers + 1
-    if not memory.gpu_free or memory.shared:
-        wanted = min(layers, whole) if layers is not None else whole if memory.gpu_free else 0
-        kept = min(cpu_moe or 0, network.layers)
-        if not memory.gpu_free:
-            return Offload(wanted, kept)
-        return parts.placed(wanted, kept, _shares(wanted, memory.gpu_free), memory)
+    if not memory.gpu_free:
+        return Offload(min(layers or 0, whole), min(cpu_moe or 0, network.layers))
     for count in [min(layers, whole)] if layers is not None else range(whole, 0, -1):
         first = max(0, whole - count)  # the first layer that is on a GPU
         if cpu_moe is not None:

@@ -198,9 +198,10 @@ def _effort(request: Request) -> str:
 
 
 def _usage(usage: Mapping[str, Any], prompt: str, completion: str) -> Usage:
-    details = table(usage.get(f"{prompt}_details"))
+    cached = table(usage.get(f"{prompt}_details")).get("cached_tokens")
     tokens = _number(usage.get(prompt))
-    return Usage(tokens, min(_number(details.get("cached_tokens")), tokens), _number(usage.get(completion)))
+    held = None if cached is None else min(_number(cached), tokens)
+    return Usage(tokens, held, _number(usage.get(completion)))
 
 
 def _key(item: Mapping[str, Any], event: Mapping[str, Any]) -> str:

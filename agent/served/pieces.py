@@ -31,10 +31,13 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The server's figures: the prompt's tokens, those of them that its cache held, and those of the answer."""
+    """The server's figures: the prompt's tokens, those of them that its cache held, and those of the answer.
+
+    `cached_tokens` None: it doesn't say.
+    """
 
     prompt_tokens: int
-    cached_tokens: int
+    cached_tokens: int | None
     completion_tokens: int
 
 

@@ -169,8 +169,8 @@ class _Step:
         """The step in numbers: the server's, where it gave any. Some servers don't tell that they reached a limit."""
         now = time.monotonic()
         began = self._began_at or now
-        usage = self.usage or Usage(self.estimated, 0, len(self.tokens))
-        prompt, cached, completion = usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens
+        usage = self.usage or Usage(self.estimated, None, len(self.tokens))
+        prompt, cached, completion = usage.prompt_tokens, usage.cached_tokens or 0, usage.completion_tokens
         most = self.request.max_tokens
         if end == "tokens" and most is None:
             end = "context"
@@ -180,5 +180,12 @@ class _Step:
             elif prompt + completion >= context_tokens:
                 end = "context"
         return StepStats(
-            prompt, cached, completion, began - self._asked_at, now - began, end, evaluated_tokens=prompt - cached
+            prompt,
+            cached,
+            completion,
+            began - self._asked_at,
+            now - began,
+            end,
+            evaluated_tokens=prompt - cached,
+            cache_told=usage.cached_tokens is not None,
         )

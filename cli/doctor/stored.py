@@ -55,9 +55,10 @@ def disk(machine: Machine) -> Iterator[Finding]:
     disks: dict[int, tuple[list[str], Path]] = {}
     for name, (folder, variable) in named.items():
         there = _nearest(folder)
-        if not os.access(there, os.W_OK | os.X_OK):
+        if not os.access(there, os.W_OK | os.X_OK) or not shutil.disk_usage(there).total:  # root may, but for /proc
             text = f"{name} can't be written: {folder}; {_without(name)}"
             yield Finding("disk", "warning", text, f"set {variable} to a folder of yours, or make it writable")
+            continue
         disks.setdefault(there.stat().st_dev, ([], there))[0].append(name)
     for names, place in disks.values():
         free = shutil.disk_usage(place).free

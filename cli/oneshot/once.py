@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Mapping
 from concurrent.futures import Future
@@ -11,6 +12,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from agent.control import Control
+from agent.errors import EngineFailed
 from agent.events import Delta, Event, MessageAdded, ToolFinished, TurnEnd
 from agent.prompt import with_plan
 from agent.sessions.session import UserText
@@ -21,7 +23,7 @@ from cli.oneshot.output import Answer, Json, Raw
 from cli.oneshot.pump import TICK_S, Pump
 from cli.oneshot.report import Report
 from cli.oneshot.stdin import read_stdin
-from cli.runtime.assemble import Assembly, begin
+from cli.runtime.assemble import Assembly, Loading, begin
 from cli.runtime.consent import agree
 from cli.runtime.ending import end_now, look_to_the_end
 from cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_session_cache
@@ -176,13 +178,29 @@ class _Run:
     def _load(self) -> Assembly:
         """Everything the turn needs. The weights are loaded by the worker, so that Ctrl-C is answered meanwhile."""
         self._display.line.set("loading")
-        loading = begin(self._resolved, self._folder, self._display, self._worker, self._wait)
+        loading = self._begin()
         self._report.model = loading.model_name
         assembly = loading.finish(tap=self._worker.tap(self._control) if self._raw else None)
         self._report.load_s, self._report.plan = assembly.load_s, assembly.plan
         if self._raw:
             self._raw.codec = assembly.codec
         return assembly
+
+    def _begin(self) -> Loading:
+        """A server gets the seconds of a turn for what it is asked before; a model here may take its time."""
+        control, limit_s = Control(), self._settings.timeout
+        late = threading.Timer(limit_s or 0, control.stop, ["time"])
+        late.daemon = True
+        if limit_s is not None:
+            late.start()
+        try:
+            return begin(self._resolved, self._folder, self._display, self._worker, self._wait, control=control)
+        except EngineFailed:
+            if control.stop_reason != "time":
+                raise
+            raise ExitError(f"the server said too little within --timeout ({limit_s:g} s)", ExitCode.CUT) from None
+        finally:
+            late.cancel()
 
     def _turn(self, assembly: Assembly, text: str, typed: str) -> None:
         settings, tools = self._settings, assembly.tools

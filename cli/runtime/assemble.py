@@ -193,7 +193,7 @@ def _remote(
 
     def told() -> tuple[Engine, None]:
         display.note(server.note)
-        if idle := without_effect(resolved, engine.context_tokens):
+        if idle := without_effect(resolved, server):
             display.warn(idle)
         return engine, None
 

@@ -142,9 +142,10 @@ class Display:
                 self.detail(f"the guide stopped constraining the {what}: {reason}")
             case Stats(step):
                 lost = f" ({step.lost_tokens:,} for the second time)" if step.lost_tokens else ""
+                told = f"{step.reused_tokens:,} reused, {step.evaluated_tokens:,} read{lost}"
+                told = told if step.cache_told else "an unknown number reused, the rest read"
                 self.detail(
-                    f"step: {step.prompt_tokens:,} prompt tokens: {step.reused_tokens:,} reused, "
-                    f"{step.evaluated_tokens:,} read{lost} in {step.prefill_s:.2f} s; "
+                    f"step: {step.prompt_tokens:,} prompt tokens: {told} in {step.prefill_s:.2f} s; "
                     f"{step.completion_tokens:,} tokens, {step.forced_tokens:,} forced, "
                     f"in {step.decode_s:.2f} s; {step.end}"
                 )

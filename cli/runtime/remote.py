@@ -39,6 +39,7 @@ class Connected:
     """A server, found out and proved. `temperature` is the model's own; `note` tells what is used, and where it is.
 
     `respond` makes the responder for a server that takes no ids; None: it takes them. `models` are those it lists.
+    `unheard` is the `model` of the settings if nothing came of it; "": something did, or there was none.
     """
 
     engine: RemoteEngine | ServedEngine
@@ -47,6 +48,7 @@ class Connected:
     note: str
     respond: Callable[[Codec], ServedResponder] | None = None
     models: tuple[str, ...] = ()
+    unheard: str = ""
 
 
 def connect(settings: Settings, display: Display, control: Control, *, by_file: bool = False) -> Connected:
@@ -76,7 +78,8 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
                 return _served(client, found, wanted, settings, display, control)
             if not found.context_tokens:
                 raise ExitError(f"{address.name} is a {found.kind} that names no model with a context: let it load one")
-            tokenizer, temperature = _vocabulary(settings, found, display)
+            vocabulary = _vocabulary_of(settings.model, found)
+            tokenizer, temperature = _vocabulary(vocabulary, display)
             server = _server(client, found, wanted or next(iter(found.models), ""), tokenizer)
             prove(server, tokenizer, control)
     except BaseException:
@@ -87,11 +90,12 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
     engine = RemoteEngine(server, tokenizer.vocabulary, name=name, context_tokens=context)
     free = "its headers and arguments are written without the guide"
     note = _note(server.model, address, shown(server.kind), f"{context:,}", free)
-    return Connected(engine, tokenizer, temperature, note, models=found.models)
+    unheard = "" if vocabulary == settings.model else _unheard(settings.model, wanted, found)
+    return Connected(engine, tokenizer, temperature, note, models=found.models, unheard=unheard)
 
 
-def without_effect(resolved: Resolved, context_tokens: int) -> str:
-    """A warning that names the flags which change nothing on a server with so large a context; "": there are none.
+def without_effect(resolved: Resolved, server: Connected) -> str:
+    """A warning that names the flags which change nothing on this server; "": there are none.
 
     What the config file says is for the times when no server is used.
     """
@@ -100,6 +104,9 @@ def without_effect(resolved: Resolved, context_tokens: int) -> str:
         return resolved.origins.get(key, "").startswith("--")
 
     idle, asked = [SETTINGS[key].long_flag for key in _LOCAL if is_flag(key)], resolved.settings.context
+    context_tokens = server.engine.context_tokens
+    if is_flag("model") and server.unheard:
+        idle.append(f"--model {shown(server.unheard)}")
     if is_flag("context") and isinstance(asked, int) and asked > context_tokens:
         idle.append(f"--context (it has {context_tokens:,} tokens)")
     return f"the server decides this, so nothing comes of {', '.join(idle)}" if idle else ""
@@ -109,27 +116,32 @@ def _served(
     client: Client, found: Found, wanted: str | None, settings: Settings, display: Display, control: Control
 ) -> Connected:
     """A server that takes no ids, but messages. The vocabulary is one that is here: it only measures prompts."""
+    from agent.errors import ModelMissing
     from agent.served.engine import LESS, NOT_HAD
     from agent.served.probe import serve
     from agent.served.respond import ServedResponder
     from cli.runtime.vocabulary import own_tokenizer
 
     address, tokenizer = client.address, own_tokenizer(None)
-    engine = serve(
-        client,
-        models=found.listed,
-        named=wanted,
-        context_tokens=_wanted_context(settings, address),
-        vocabulary=tokenizer.vocabulary,
-        control=control,
-        told=lambda line: display.note(f"ossia: {line}"),
-    )
+    unheard = _unheard(settings.model, wanted, found)
+    try:
+        engine = serve(
+            client,
+            models=found.listed,
+            named=wanted,
+            context_tokens=_wanted_context(settings, address),
+            vocabulary=tokenizer.vocabulary,
+            control=control,
+            told=lambda line: display.note(f"ossia: {line}"),
+        )
+    except ModelMissing as error:
+        raise (ModelMissing(f"{shown(unheard)} is none of its models: {error}") if unheard else error) from None
     engine.name = _name(engine.model, address)
     room = f"{engine.context_tokens:,}"
     room = f"unknown, {room} assumed: see --context" if engine.context_assumed else room
     note = _note(engine.model, address, engine.api.title, room, LESS)
     display.detail(f"{address.name}: {NOT_HAD}")
-    return Connected(engine, tokenizer, 1.0, note, lambda codec: ServedResponder(codec, engine), found.models)
+    return Connected(engine, tokenizer, 1.0, note, lambda codec: ServedResponder(codec, engine), found.models, unheard)
 
 
 def _wanted_context(settings: Settings, address: Address) -> int | None:
@@ -161,6 +173,10 @@ def _wanted_model(settings: Settings, address: Address, listed: Sequence[str], *
         if theirs:
             return theirs[0]
     return None
+
+
+def _unheard(model: str | None, wanted: str | None, found: Found) -> str:
+    return "" if model is None or wanted in (model, *called(model, found.models)) else model
 
 
 def called(name: str, listed: Sequence[str]) -> list[str]:
@@ -206,22 +222,26 @@ def _server(client: Client, found: Found, model: str, tokenizer: Tokenizer) -> I
     return Vllm(client, found.version, model, rooms.get(model) or found.context_tokens)
 
 
-def _vocabulary(settings: Settings, found: Found, display: Display) -> tuple[Tokenizer, float]:
-    """The vocabulary that the server should have: that of a model here that `--model` names, else gpt-oss's.
+def _vocabulary_of(name: str | None, found: Found) -> str | None:
+    """The model here that has the server's vocabulary: the one that `--model` names; None: gpt-oss's.
 
-    The étude's if the server's is as small.
+    The étude if the server's vocabulary is as small.
     """
     from agent.models.catalog import ETUDE, download_of
+
+    size = found.vocabulary_size
+    if name is None or download_of(name) or not _is_here(name):
+        return ETUDE if 0 < size < _STUDY_IDS else None
+    return None if name == ETUDE and size >= _STUDY_IDS else name
+
+
+def _vocabulary(name: str | None, display: Display) -> tuple[Tokenizer, float]:
+    """That vocabulary, and the temperature of its model."""
     from agent.models.memory import read_memory
     from agent.models.resolve import resolve
     from cli.runtime.models import locations
     from cli.runtime.vocabulary import tokenizer_for
 
-    size, name = found.vocabulary_size, settings.model
-    if name is None or download_of(name) or not _is_here(name):
-        name = ETUDE if 0 < size < _STUDY_IDS else None
-    elif name == ETUDE and size >= _STUDY_IDS:
-        name = None
     if name is None:
         return tokenizer_for(None, say=lambda line: display.note(f"ossia: {line}")), 1.0
     model = resolve(name, locations=locations(), memory=read_memory())

@@ -24,7 +24,7 @@ from typing import cast
 
 from cli import paths
 from cli.exits import ExitError
-from cli.settings.kinds import Value
+from cli.settings.kinds import Advice, Value
 from cli.settings.table import SETTINGS, Settings
 from tools.approval.rules import ACTIONS
 
@@ -108,9 +108,10 @@ def checked(key: str, value: object, where: str, *, as_text: bool = False) -> Va
     kind = SETTINGS[key].kind
     try:
         return kind.check(kind.read(str(value)) if as_text else value)
-    except ValueError:
+    except ValueError as error:
         came = f", not {value!r}" if kind.shown else ""
-        raise ConfigError(f"{where}: must be {kind.expected}{came}") from None
+        advice = f": {error}" if isinstance(error, Advice) else ""
+        raise ConfigError(f"{where}: must be {kind.expected}{came}{advice}") from None
 
 
 def _file_layer(path: Path, *, must_exist: bool) -> _Layer:

@@ -8,18 +8,24 @@ from collections.abc import Callable
 from typing import NamedTuple, NoReturn, cast
 
 # A name or an address, in which no password stands.
+_BARE = re.compile(r"[A-Za-z0-9_.-]+:\d{1,5}(?:/[^\s@]*)?\Z|\[[0-9A-Fa-f:.]+\]:\d{1,5}(?:/[^\s@]*)?\Z")
+"""An address, but for its `http://`."""
 _SERVER = re.compile(r"(?:https?://[^\s@]+|[A-Za-z0-9][A-Za-z0-9_.-]*)\Z", re.IGNORECASE)
 
 Value = str | int | float | bool | tuple[str, ...] | None
 """What the value of a setting is stored as. None: not set."""
 
 
+class Advice(ValueError):
+    """A value can't be taken; the text says what to do instead, and repeats nothing of it."""
+
+
 class ValueKind(NamedTuple):
     """What a setting may hold: `expected` in words, the check of a typed value, and how a text is read.
 
-    `check` returns the value to store, `read` what to check; both may raise ValueError. `flag` is the type that the
-    command line gives: bool for a flag without a value, `list[str]` for one that can be repeated; a str goes through
-    `read` like any other text. `shown`: an error may repeat the value.
+    `check` returns the value to store, `read` what to check; both may raise ValueError, or `Advice`. `flag` is the type
+    that the command line gives: bool for a flag without a value, `list[str]` for one that can be repeated; a str goes
+    through `read` like any other text. `shown`: an error may repeat the value.
     """
 
     expected: str
@@ -88,6 +94,11 @@ def engine() -> ValueKind:
         known = isinstance(value, str) and (
             _SERVER.match(value) or (value.startswith("script:") and value != "script:")
         )
+        if isinstance(value, str) and not known:
+            if _BARE.match(value):
+                raise Advice("put http:// before an address")
+            if "://" in value and "@" in value:
+                raise Advice("no name or password may stand in an address; [engines.NAME] has key_env for a key")
         return cast(str, value) if known else _fail()
 
     return ValueKind("llama, script:FILE, http://HOST:PORT or the NAME of an [engines.NAME]", check, shown=False)

@@ -4,9 +4,10 @@ None of it is a recording of a running program, but for llama.cpp's (b9870, étu
 and sources named here, with texts of our own and without the fields that nothing reads.
 
 - OpenAI, Responses: https://platform.openai.com/docs/api-reference/responses-streaming, with gpt-oss's raw thoughts as
-  https://cookbook.openai.com/articles/gpt-oss/handle-raw-cot has them. Hugging Face's router follows it:
-  https://huggingface.co/docs/inference-providers/guides/responses-api
-- OpenAI, Chat Completions: https://platform.openai.com/docs/api-reference/chat-streaming
+  https://cookbook.openai.com/articles/gpt-oss/handle-raw-cot has them
+- OpenAI, Chat Completions: https://platform.openai.com/docs/api-reference/chat-streaming. Hugging Face's router and
+  `transformers serve` are asked by it: the Responses API of the one takes no thoughts back
+  (https://huggingface.co/docs/inference-providers/guides/responses-api), that of the other no effort
 - Ollama, both: https://docs.ollama.com/api/openai-compatibility, events as its `openai/responses.go` and
   `openai/openai.go` write them (https://github.com/ollama/ollama)
 - LM Studio: https://lmstudio.ai/docs/developer/openai-compat/tools (a call comes in pieces, name first) and

@@ -6,6 +6,7 @@ import socket
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 from queue import Empty, Full, Queue
 from typing import Any, Final
 
@@ -31,22 +32,45 @@ class Refused(Exception):
         self.headers = headers
 
 
+@dataclass(slots=True)
+class Line:
+    """What requests are sent by. `stream` is its connection, once there is one: the next request may use it again.
+
+    It is closed once nobody holds it any more: the number of a socket that is closed while a thread waits for it may
+    become another socket's, and the thread would wait for that one. Whoever makes it holds it.
+    """
+
+    http: httpx2.Client
+    stream: Any = None
+    _holders: int = 1
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def hold(self) -> None:
+        with self._lock:
+            self._holders += 1
+
+    def let_go(self) -> None:
+        with self._lock:
+            self._holders -= 1
+            if not self._holders:
+                self.http.close()
+
+
 class Exchange:
     """A request in a thread of its own: whoever waits for it can stop at any time, whatever the network does."""
 
-    def __init__(
-        self, http: httpx2.Client, request: httpx2.Request, read: Callable[[httpx2.Response], Iterator[str]]
-    ) -> None:
-        self._http = http
+    def __init__(self, line: Line, request: httpx2.Request, read: Callable[[httpx2.Response], Iterator[str]]) -> None:
+        self._line = line
         self._request = request
         self._read = read
         self._came: Queue[str | BaseException | None] = Queue(_MOST_WAITING)
         self._given_up = threading.Event()
-        self._stream: Any = None
+        self._stream = line.stream
         request.extensions["trace"] = self._trace
 
     def items(self, control: Control, limit_s: float | None = None) -> Generator[str, None, None]:
         """What came, until it ends, or is stopped. Raises what broke it, or ReadTimeout after `limit_s` for one."""
+        self._line.hold()
         threading.Thread(target=self._run, name="ossia-request", daemon=True).start()
         forget = control.on_stop(self._give_up)
         try:
@@ -62,7 +86,7 @@ class Exchange:
 
     def _run(self) -> None:
         try:
-            response = self._http.send(self._request, stream=True)
+            response = self._line.http.send(self._request, stream=True)
             try:
                 if response.headers.get("content-encoding", "identity") != "identity":
                     raise httpx2.DecodingError("it compressed its answer, which wasn't asked for")
@@ -80,6 +104,8 @@ class Exchange:
             self._put(None)
         except BaseException as error:
             self._put(error)
+        finally:
+            self._line.let_go()
 
     def _put(self, item: str | BaseException | None) -> None:
         while not self._given_up.is_set():
@@ -95,7 +121,7 @@ class Exchange:
 
     def _trace(self, event: str, info: Mapping[str, Any]) -> None:
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
-            self._stream = info["return_value"]
+            self._stream = self._line.stream = info["return_value"]
             if self._given_up.is_set():
                 self._cut()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
@@ -13,6 +14,9 @@ import httpx2
 from agent.errors import AddressUnusable
 
 _FIELDS = ("url", "key_env", "ca", "context", "model")
+_API = re.compile(r"/v1(/chat/completions|/responses|/completions|/models)?\Z")
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+\Z")
+"""What a variable may be called. Whoever takes `key_env` for the key itself writes something else there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ def parse_url(
     name = name or place
     if host == "localhost" and parts.scheme == "http":  # by number: a resolver may say that it is another machine
         place = place.replace("localhost", "127.0.0.1")
-    url = f"{parts.scheme}://{place}{parts.path.rstrip('/').removesuffix('/v1')}"
+    url = f"{parts.scheme}://{place}{_API.sub('', parts.path.rstrip('/'))}"
     return Address(url, name, key, key_env)
 
 
@@ -112,7 +116,8 @@ def parse_engine(name: str, entry: object, where: str, environ: Mapping[str, str
     variable = entry.get("key_env", "")
     key = environ.get(variable) or None
     if variable and key is None:
-        raise AddressUnusable(f"{where}: the variable that key_env names isn't set: export it with the key in it")
+        named = f"{variable}, which key_env names," if _VARIABLE.match(variable) else "the variable that key_env names"
+        raise AddressUnusable(f"{where}: {named} isn't set: export it with the key in it")
     address = parse_url(entry["url"], name=name, key=key, where=where, key_env=variable)
     ca = Path(entry["ca"]) if "ca" in entry else None
     return Address(address.url, name, key, variable, ca, context, entry.get("model"))

@@ -14,12 +14,11 @@ from typing import Any, Final
 import httpx2
 
 from agent.control import Control
-from agent.engine.remote._exchange import Exchange, Refused, body_of, events_of
+from agent.engine.remote._exchange import Exchange, Line, Refused, body_of, events_of
 from agent.engine.remote.address import Address
 from agent.errors import AddressUnusable, EngineFailed, ServerRefused
 
 _FAULT_CHARS: Final = 200
-_CONNECT_S: Final = 10.0
 _KEPT_S: Final = 2.0
 """Servers close a connection that idles for 5 s or more."""
 _BUSY: Final = (429, 503)
@@ -45,11 +44,12 @@ class Client:
     client.get("/props", control)["n_ctx"]
     for event in client.stream("/completion", {"prompt": [1, 2], "stream": True}, control): ...
 
-    `told` gets a line when a request is tried again: `team is busy (429): asking again in 2 s`. `back_off_s` is the
-    first wait, which doubles each time, unless the server says how long (`Retry-After`). `silence_s` is how long a
-    stream may say nothing, `answer_s` how long any other answer may take. Nothing is tried again once something of an
-    answer has come. Redirects aren't followed: the key is for this host. Proxies are those of the environment, but none
-    for this machine.
+    `told` gets a line when a request is tried again: `team is busy (429): asking again in 2 s`, and when an answer that
+    isn't a stream takes longer than `patience_s`. `back_off_s` is the first wait, which doubles each time, unless the
+    server says how long (`Retry-After`). `silence_s` is how long a stream may say nothing, `answer_s` how long any
+    other answer may take, `connect_s` how long a connection, and TLS on it. Nothing is tried again once that has taken
+    too long, or something of an answer has come. Redirects aren't followed: the key is for this host. Proxies are those
+    of the environment, but none for this machine.
 
     Raises AddressUnusable if the file of certificates or the proxy can't be used. What is asked raises EngineFailed,
     ServerRefused if the server answered with an error; after a stop, EngineFailed too, but a stream just ends.
@@ -63,45 +63,51 @@ class Client:
         back_off_s: float = 0.5,
         silence_s: float = 600.0,
         answer_s: float = 30.0,
+        connect_s: float = 10.0,
+        patience_s: float = 5.0,
     ) -> None:
         self.address = address
         self._told = told
         self._back_off_s = back_off_s
+        self._silence_s = silence_s
         self._answer_s = answer_s
+        self._connect_s = connect_s
+        self._patience_s = patience_s
         headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {address.key}"} if address.key else {})
         verify = _certificates(address)
 
-        def connections(silence_s: float = silence_s, kept: int = 0) -> httpx2.Client:
+        def connections(kept: int = 0) -> httpx2.Client:
             return httpx2.Client(
                 headers=headers,
                 verify=verify,
                 trust_env=not address.is_local,
                 follow_redirects=False,
-                timeout=httpx2.Timeout(silence_s, connect=_CONNECT_S, write=60.0),
                 limits=httpx2.Limits(max_keepalive_connections=kept, keepalive_expiry=_KEPT_S),
             )
 
         try:
             # A connection for each request: then its socket is known, and none is reused that has died meanwhile.
-            self._http = self._whole_http = connections()
+            self._http = connections()
         except (ImportError, ValueError, httpx2.InvalidURL) as error:  # for SOCKS it wants a library; no URL at all
             raise AddressUnusable(
                 f"{address.name}: the proxy that the environment names can't be used: name one by http:// in "
                 f"HTTPS_PROXY, or {address.host} in NO_PROXY"
             ) from error
-        self._kept = partial(connections, answer_s, 1)
+        self._kept = partial(connections, kept=1)
+        self._shared: Line | None = None
 
     @contextmanager
     def one_connection(self) -> Iterator[None]:
         """Within it, one connection does for all that isn't a stream: a far server takes long to connect to.
 
-        A stop leaves what is asked on it: the server may answer, for `answer_s` at the most.
+        A stop closes it; what is asked later gets one of its own.
         """
-        with self._kept() as self._whole_http:
-            try:
-                yield
-            finally:
-                self._whole_http = self._http
+        line = self._shared = Line(self._kept())
+        try:
+            yield
+        finally:
+            self._shared = None
+            line.let_go()
 
     def get(self, path: str, control: Control) -> Json:
         """The JSON object at a path: `get("/props", control)`."""
@@ -117,7 +123,8 @@ class Client:
         Whether the answer is complete only its events tell. An event that is an `error` is raised. Close it
         (`contextlib.closing`) to end the answer; a stop ends it within some milliseconds. Not `again`: one try only.
         """
-        with closing(self._asked(self._request("POST", path, body), control, events_of, None, again)) as texts:
+        request = self._request("POST", path, body, self._silence_s)
+        with closing(self._asked(request, control, events_of, None, again)) as texts:
             for text in texts:
                 if text.strip() == _DONE:
                     return
@@ -142,9 +149,15 @@ class Client:
         return address.name if address.name == address.place else f"{address.name} ({address.place})"
 
     def _whole(self, method: str, path: str, body: Json | None, control: Control) -> Json:
-        request = self._request(method, path, body)
-        with closing(self._asked(request, control, body_of, self._answer_s, again=True)) as texts:
-            text = next(texts, None)
+        request = self._request(method, path, body, self._answer_s)
+        late = threading.Timer(self._patience_s, self._told, [f"{self._name} hasn't answered yet"])
+        late.daemon = True
+        late.start()
+        try:
+            with closing(self._asked(request, control, body_of, self._answer_s, again=True)) as texts:
+                text = next(texts, None)
+        finally:
+            late.cancel()
         if text is None:
             raise EngineFailed(f"{self._name}: stopped before it answered")
         return self._object(text)
@@ -157,12 +170,13 @@ class Client:
         said = self.said(text, 60)
         raise EngineFailed(f"{self._name}: expected a JSON object, not {said!r}: is it a server of models?")
 
-    def _request(self, method: str, path: str, body: Json | None) -> httpx2.Request:
+    def _request(self, method: str, path: str, body: Json | None, silence_s: float) -> httpx2.Request:
         return self._http.build_request(
             method,
             self.address.url + path,
             content=None if body is None else json.dumps(body),
             headers={} if body is None else {"Content-Type": "application/json"},
+            timeout=httpx2.Timeout(silence_s, connect=self._connect_s, write=60.0),
         )
 
     def _asked(
@@ -176,10 +190,10 @@ class Client:
         """What `read` makes of the answer; asked `again` while the server can't be reached or is busy."""
         connects, asks = (_CONNECTS, _ASKS) if again else (1, 1)
         tries, wait_s = 0, self._back_off_s
-        http = self._http if limit_s is None else self._whole_http
+        shared = None if limit_s is None else self._shared
         while not control.stopped:
             tries += 1
-            exchange = Exchange(http, request, read)
+            exchange = Exchange(shared or Line(self._http), request, read)
             begun = False
             try:
                 with closing(exchange.items(control, limit_s)) as texts:
@@ -188,7 +202,7 @@ class Client:
                         yield text
                 return
             except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-                if tries >= connects or _is_certificate(error):
+                if tries >= connects or isinstance(error, httpx2.ConnectTimeout) or _is_certificate(error):
                     raise EngineFailed(f"{self._name} can't be reached: {self._reason(error)}") from error
                 line, pause_s = f"{self._name} can't be reached", wait_s
             except Refused as refused:
@@ -197,8 +211,8 @@ class Client:
                     raise ServerRefused(self._refusal(refused), refused.status) from None
                 line = f"{self._name} is busy ({refused.status})"
             except (httpx2.HTTPError, ValueError) as error:
-                if http is not self._http and not begun and isinstance(error, _DIED):
-                    http = self._http  # the shared connection was closed meanwhile
+                if shared and not begun and isinstance(error, _DIED):
+                    shared = None  # the shared connection was closed meanwhile
                     continue
                 said = "broke off in mid-answer" if begun else "gave no answer"
                 raise EngineFailed(f"{self._name} {said}: {self._reason(error)}") from error
@@ -227,6 +241,8 @@ class Client:
         return self.said(str(value or text)) or "without a word"
 
     def _reason(self, error: Exception) -> str:
+        if isinstance(error, httpx2.ConnectTimeout) and self.address.url.startswith("https:"):
+            return "no word from it in time: if it speaks no TLS, give http://"
         if isinstance(error, httpx2.TimeoutException):
             return "no word from it in time"
         text = self.said(str(error).partition(": bytearray(")[0])  # a broken header, which may hold part of the key

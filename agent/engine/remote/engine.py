@@ -121,6 +121,7 @@ class RemoteGeneration:
             decode_s=now - first if told.decode_s is None else told.decode_s,
             end=self._end or "stop",
             evaluated_tokens=max(read, 0) if told.evaluated is None else min(told.evaluated, total),
+            cache_told=told.reused is not None or progress is not None,
         )
 
     def close(self) -> None:

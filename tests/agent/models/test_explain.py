@@ -60,13 +60,18 @@ def test_two_gpus() -> None:
 
 
 def test_shared_memory() -> None:
-    rows = _rows(Memory(13 * GB, (11_500 * MB,), shared=True))
-    assert "experts" not in rows
+    tight = Memory(13 * GB, (11_500 * MB,), shared=True)
+    rows = _rows(tight)
     assert rows["GPU"] == (
-        "all 25 layers, the output's among them: 12.0 GB of the shared memory, 11.5 GB are meant for it"
+        "all 25 layers, the output's among them: 10.9 GB of the shared memory, 11.5 GB are meant for it"
     )
-    kept = _rows(Memory(13 * GB, (11_500 * MB,), shared=True), Wishes(cpu_moe=3))["experts"]
-    assert kept == "those of the first 3 of 24 layers stay with the processor; as asked for"
+    assert rows["experts"] == (
+        "those of the first 3 of 24 layers stay with the processor; with them 12.0 GB would be needed on the GPU"
+    )
+    asked = _rows(tight, Wishes(cpu_moe=4))["experts"]
+    assert asked == "those of the first 4 of 24 layers stay with the processor; as asked for"
+    small = _rows(Memory(28 * GB, (500 * MB,), shared=True))["GPU"]
+    assert small == "nothing: even the output layer needs more than 0.5 GB"
 
 
 def test_what_was_asked_for_in_vain() -> None:
@@ -75,6 +80,11 @@ def test_what_was_asked_for_in_vain() -> None:
     both = _rows(Memory(60 * GB), Wishes(cpu_moe=3, gpu_layers=5))["GPU"]
     assert both == f"{none}; without effect: --gpu-layers, --n-cpu-moe"
     assert _rows(Memory(60 * GB), Wishes(cpu_moe=0, gpu_layers=0))["GPU"] == none
+
+
+def test_a_context_that_the_model_does_not_have() -> None:
+    rows = _rows(Memory(28 * GB), Wishes(context=200_000))
+    assert rows["context"] == "131,072 of the model's 131,072 tokens; 200,000 were asked for"
 
 
 def test_what_was_asked_for() -> None:

@@ -1,4 +1,4 @@
-"""What goes to the GPU: twenty-three machines, and what is asked for."""
+"""What goes to the GPU: twenty-six machines, and what is asked for."""
 
 from __future__ import annotations
 
@@ -39,8 +39,11 @@ _MACHINES: Final[dict[str, tuple[str, Memory, tuple[int, int, int, tuple[int, ..
     "2 without figures": ("20b", Memory(28 * GB, (0, 0)), (32_768, 0, 0, ())),
     "80 GB": ("120b", Memory(200 * GB, (84 * GB,)), (32_768, 37, 0, ())),
     "2 that share": ("20b", Memory(28 * GB, (24 * GB, 8 * GB), shared=True), (32_768, 25, 0, (19, 6))),
-    "shared, and too small": ("120b", Memory(48 * GB, (36 * GB,), shared=True), (8192, 37, 0, ())),
-    "shared, 16 GB": ("20b", Memory(13 * GB, (11_500 * MB,), shared=True), (16_384, 25, 0, ())),
+    "shared, and too small": ("120b", Memory(48 * GB, (36 * GB,), shared=True), (8192, 37, 17, ())),
+    "shared, 16 GB": ("20b", Memory(13 * GB, (11_500 * MB,), shared=True), (16_384, 25, 3, ())),
+    "shared, 8 GB for the GPU": ("20b", Memory(28 * GB, (8 * GB,), shared=True), (32_768, 25, 12, ())),
+    "shared, 0.5 GB for the GPU": ("20b", Memory(28 * GB, (500 * MB,), shared=True), (32_768, 0, 0, ())),
+    "shared, without a figure": ("20b", Memory(28 * GB, (0,), shared=True), (32_768, 0, 0, ())),
 }
 
 
@@ -53,12 +56,11 @@ def test_a_machine(machine: str) -> None:
     which, memory, expected = _MACHINES[machine]
     planned = plan(_MODELS[which], memory=memory)
     assert _chosen(planned) == expected
-    if not memory.shared:
-        assert all(used <= free for used, free in zip(planned.offload.gpu_bytes, memory.gpu_free, strict=False))
-        parts = planned.needs.weights + planned.needs.kv
-        assert planned.ram_bytes == parts - planned.offload.weights - planned.offload.kv + (
-            planned.needs.buffers + planned.needs.own
-        )
+    assert all(used <= free for used, free in zip(planned.offload.gpu_bytes, memory.gpu_free, strict=False))
+    parts = planned.needs.weights + planned.needs.kv
+    assert planned.ram_bytes == parts - planned.offload.weights - planned.offload.kv + (
+        planned.needs.buffers + planned.needs.own
+    )
 
 
 def test_memory_that_is_shared_counts_once() -> None:

@@ -154,7 +154,7 @@ def test_engines_on_servers() -> None:
     (fault,) = _of(said, "config", "fault")
     assert fault[0].startswith(f"--engine: no [engines.tame] in {config} (there: here, far, keyless, odd)")
     assert [text for text, _, _ in _of(said, "config", "warning")] == [
-        f"{config}: engines.keyless: the variable that key_env names isn't set: export it with the key in it",
+        f"{config}: engines.keyless: NO_KEY, which key_env names, isn't set: export it with the key in it",
         f"engine odd: ca: {config.parent / 'no.pem'} is no file",
     ]
     fine = [text for text, _, _ in _of(said, "config", "ok")][1:]
@@ -205,7 +205,7 @@ def test_a_full_disk(home: Path) -> None:
     assert full[0].startswith("the disk is full: 0 bytes are free for the data folder")
 
 
-@pytest.mark.parametrize("place", ["/nonexistent", "/dev/null"])
+@pytest.mark.parametrize("place", ["/nonexistent", "/dev/null", "/proc"])
 def test_a_home_that_is_none(place: str) -> None:
     said = _said(ossia("doctor", "--json", env={"HOME": place}))
     assert [text for text, _, _ in _of(said, "disk", "fault")] == []

@@ -250,6 +250,18 @@ def test_flags_that_a_server_has_no_use_for_are_named(site: Site, etude_tokenize
     assert told.returncode == 0 and f"ossia: warning: {said}\n" in told.stderr.decode()
 
 
+def test_a_model_in_the_command_line_that_the_server_does_not_have_is_told(
+    site: Site, etude_tokenizer: Tokenizer
+) -> None:
+    serve(site, etude_tokenizer, [FINAL] * 3)
+    asked = ["run", "hi", "--engine", site.url(), "--no-tools"]
+    said = "ossia: warning: the server decides this, so nothing comes of --model gpt-oss-20b\n"
+    told = ossia(*asked, "--model", "gpt-oss-20b")
+    assert (told.returncode, told.stdout) == (0, b"Done.\n") and said in told.stderr.decode()
+    for heard in (ossia(*asked, "--model", "etude"), ossia(*asked, env={"OSSIA_MODEL": "gpt-oss-20b"})):
+        assert heard.returncode == 0 and b"warning" not in heard.stderr
+
+
 @pytest.mark.parametrize(
     ("model", "own", "by_file", "name", "context"),
     [
@@ -312,6 +324,13 @@ def test_another_vocabulary_is_refused_before_the_first_prompt(site: Site, etude
     with pytest.raises(EngineFailed, match=r"its vocabulary isn't ours: .* it must serve a gpt-oss model"):
         connect(Settings(engine=site.url()), QUIET, Control())
     assert all(request.path != "/completion" for request in site.requests)
+
+
+def test_a_server_that_says_nothing_has_the_seconds_of_a_turn(site: Site) -> None:
+    site.silent("/props")
+    done = ossia("run", "hi", "--engine", site.url(), "--no-tools", "--timeout", "0.5")
+    assert done.returncode == ExitCode.CUT
+    assert done.stderr.decode() == "ossia: error: the server said too little within --timeout (0.5 s)\n"
 
 
 def test_what_has_no_api_is_told(site: Site) -> None:

@@ -19,7 +19,7 @@ from cli.runtime.remote import connect
 from cli.settings.table import Settings
 from harmony.codec import Codec
 from tests.support.command import line_of, ossia
-from tests.support.served import ANSWER, Server, call, chat, chunk, responses, sse, text, thoughts, tool_call
+from tests.support.served import ANSWER, DONE, Server, call, chat, chunk, responses, sse, text, thoughts, tool_call
 from tests.support.site import Reply
 
 QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=True)
@@ -78,6 +78,22 @@ def test_a_run_with_a_call(
     assert [asked["model"] for asked in site.asked] == ["openai/gpt-oss-20b"] * 2
     sent = json.dumps(site.asked[1])
     assert "Double it." in sent and '"816"' in sent
+
+
+@pytest.mark.parametrize(
+    ("figures", "told"),
+    [
+        ({"prompt_tokens": 7, "completion_tokens": 3}, "an unknown number reused, the rest read in "),
+        (
+            {"prompt_tokens": 7, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": 0}},
+            "0 reused, 7 read in ",
+        ),
+    ],
+)
+def test_what_a_server_does_not_tell_of_its_cache_is_unknown(figures: Any, told: str, server: Made) -> None:
+    given = sse(chunk({"content": ANSWER}), chunk({}, "stop"), chunk({}) | {"choices": [], "usage": figures}) + DONE
+    done = ossia("run", QUESTION, "--engine", server("chat", given).url(), "--no-tools", "--verbose")
+    assert f"step: 7 prompt tokens: {told}" in done.stderr.decode()
 
 
 def test_a_stored_session_goes_on_with_a_model_here(server: Made) -> None:
@@ -143,6 +159,16 @@ def test_several_models(server: Made) -> None:
     done = ossia("run", QUESTION, "--engine", site.url(), "--no-tools")
     assert done.returncode == 3
     assert b"has gpt-oss:20b, gpt-oss:120b: name one with --model" in done.stderr
+    done = ossia("run", QUESTION, "--engine", site.url(), "--no-tools", "--model", "etude")
+    assert done.returncode == 3
+    assert b"error: etude is none of its models: 127.0.0.1:" in done.stderr
+
+
+def test_a_model_here_that_the_command_line_names_is_told(server: Made) -> None:
+    asked = server("chat", chat({"content": ANSWER}))
+    done = ossia("run", QUESTION, "--engine", asked.url(), "--no-tools", "--model", str(ETUDE_PATH))
+    assert (done.returncode, done.stdout) == (0, f"{ANSWER}\n".encode())
+    assert b"warning: the server decides this, so nothing comes of --model etude\n" in done.stderr
 
 
 @pytest.mark.parametrize(

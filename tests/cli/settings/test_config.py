@@ -218,7 +218,19 @@ def test_words_for_false(word: str, config: ConfigFile) -> None:
         ("tools = []", "tools: must be a list of names, e.g. python, browser or FILE.py, not []"),
         ('tools = ["python,"]', "tools: must be a list of names, e.g. python, browser or FILE.py, not ['python,']"),
         ('model = ""', "model: must be non-empty text, not ''"),
-        ('engine = "https://me:sesame@gpu.example"', "engine: must be llama, script:FILE, http://HOST:PORT"),
+        (
+            'engine = "https://me:sesame@gpu.example"',
+            "engine: must be llama, script:FILE, http://HOST:PORT or the NAME of an [engines.NAME]: no name or "
+            "password may stand in an address; [engines.NAME] has key_env for a key",
+        ),
+        *(
+            (
+                f'engine = "{bare}"',
+                "engine: must be llama, script:FILE, http://HOST:PORT or the NAME of an [engines.NAME]: put http:// "
+                "before an address",
+            )
+            for bare in ("127.0.0.1:18761", "gpu.example:8000/v1", "[::1]:8080")
+        ),
         ('engine = "script:"', "engine: must be llama, script:FILE, http://HOST:PORT or the NAME of an [engines.NAME]"),
         ("[model]\npath = 3", "model: must be non-empty text, not {'path': 3}"),
         ('efort = "high"', "'efort' is not a setting: did you mean 'effort'?"),

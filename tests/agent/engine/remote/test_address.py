@@ -19,6 +19,8 @@ WHERE = "config.toml: engines.team"
         ("http://localhost:8080/", "http://127.0.0.1:8080", "localhost:8080", "127.0.0.1", True),
         ("https://localhost/", "https://localhost", "localhost", "localhost", True),
         ("http://[::1]:8080/v1", "http://[::1]:8080", "[::1]:8080", "::1", True),
+        ("http://10.0.0.7/v1/chat/completions", "http://10.0.0.7", "10.0.0.7", "10.0.0.7", False),
+        ("http://10.0.0.7/x/v1/responses/", "http://10.0.0.7/x", "10.0.0.7", "10.0.0.7", False),
         ("https://GPU.example/llm/v1/", "https://gpu.example/llm", "gpu.example", "gpu.example", False),
         (
             "http://127.0.0.1.evil.test",
@@ -75,7 +77,8 @@ def test_an_engine_of_the_config_brings_its_key_and_never_shows_it() -> None:
         ({}, 'needs url = "http://HOST:PORT"'),
         ({"url": 7}, "url must be a text, not int"),
         ({"url": "https://gpu.example", "key": "sesame"}, "'key' isn't known there, only url, key_env"),
-        ({"url": "https://gpu.example", "key_env": "OTHER"}, "the variable that key_env names isn't set"),
+        ({"url": "https://gpu.example", "key_env": "OTHER_KEY"}, "OTHER_KEY, which key_env names, isn't set"),
+        ({"url": "https://gpu.example", "key_env": "sesame"}, "the variable that key_env names isn't set: export it"),
         ({"url": "http://gpu.example", "key_env": "TEAM_KEY"}, "a key isn't sent to gpu.example unencrypted"),
         ({"url": "https://gpu.example", "key_env": "BROKEN"}, "the key in BROKEN must be one line of ASCII"),
         ({"url": "https://gpu.example", "context": True}, "context must be a number of tokens"),

@@ -185,6 +185,17 @@ def test_a_stop_closes_the_connection(begun: bytes) -> None:
     assert ended.wait(10)
 
 
+def test_a_stop_closes_a_shared_connection_that_is_used_again() -> None:
+    ended, control = threading.Event(), Control()
+    client = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}", ended)
+    with client.one_connection():
+        assert client.get("/props", Control()) == {}
+        threading.Timer(0.05, control.stop).start()
+        with pytest.raises(EngineFailed, match="stopped before it answered"):
+            client.get("/tokenize", control)
+        assert ended.wait(10)  # while the connection could still be shared
+
+
 def test_after_a_stop_nothing_is_asked(site: Site, client: Client) -> None:
     control = Control()
     control.stop()
@@ -248,6 +259,14 @@ def test_a_short_answer_has_a_time_limit_in_all(site: Site) -> None:
     site.drip("/props", every_s=0.02)
     with pytest.raises(EngineFailed, match="gave no answer: no word from it in time"):
         client_of(site, answer_s=0.2).get("/props", Control())
+
+
+def test_a_late_answer_is_told_once(site: Site, told: list[str]) -> None:
+    site.drip("/props", every_s=0.02)
+    client = client_of(site, told, patience_s=0.05, answer_s=0.5)
+    with pytest.raises(EngineFailed, match="no word from it in time"):
+        client.get("/props", Control())
+    assert told == [f"team ({client.address.place}) hasn't answered yet"]
 
 
 def test_a_slow_reader_holds_few_events(site: Site, client: Client) -> None:
@@ -418,6 +437,15 @@ def test_tls_is_verified_and_a_certificate_of_ones_own_is_named(certificate: tup
 def test_tls_where_there_is_none_is_said(site: Site) -> None:
     address = Address(site.url("").rstrip("/").replace("http:", "https:"), "team")
     assert fault(Client(address, back_off_s=0.01)).endswith(": it speaks no TLS: give http://")
+
+
+def test_a_port_that_is_mute_when_asked_for_tls_is_asked_once(told: list[str]) -> None:
+    """As a llama-server without TLS, which waits for the rest of a request."""
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        address = Address(f"https://127.0.0.1:{mute.getsockname()[1]}", "team")
+        said = fault(Client(address, told=told.append, back_off_s=0.01, connect_s=0.1))
+    assert said.endswith(" can't be reached: no word from it in time: if it speaks no TLS, give http://")
+    assert told == []
 
 
 def test_a_file_without_certificates_is_refused(site: Site, tmp_path: Path) -> None:
