@@ -146,13 +146,13 @@ class ChatModel:
         `then` is called with them. When they can't be collected, everything stays as it was, and the user is told why.
         """
         chat = self._chat
-        before, self.assembly = self.assembly, None
+        before, settings, self.assembly = self.assembly, chat.settings, None
         self._ahead.end()
         assert before is not None and chat.control is None
         chat.doing("collecting the tools")
 
         def done(tools: Toolset) -> None:
-            chat.use_settings(resolved, folder)
+            chat.use_settings(resolved, folder, before=settings)
             then(tools)
             chat.background.run(before.close_tools, lambda _: None)
             self._loaded(replace(before, tools=tools), anew=True)
@@ -186,6 +186,7 @@ class ChatModel:
             return
         self.assembly.close_tools()
         engine = self.assembly.engine
+        set_private(engine, self._chat.settings.private)  # it may have become so while a server was connected to
         with suppress(TimeoutError, KeyboardInterrupt):  # it only saves time
             self.keep_cache().result(_KEEP_S)
             self._chat.worker.submit(lambda: save_prompt_cache(engine)).result(_KEEP_S)
@@ -199,6 +200,7 @@ class ChatModel:
         if store:
             store.count_tokens = assembly.tools.counter
         assembly.tools.toolbox.turn_off(self.tools_off)
+        assembly.tools.policy.read_only = self._chat.settings.plan
         if assembly.tools.pages:
             assembly.tools.pages.private = self._chat.settings.private
         session.vocabulary = assembly.engine.vocabulary.digest

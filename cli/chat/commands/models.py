@@ -200,10 +200,10 @@ def _load_next(talk: Conversation, face: Face, engine: str, its: str | None, fou
 
 def _load(talk: Conversation, face: Face, engine: str, its: str | None, found: str) -> None:
     """Load another model, in place of the one that answers, if there is one. Between turns."""
-    before, resolved = talk.assembly, talk.resolved
+    before, settings = talk.assembly, talk.settings
 
     def failed(error: Exception) -> None:
-        talk.use_settings(resolved, talk.folder)
+        talk.change_settings(model=settings.model, engine=settings.engine)
         if isinstance(error, GivenUp):
             face.note(f"gave up on {found}")
         else:
