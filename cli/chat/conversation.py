@@ -60,7 +60,7 @@ class Conversation(State):
         self.tally = Tally()
         self.titles = Titles(self, clock=clock)
         self.ahead = ReadingAhead(self, self.titles, today=today, changed=lambda: self.model.measure())
-        self.model = ChatModel(self, self.ahead, loaded=self.go_on, unusable=self.leave, stopped=self.take_back)
+        self.model = ChatModel(self, self.ahead, loaded=self.go_on, unusable=self.leave, not_taken=self.take_back)
         self.attaching = Attaching(lambda: self.settings, self.post)
         self.approvals = Approvals(self, self.model)
         self._between: list[Callable[[], object]] = []  # waits for the end of the turn under way
@@ -151,7 +151,7 @@ class Conversation(State):
         """Do what waited for the end of a turn, then say the next line that waits, if the model is ready for it."""
         while self.assembly and self.control is None and self._between:
             self._between.pop(0)()
-        if self.assembly and self.control is None and self.queue:
+        if self.assembly and self.control is None and self.queue and not self.model.looking:
             self._say_waiting(self.queue.popleft())
         self.face.wake()
 
@@ -241,7 +241,7 @@ class Conversation(State):
         self._unstored = problem
 
     def interrupt(self) -> bool:
-        """Ctrl-C: stop the turn, or the wait for a server, or else the job under way. False: none is, or it ends."""
+        """Ctrl-C: stop the turn, or the wait for a model, or else the job under way. False: none is, or it ends."""
         if self.control is None:
             return self.model.give_up() or self.background.end_job()
         going = not self.control.stopped or bool(self.queue)

@@ -31,15 +31,15 @@ def _result(future: Future[_R]) -> _R:
 
 
 class GivenUp(Exception):
-    """The user didn't want to wait for a server any longer."""
+    """The user didn't want to wait for a model any longer."""
 
 
 class ChatModel:
     """The model that answers. `assembly` is None while it loads; `use` is how full its context is, once that is known.
 
     `tools_off`: names that the user turned off. `loaded` is called whenever the model and its tools are ready;
-    `unusable` when the model can't be loaded: `fault` then says why. `stopped` when the user gave up waiting for a
-    server; `absent` from then on, if there was no model before.
+    `unusable` when the model can't be loaded: `fault` then says why. `not_taken` when the one that the user wanted
+    doesn't answer after all: what was sent meanwhile was meant for that one. `absent`: there was none before.
     """
 
     def __init__(
@@ -49,15 +49,17 @@ class ChatModel:
         *,
         loaded: Callable[[], object],
         unusable: Callable[[], object],
-        stopped: Callable[[], object],
+        not_taken: Callable[[], object],
     ) -> None:
         self._chat, self._ahead = chat, ahead
-        self._on_loaded, self._on_unusable, self._on_stopped = loaded, unusable, stopped
+        self._on_loaded, self._on_unusable, self._on_not_taken = loaded, unusable, not_taken
         self.assembly: Assembly | None = None
         self.absent = False
         self._kept: Assembly | None = None  # what answered before, while a server is connected to
         self._connecting: Control | None = None
-        self._instead: Callable[[], object] | None = None  # what the user wants in place of that server
+        self.looking: Callable[[Exception], object] | None = None
+        """What is told if the name that is looked up means no model. None: none is looked up. Until then lines wait."""
+        self._wanted: Callable[[], object] | None = None  # loads the model that the user wants, once that can be done
         self.use: ContextUse | None = None
         self.tools_off: frozenset[str] = frozenset()
         self.fault: Exception | None = None
@@ -107,38 +109,80 @@ class ChatModel:
             if not failed and not stopped:
                 return self._not_loaded(error)
             chat.doing("")
+            if self._wanted is None:
+                self._on_not_taken()
             if failed:
                 failed(GivenUp() if stopped else error)
             else:
                 said = f"gave up on {chat.settings.engine}: /model takes another model, or tries again"
                 chat.face.note(said, "yellow")
-            return self._go_back(before, stopped=stopped)
+            return self._go_back(before)
 
         chat.background.run(work, done, not_done)
 
-    def give_up(self, instead: Callable[[], object] | None = None) -> bool:
-        """Stop connecting to a server. False: there is none, or it is stopped already. `instead`: then called."""
-        if self._connecting is None or self._connecting.stopped:
-            return False
-        self._instead = instead
-        self._connecting.stop()
-        return True
+    def look_for(
+        self, find: Callable[[], _R], then: Callable[[_R], object], missing: Callable[[Exception], object]
+    ) -> None:
+        """Find out beside the screen which model a name means; what is sent meanwhile waits.
 
-    def _go_back(self, before: Assembly | None, *, stopped: bool) -> None:
-        """The model before answers again, if there is one; or what the user wants instead is done."""
+        `then` gets what was found; `missing` what `find` raised, or `GivenUp`. If the user has wished for another model
+        meanwhile, neither is called.
+        """
+        self.looking = missing
+
+        def over(act: Callable[[], object]) -> None:
+            if self.looking is missing:
+                self.looking = None
+                act()
+
+        def not_found(error: Exception) -> None:
+            self._on_not_taken()
+            missing(error)
+
+        self._chat.background.run(find, lambda found: over(lambda: then(found)), lambda e: over(lambda: not_found(e)))
+
+    def want(self, load: Callable[[], object]) -> bool:
+        """Remember how to load the model that the user wants; the last wish counts. Between turns `take` loads it.
+
+        True: it won't wait for a turn: there is no model, or a server is being connected to, which is given up.
+        """
+        self.looking, self._wanted = None, load
+        if self.absent:
+            self.take()
+            return True
+        if self._connecting:
+            self._connecting.stop()
+        return self._connecting is not None
+
+    def take(self) -> None:
+        """Load the model that the user wants, if there is one that isn't taken yet."""
+        load, self._wanted = self._wanted, None
+        if load:
+            load()
+
+    def give_up(self) -> bool:
+        """Stop looking for a model, and connecting to a server. False: neither is done, or it is stopped already."""
+        looking, server = self.looking, self._connecting
+        going = looking is not None or (server is not None and (self._wanted is not None or not server.stopped))
+        self.looking = None
+        if looking:
+            self._on_not_taken()
+            looking(GivenUp())
+        if server:
+            self._wanted = None
+            server.stop()
+        return going
+
+    def _go_back(self, before: Assembly | None) -> None:
+        """The model before answers again, if there is one, until what the user wants instead is taken."""
         kept, self._kept = self._kept, None
-        instead, self._instead = self._instead, None
-        if stopped and not instead:
-            self._on_stopped()
-        if instead:
-            self.assembly, self.absent = kept, kept is None
-            instead()
-        elif kept:
+        if kept:
             self._loaded(kept, anew=False)
         elif before:
             self.load(tools=before.tools)
         else:
             self.absent = True
+            self.take()
 
     def reload_tools(self, resolved: Resolved, folder: Folder | None, then: Callable[[Toolset], object]) -> None:
         """Collect the tools of these settings, which hold from then on; the model stays. Between turns, model loaded.
@@ -146,13 +190,13 @@ class ChatModel:
         `then` is called with them. When they can't be collected, everything stays as it was, and the user is told why.
         """
         chat = self._chat
-        before, self.assembly = self.assembly, None
+        before, settings, self.assembly = self.assembly, chat.settings, None
         self._ahead.end()
         assert before is not None and chat.control is None
         chat.doing("collecting the tools")
 
         def done(tools: Toolset) -> None:
-            chat.use_settings(resolved, folder)
+            chat.use_settings(resolved, folder, before=settings)
             then(tools)
             chat.background.run(before.close_tools, lambda _: None)
             self._loaded(replace(before, tools=tools), anew=True)
@@ -180,12 +224,14 @@ class ChatModel:
     def close(self) -> None:
         """Give all of it back, but keep what saves time at the next start. Called once the screen is gone."""
         self._ahead.end()
-        self.give_up()
+        if self._connecting:
+            self._connecting.stop()
         self.assembly = self.assembly or self._kept
         if self.assembly is None:
             return
         self.assembly.close_tools()
         engine = self.assembly.engine
+        set_private(engine, self._chat.settings.private)  # it may have become so while a server was connected to
         with suppress(TimeoutError, KeyboardInterrupt):  # it only saves time
             self.keep_cache().result(_KEEP_S)
             self._chat.worker.submit(lambda: save_prompt_cache(engine)).result(_KEEP_S)
@@ -199,6 +245,7 @@ class ChatModel:
         if store:
             store.count_tokens = assembly.tools.counter
         assembly.tools.toolbox.turn_off(self.tools_off)
+        assembly.tools.policy.read_only = self._chat.settings.plan
         if assembly.tools.pages:
             assembly.tools.pages.private = self._chat.settings.private
         session.vocabulary = assembly.engine.vocabulary.digest

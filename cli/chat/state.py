@@ -6,7 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from agent.control import Control
@@ -109,9 +109,11 @@ class State:
         """Where the session is stored; None: nowhere."""
         return self.opened.store
 
-    def use_settings(self, resolved: Resolved, folder: Folder | None) -> None:
-        """These hold from now on."""
+    def use_settings(self, resolved: Resolved, folder: Folder | None, *, before: Settings) -> None:
+        """These hold from now on, but for what was changed since they were `before`."""
+        now = {one.name: getattr(self.settings, one.name) for one in fields(Settings)}
         self.resolved, self.folder = resolved, folder
+        self.change_settings(**{key: value for key, value in now.items() if value != getattr(before, key)})
 
     def change_settings(self, **values: Any) -> None:
         """Set values of the settings for the rest of this chat."""

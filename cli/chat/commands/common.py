@@ -89,8 +89,8 @@ def turn_of(talk: Conversation, text: str) -> int:
 
 
 def loaded(talk: Conversation) -> Assembly:
-    """What is loaded. Raises CommandError while nothing is."""
-    if talk.assembly is None:
+    """What is loaded. Raises CommandError while nothing is, and while the user's next model is looked for."""
+    if talk.assembly is None or talk.model.looking:
         if talk.model.absent:
             raise CommandError("no model is loaded: /model takes one")
         raise CommandError("the model is still loading: try again in a moment")

@@ -12,7 +12,7 @@ from cli import paths
 from cli.chat.commands.common import Block, Choice, CommandError, Stopped, must_be
 from cli.chat.model import GivenUp
 from cli.clean import clean, one_line
-from cli.settings.engines import is_server
+from cli.settings.engines import LLAMA, is_server
 
 if TYPE_CHECKING:
     from agent.models.transfer import PullProgress
@@ -26,7 +26,7 @@ _MOST_LISTED = 20  # of a server's models
 
 
 def model(talk: Conversation, face: Face, argument: str) -> None:
-    """`/model [NAME|SERVER MODEL|pull NAME]`: another model for the same conversation; alone: those there are."""
+    """`/model [NAME|SERVER MODEL|llama MODEL|pull NAME]`: another one goes on; alone: those there are."""
     word, _, name = argument.partition(" ")
     if not argument:
         return talk.background.run(_found, lambda found: _show(talk, face, found))
@@ -43,11 +43,14 @@ def names(talk: Conversation, prefix: str) -> Sequence[Choice]:
     if prefix.startswith("pull "):
         return [(f"pull {one.name}", size_text(one.download_bytes)) for one in DOWNLOADS]
     engine, theirs = talk.settings.engine, _served(talk)
+    here = _names(int(time.monotonic() / _LOOK_AGAIN_S))
+    if prefix.startswith(f"{LLAMA} "):
+        return [(f"{LLAMA} {one}", told) for one, told in here]
     if prefix.startswith(f"{engine} "):
         return [(f"{engine} {one}", "") for one in theirs]
     servers = [(name, one_line(clean(url), 60)) for name, url in _servers(talk).items()]
     listed = [(one, f"of {engine}") for one in theirs[:_MOST_LISTED]]
-    return [*listed, *_names(int(time.monotonic() / _LOOK_AGAIN_S)), *servers, ("pull", "download one")]
+    return [*listed, *here, *servers, ("pull", "download one")]
 
 
 def _servers(talk: Conversation) -> Mapping[str, str]:
@@ -70,6 +73,13 @@ def _served(talk: Conversation) -> Sequence[str]:
     """The models of the server in use, as it calls them, if it has several to choose from. Raw text from there."""
     listed = talk.assembly.served if talk.assembly else ()
     return listed if len(listed) > 1 else ()
+
+
+def _is_in_use(talk: Conversation, name: str) -> bool:
+    """Is it this one of the server's models that answers?"""
+    from cli.runtime.remote import shown
+
+    return talk.assembly is not None and talk.assembly.engine.name.startswith(f"{shown(name)} @ ")
 
 
 @lru_cache(maxsize=1)
@@ -106,14 +116,13 @@ def _found() -> list[_Row]:
 def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
     from agent.models.catalog import DOWNLOADS
     from agent.models.memory import size_text
-    from cli.runtime.remote import shown
 
     now = talk.assembly.engine.name if talk.assembly else talk.settings.model
     block, theirs, servers = Block(face), _served(talk), _servers(talk)
     if theirs:
         block.item(f"Models of {talk.settings.engine}", "bold")
         for one in theirs[:_MOST_LISTED]:
-            block.row(f"{'›' if (now or '').startswith(f'{shown(one)} @ ') else ' '} {one}")
+            block.row(f"{'›' if _is_in_use(talk, one) else ' '} {one}")
         if len(theirs) > _MOST_LISTED:
             block.row(f"  and {len(theirs) - _MOST_LISTED:,} more: /model NAME takes one", "dim")
     block.item("Models on this machine", "bold")
@@ -132,6 +141,8 @@ def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
     block.item("  /model NAME switches; NAME can be a GGUF file's path or http://HOST:PORT", "dim")
     if servers:
         block.item("  /model SERVER MODEL takes one of a server's models", "dim")
+    if theirs:
+        block.item("  /model llama MODEL takes one on this machine, if the server has one of that name, too", "dim")
     block.show()
 
 
@@ -139,31 +150,39 @@ def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
 
 
 def _switch(talk: Conversation, face: Face, name: str) -> None:
-    """To what the name means: a server, with its model; a model of the server in use; one on this machine."""
+    """To what the name means: a server, with its model; another model of the server in use; one on this machine."""
     servers = _servers(talk)
     engine, _, its = (name, "", "") if name in servers else name.partition(" ")
-    if "://" in engine or engine in servers:
+    if not talk.model.absent:  # what waits was meant for the model before
+        talk.take_back()
+    here, theirs, server = engine == LLAMA, _served(talk), talk.settings.engine
+    if not here and ("://" in engine or engine in servers):
         return _switch_to_server(talk, face, engine, its.strip() or None)
-    if name in _served(talk):
-        return _load_next(talk, face, talk.settings.engine, name, name)
+    if not here and name in theirs and not _is_in_use(talk, name):
+        return _load_next(talk, face, server, name, name)
+    wanted = (its.strip() or None) if here else name
 
-    def check() -> str:
-        """What it is called. Raises ModelError, before the model in use is given up."""
+    def look() -> tuple[str, str | None, str]:
+        """The engine, its model, and what that is called. Raises ModelError, before the model in use is given up."""
+        from agent.errors import ModelMissing
         from agent.models.memory import read_memory
         from agent.models.resolve import resolve
         from cli.runtime.models import locations
-
-        return resolve(name, locations=locations(), memory=read_memory()).name
-
-    def not_here(error: Exception) -> None:
-        from agent.errors import ModelMissing
         from cli.runtime.remote import called
 
-        if not isinstance(error, ModelMissing) or not called(name, _served(talk)):
-            return talk.tell(error)
-        return _load_next(talk, face, talk.settings.engine, name, name)
+        try:
+            return LLAMA, wanted, resolve(wanted, locations=locations(), memory=read_memory()).name
+        except ModelMissing:
+            if here or not (name in theirs or called(name, theirs)):
+                raise
+            return server, name, name
 
-    return talk.background.run(check, lambda found: _load_next(talk, face, "llama", name, found), not_here)
+    def not_here(error: Exception) -> None:
+        if isinstance(error, GivenUp):
+            return face.note(f"gave up on {name}")
+        return talk.tell(error)
+
+    return talk.model.look_for(look, lambda found: _load_next(talk, face, *found), not_here)
 
 
 def _switch_to_server(talk: Conversation, face: Face, name: str, its: str | None) -> None:
@@ -191,19 +210,17 @@ def _load_next(talk: Conversation, face: Face, engine: str, its: str | None, fou
     def act() -> None:
         _load(talk, face, engine, its, found)
 
-    if talk.model.absent:
-        return act()
-    if not talk.model.give_up(act) and not talk.between_turns(act):
+    soon = talk.model.want(act)
+    if not talk.between_turns(talk.model.take) and not soon:
         face.note(f"{found} from the next turn")
-    return None
 
 
 def _load(talk: Conversation, face: Face, engine: str, its: str | None, found: str) -> None:
     """Load another model, in place of the one that answers, if there is one. Between turns."""
-    before, resolved = talk.assembly, talk.resolved
+    before, settings = talk.assembly, talk.settings
 
     def failed(error: Exception) -> None:
-        talk.use_settings(resolved, talk.folder)
+        talk.change_settings(model=settings.model, engine=settings.engine)
         if isinstance(error, GivenUp):
             face.note(f"gave up on {found}")
         else:

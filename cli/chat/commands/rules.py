@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cli.chat.commands.common import Block, Choice, CommandError
+from cli.chat.commands.common import Block, Choice, CommandError, loaded
 from cli.settings.rules import ACTION_WORDS
 from tools.approval.policy import Policy
 from tools.approval.rules import Rule, parse_rule
@@ -13,6 +13,7 @@ from tools.approval.rules import Rule, parse_rule
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
     from cli.chat.face import Face
+    from cli.runtime.toolset import Toolset
 
 _EDITS = "edits"
 _FROM = {
@@ -25,49 +26,46 @@ _FROM = {
 def allow(talk: Conversation, face: Face, argument: str) -> None:
     """`/allow [RULE|remove RULE]`: a rule for the rest of this chat, at once; alone: those that hold."""
     word, _, rest = argument.partition(" ")
+    tools = loaded(talk).tools  # rules are theirs
     if argument in ("", "list"):
-        return _show(talk, face)
+        return _show(face, tools)
     if word == "remove":
-        return _remove(talk, face, rest.strip())
-    return _add(talk, face, argument)
+        return _remove(talk, face, tools, rest.strip())
+    return _add(talk, face, tools, argument)
 
 
 def rules(talk: Conversation, prefix: str) -> Sequence[Choice]:
     """What `/allow` can be completed with."""
     if not prefix.startswith("remove "):
         return (("list", "the rules in effect"), ("remove", "remove a rule"))
-    policy = talk.assembly.tools.policy.rules if talk.assembly else ()
-    edits = [(f"remove {_EDITS}", "from an answer")] if _accepts_edits(talk) else []
-    return [*edits, *((f"remove {rule}", _FROM[rule.origin]) for rule in policy if rule.action == "allow")]
+    policy = talk.assembly.tools.policy if talk.assembly else Policy(())
+    edits = [(f"remove {_EDITS}", "from an answer")] if policy.accepts_edits else []
+    return [*edits, *((f"remove {rule}", _FROM[rule.origin]) for rule in policy.rules if rule.action == "allow")]
 
 
-def _add(talk: Conversation, face: Face, text: str) -> None:
+def _add(talk: Conversation, face: Face, tools: Toolset, text: str) -> None:
     try:
         rule = parse_rule(text, "allow")
     except ValueError as error:
         raise CommandError(str(error)) from None
     talk.change_settings(allow=tuple(dict.fromkeys((*talk.settings.allow, str(rule)))))
-    if talk.assembly:
-        tools = talk.assembly.tools
-        tools.policy.rules = (*tools.policy.rules, rule)
-        if Policy([rule]).unused(tools.toolbox.specs):
-            return face.note(f"allowed in this chat: {rule}; but no tool of that name is on", "yellow")
+    tools.policy.rules = (*tools.policy.rules, rule)
+    if Policy([rule]).unused(tools.toolbox.specs):
+        return face.note(f"allowed in this chat: {rule}; but no tool of that name is on", "yellow")
     return face.note(f"allowed in this chat: {rule}")
 
 
-def _remove(talk: Conversation, face: Face, text: str) -> None:
+def _remove(talk: Conversation, face: Face, tools: Toolset, text: str) -> None:
     if not text:
         raise CommandError("needs a rule: /allow remove RULE, as /allow lists it")
-    own = text in talk.settings.allow
+    own, policy = text in talk.settings.allow, tools.policy
     if own:
         talk.change_settings(allow=tuple(rule for rule in talk.settings.allow if rule != text))
-    forgotten = talk.assembly is not None and talk.assembly.tools.grants.forget(text)
-    if not own and not forgotten and not (text == _EDITS and _accepts_edits(talk)):
+    forgotten = tools.grants.forget(text)
+    if not own and not forgotten and not (text == _EDITS and policy.accepts_edits):
         raise CommandError(f"no such rule in this chat: {text!r} (rules from the config are changed there)")
-    if talk.assembly:
-        policy = talk.assembly.tools.policy
-        policy.rules = tuple(rule for rule in policy.rules if not _is(rule, text))
-        policy.forget()  # the answer that stored the rule also allowed it for this session, or it was "accept edits"
+    policy.rules = tuple(rule for rule in policy.rules if not _is(rule, text))
+    policy.forget()  # the answer that stored the rule also allowed it for this session, or it was "accept edits"
     face.note(f"will ask again: {text}")
 
 
@@ -75,18 +73,14 @@ def _is(rule: Rule, text: str) -> bool:
     return str(rule) == text and rule.action == "allow" and rule.origin != "folder"
 
 
-def _show(talk: Conversation, face: Face) -> None:
-    rules = talk.assembly.tools.policy.rules if talk.assembly else ()
-    if not rules and not _accepts_edits(talk):
+def _show(face: Face, tools: Toolset) -> None:
+    rules, accepts_edits = tools.policy.rules, tools.policy.accepts_edits
+    if not rules and not accepts_edits:
         file = "/allow repo_browser.apply_patch:docs/** files"
         return face.note(f"no rules yet: /allow container.exec:git status allows one command, {file}")
     block = Block(face, "Rules (the strictest match wins)")
     for rule in rules:
         block.row(f"  {ACTION_WORDS[rule.action]:<5}  {rule}  ({_FROM[rule.origin]})")
-    if _accepts_edits(talk):
+    if accepts_edits:
         block.row(f"  auto   {_EDITS}  (from an answer, until ossia ends)")
     return block.show()
-
-
-def _accepts_edits(talk: Conversation) -> bool:
-    return talk.assembly is not None and talk.assembly.tools.policy.accepts_edits

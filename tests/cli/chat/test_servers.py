@@ -147,7 +147,8 @@ def test_a_chat_whose_server_is_given_up_has_no_model(tmp_path: Path, etude_toke
             await said("\r", "no model is loaded: /model takes one, which then answers")
             await said("/context\r", "/context: no model is loaded: /model takes one")
             await said(f"/model {mute.url('/nothing')}\r", "has neither /v1/responses")
-            await stage.until(lambda: stage.talk.model.absent)
+            await stage.until(lambda: stage.talk.model.absent and stage.face.input_text == "hello there")
+            await stage.type("\r")
             await said(f"/model {team.url()}\r", "It is the server.")
 
     with Site() as mute, Site() as team:
