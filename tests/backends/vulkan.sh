@@ -50,7 +50,7 @@ may_install() { # root, on Debian
 install() { # install PACKAGE…: with apt-get, where that may be done
     may_install || fail "install these packages first, or their like: $*"
     say "installing $*"
-    (apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y "$@") >"$aside/apt.log" 2>&1 ||
+    (apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "$@") >"$aside/apt.log" 2>&1 ||
         fail "apt-get can't install $*: see $aside/apt.log"
 }
 
@@ -77,6 +77,12 @@ driver() { # is there a Vulkan driver?
     compgen -G '/usr/share/vulkan/icd.d/*.json' >/dev/null || compgen -G '/etc/vulkan/icd.d/*.json' >/dev/null
 }
 
+old_lavapipe() { # no GPU, and a lavapipe before 25? Debian 12's own, 22.3, breaks off in llama.cpp's shaders
+    local found
+    found=$(dpkg-query -W -f '${Version}' mesa-vulkan-drivers 2>/dev/null || true)
+    ! compgen -G '/dev/dri/renderD*' >/dev/null && [ -n "$found" ] && [ "${found%%.*}" -lt 25 ]
+}
+
 loader() { # the library that a program links with to reach the drivers
     ldconfig -p | sed -n 's/^[[:space:]]*libvulkan\.so\.1 .*=> //p' | head -n 1
 }
@@ -85,7 +91,7 @@ vulkan_options() { # what CMake is told; gets what is missing
     local include=/usr/include package
     command -v glslc >/dev/null || install glslc
     [ -n "$(loader)" ] || install libvulkan1
-    driver || install_lavapipe
+    if ! driver || old_lavapipe; then install_lavapipe; fi
     driver || fail "mesa-vulkan-drivers brought no driver: see /usr/share/vulkan/icd.d"
     if [ "$(header_of "$include")" -lt "$oldest_header" ] || [ ! -d /usr/share/cmake/SPIRV-Headers ]; then
         include=$aside/headers/usr/include
