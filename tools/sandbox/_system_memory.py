@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -57,10 +57,28 @@ def _files_in_memory(process: Path) -> int:
     for device, place in _in_memory(process):
         if device not in ours:
             ours.add(device)
-            with suppress(OSError):  # it ended meanwhile
-                disk = os.statvfs(f"{process}/root{place}")
+            with suppress(OSError), _opened(f"{process}/root{place}") as place_fd:  # it ended meanwhile
+                if not _is_on(place_fd, device):
+                    continue  # it is still mounting: another disk is there by now, or not yet
+                disk = os.statvfs(place_fd)
                 total += (disk.f_blocks - disk.f_bfree) * disk.f_frsize + (disk.f_files - disk.f_ffree) * _INODE_BYTES
     return total
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[int]:
+    """Only to ask about it: nothing is read, and a FIFO or a device stays as it is."""
+    descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _is_on(descriptor: int, device: str) -> bool:
+    """Is it on this device, as mountinfo writes it? `"0:42"`"""
+    found = os.fstat(descriptor).st_dev
+    return device == f"{os.major(found)}:{os.minor(found)}"
 
 
 def _in_memory(process: Path) -> Iterator[tuple[str, str]]:

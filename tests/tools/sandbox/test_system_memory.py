@@ -60,6 +60,20 @@ def test_what_programs_have_themselves_is_no_fall() -> None:
     assert without_owner(Path("/proc/meminfo").read_text()) > 0
 
 
+def test_a_place_that_is_another_disk_by_now_is_no_memory(tmp_path: Path) -> None:
+    """A sandbox in the middle of mounting: what mountinfo said of it a moment ago holds no longer."""
+    process, there = tmp_path / "1", tmp_path / "root" / "data"
+    (process / "ns").mkdir(parents=True)
+    there.mkdir(parents=True)
+    (process / "root").symlink_to(tmp_path / "root")
+    (process / "ns/mnt").symlink_to("mnt:[1]")
+    (process / "mountinfo").write_text("36 35 0:999 / /data rw - tmpfs tmpfs rw\n")
+    assert beside_processes([process], 1 << 40) == 0
+    device = there.stat().st_dev
+    (process / "mountinfo").write_text(f"36 35 {os.major(device)}:{os.minor(device)} / /data rw - tmpfs tmpfs rw\n")
+    assert beside_processes([process], 1 << 40) > 0
+
+
 @pytest.mark.skipif(not Path("/proc/self/fd").stat().st_size, reason="before Linux 6.2 open files aren't counted")
 def test_sockets_of_a_tree_are_counted_once() -> None:
     """As under Landlock, where a tree has no network of its own: by what its processes hold open."""
