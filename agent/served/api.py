@@ -11,7 +11,6 @@ from agent.served.pieces import Called, Ended, Failed, Piece, Said, Thought, Usa
 from agent.served.wire import Conversation, Json
 
 Kind = Literal["responses", "chat"]
-_MOST_TOKENS: Final = 1 << 31
 
 
 class Api(Protocol):
@@ -220,5 +219,4 @@ def _text(value: object) -> str:
 
 def _number(value: object) -> int:
     """A number of tokens; 0 for what can't be one."""
-    number = whole(value) or 0
-    return number if number < _MOST_TOKENS else 0
+    return whole(value) or 0

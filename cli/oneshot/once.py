@@ -32,6 +32,7 @@ from cli.runtime.progress import Display, make_display
 from cli.runtime.schema import read_schema
 from cli.runtime.session import OpenSession, Resume, bring_back, moved_from, open_session
 from cli.settings.config import ConfigError, Resolved, resolve
+from cli.settings.engines import is_server
 from cli.settings.workspace import Folder, resolve_with_folder
 from cli.streams import end_stdout
 from cli.words import speed_of
@@ -188,7 +189,7 @@ class _Run:
 
     def _begin(self) -> Loading:
         """A server gets the seconds of a turn for what it is asked before; a model here may take its time."""
-        control, limit_s = Control(), self._settings.timeout
+        control, limit_s = Control(), self._settings.timeout if is_server(self._settings.engine) else None
         late = threading.Timer(limit_s or 0, control.stop, ["time"])
         late.daemon = True
         if limit_s is not None:

@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn, cast
 
-# A name or an address, in which no password stands.
 _BARE = re.compile(r"[A-Za-z0-9_.-]+:\d{1,5}(?:/[^\s@]*)?\Z|\[[0-9A-Fa-f:.]+\]:\d{1,5}(?:/[^\s@]*)?\Z")
 """An address, but for its `http://`."""
+# A name or an address, in which no password stands.
 _SERVER = re.compile(r"(?:https?://[^\s@]+|[A-Za-z0-9][A-Za-z0-9_.-]*)\Z", re.IGNORECASE)
 
 Value = str | int | float | bool | tuple[str, ...] | None

@@ -187,8 +187,10 @@ class ChatScreen:
         kept = open_session(resolved, folder, resume=self._resume)
         self.talk = Conversation(resolved, folder, kept, face=self._face, clock=self._clock, today=self._today)
         self._task = asyncio.create_task(run(self.talk))
-        await self.until(lambda: self.talk.assembly is not None or not self._loaded or self._task.done())
-        await self.settle()
+        await self.until(lambda: any(row.startswith("ossia ") for row in self.rows) or self._task.done())
+        if self._loaded:
+            await self.until(lambda: self.talk.assembly is not None or self._task.done())
+            await self.settle()
         return self
 
     def _face(self, talk: Conversation) -> ScreenFace:

@@ -59,7 +59,7 @@ def _files_in_memory(process: Path) -> int:
             ours.add(device)
             with suppress(OSError), _opened(f"{process}/root{place}") as place_fd:  # it ended meanwhile
                 if not _is_on(place_fd, device):
-                    continue  # it is still mounting: another disk is there by now, or not yet
+                    continue  # the sandbox is still mounting: this name stands for another disk now, or for none yet
                 disk = os.statvfs(place_fd)
                 total += (disk.f_blocks - disk.f_bfree) * disk.f_frsize + (disk.f_files - disk.f_ffree) * _INODE_BYTES
     return total

@@ -74,9 +74,8 @@ class Vllm:
             yield ended
 
     def read(self, ids: Sequence[int], control: Control) -> Answer:
-        return self.complete(
-            Task(ids, 1, frozenset(), Sampling(temperature=0), waited_for=False), control
-        )  # it refuses 0
+        one = 1  # it refuses to answer with none
+        return self.complete(Task(ids, one, frozenset(), Sampling(temperature=0), waited_for=False), control)
 
     def tokenize(self, text: str, control: Control) -> list[int]:
         asked = {"model": self.model, "prompt": text, "add_special_tokens": False}
