@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from cli import paths
 from cli.exits import ExitError
 from cli.settings.config import ENGINES_TABLE, ConfigError, config_path, load
+from cli.settings.kinds import ENGINE_NAME
 
 if TYPE_CHECKING:
     from agent.engine.remote.address import Address
@@ -71,6 +72,7 @@ def _table(environ: Mapping[str, str]) -> Mapping[str, object]:
     table = load(path, must_exist=False).get(ENGINES_TABLE, {})
     if not isinstance(table, Mapping):
         raise ConfigError(f"{path}: {ENGINES_TABLE}: must be a table, not {type(table).__name__}")
-    if unused := next((name for name in table if not is_server(name) or "://" in name), None):
-        raise ConfigError(f"{path}: {ENGINES_TABLE}.{unused}: --engine {unused} means something else: rename it")
+    for unused in (name for name in table if name == LLAMA or not ENGINE_NAME.match(name)):
+        allowed = f"a-z, A-Z, 0-9 and, but for its beginning, '.', '_', '-'; it isn't {LLAMA!r}"
+        raise ConfigError(f"{path}: {ENGINES_TABLE}: a name has {allowed}: rename {unused!r:.60}")
     return table

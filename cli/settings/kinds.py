@@ -9,8 +9,10 @@ from typing import NamedTuple, NoReturn, cast
 
 _BARE = re.compile(r"[A-Za-z0-9_.-]+:\d{1,5}(?:/[^\s@]*)?\Z|\[[0-9A-Fa-f:.]+\]:\d{1,5}(?:/[^\s@]*)?\Z")
 """An address, but for its `http://`."""
-# A name or an address, in which no password stands.
-_SERVER = re.compile(r"(?:https?://[^\s@]+|[A-Za-z0-9][A-Za-z0-9_.-]*)\Z", re.IGNORECASE)
+ENGINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
+"""What a server may be called in the config file."""
+# An address, in which no password stands.
+_SERVER = re.compile(r"https?://[^\s@]+\Z", re.IGNORECASE)
 
 Value = str | int | float | bool | tuple[str, ...] | None
 """What the value of a setting is stored as. None: not set."""
@@ -92,7 +94,7 @@ def engine() -> ValueKind:
 
     def check(value: object) -> Value:
         known = isinstance(value, str) and (
-            _SERVER.match(value) or (value.startswith("script:") and value != "script:")
+            ENGINE_NAME.match(value) or _SERVER.match(value) or (value.startswith("script:") and value != "script:")
         )
         if isinstance(value, str) and not known:
             if _BARE.match(value):

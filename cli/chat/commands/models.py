@@ -152,7 +152,7 @@ def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
 def _switch(talk: Conversation, face: Face, name: str) -> None:
     """To what the name means: a server, with its model; another model of the server in use; one on this machine."""
     servers = _servers(talk)
-    engine, _, its = (name, "", "") if name in servers else name.partition(" ")
+    engine, _, its = name.partition(" ")
     if not talk.model.absent:  # what waits was meant for the model before
         talk.take_back()
     here, theirs, server = engine == LLAMA, _served(talk), talk.settings.engine

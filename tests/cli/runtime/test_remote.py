@@ -109,10 +109,16 @@ def test_a_folder_brings_no_engine_though_it_is_trusted(line: str, config: Path,
         resolve({}, environ={}, path=config, folder=folder)
 
 
-def test_what_the_name_of_an_engine_can_not_be(config: Path) -> None:
-    config.write_text('[engines.llama]\nurl = "http://127.0.0.1:9"\n')
-    with pytest.raises(ConfigError, match=r"engines\.llama: --engine llama means something else: rename it$"):
+@pytest.mark.parametrize(
+    "name", ["llama", "my team", "script:x", "http://127.0.0.1:9", "127.0.0.1:9", "-x", "", "équipe"]
+)
+def test_what_the_name_of_an_engine_can_not_be(name: str, config: Path) -> None:
+    """What --engine doesn't take, or means otherwise."""
+    config.write_text(f'[engines."{name}"]\nurl = "http://127.0.0.1:9"\n')
+    allowed = "a-z, A-Z, 0-9 and, but for its beginning, '.', '_', '-'; it isn't 'llama'"
+    with pytest.raises(ConfigError) as caught:
         engine_names({"OSSIA_CONFIG": str(config)})
+    assert str(caught.value) == f"{config}: engines: a name has {allowed}: rename {name!r}"
 
 
 def test_no_call_may_change_whose_certificates_are_trusted(config: Path) -> None:
