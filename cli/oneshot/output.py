@@ -116,6 +116,8 @@ class Raw:
             self._write(tuple(self.codec.render([event.message]).ids))
 
     def finish(self, report: Report) -> None:
+        if self.codec is None:  # no model was loaded: there is no stream
+            return
         mark = FORCED[1] if self._forced else ""
         stdout().write(self._decoder.decode(b"", final=True) + mark + "\n")
         stdout().flush()
