@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from agent.errors import ModelError
+from agent.models.find import Found
 from agent.models.gguf import read_header
 from agent.models.gguf_parts import GgufHeader, StringArray, TensorInfo
 from agent.models.model import Origin, model_of
@@ -84,6 +85,12 @@ def describe(path: Path, *, origin: Origin = "path") -> Description:
         stored=_stored(tensors),
         problem=problem,
     )
+
+
+def unreadable(one: Found, error: ModelError) -> Description:
+    """What there is to say of a file whose header can't be read: `error` says why."""
+    problem = str(error).removeprefix(f"{one.path}: ")
+    return Description(one.path, one.origin, None, None, {}, None, (one.path,), one.file_bytes, (), problem)
 
 
 def _text(header: GgufHeader, key: str) -> str | None:

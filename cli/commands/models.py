@@ -69,12 +69,18 @@ def show(model: MaybeModel = None, json: Json = False) -> None:
 
     Its architecture, experts, context, and how its tensors are stored. If it can't be used, the exit code is 3.
     """
-    from agent.models.describe import describe
+    from agent.errors import ModelError
+    from agent.models.describe import describe, unreadable
     from cli.commands.models_report import print_description
     from cli.exits import ExitCode
 
     found = _located(model)
-    told = describe(found.path, origin=found.origin)
+    try:
+        told = describe(found.path, origin=found.origin)
+    except ModelError as error:
+        if not json:
+            raise
+        told = unreadable(found, error)
     print_description(found.name, told, as_json=json)
     if told.problem is not None:
         raise typer.Exit(ExitCode.MODEL)

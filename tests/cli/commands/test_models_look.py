@@ -118,6 +118,21 @@ def test_show_another_network(toy: Path, tmp_path: Path) -> None:
 def test_show_what_has_no_header(tmp_path: Path) -> None:
     (tmp_path / "x.gguf").write_bytes(b"#!/bin/sh")
     assert "not a GGUF file" in _said("show", str(tmp_path / "x.gguf"), code=3)
+    told = json.loads(_out(ossia_here("models", "show", str(tmp_path / "x.gguf"), "--json"), 3))
+    assert told.pop("problem").startswith("not a GGUF file")
+    assert told == {
+        "version": 1,
+        "model": "x",
+        "path": str(tmp_path / "x.gguf"),
+        "from": "path",
+        "usable": False,
+        "title": None,
+        "architecture": None,
+        "vocabulary": None,
+        "files": [str(tmp_path / "x.gguf")],
+        "bytes": 9,
+        "tensors": [],
+    }
     assert "is a directory" in _said("show", str(tmp_path), code=2)
     assert "no such file" in _said("show", str(tmp_path / "none.gguf"), code=3)
     assert "ossia models pull gpt-oss-20b" in _said("show", "gpt-oss-20b", code=3)
