@@ -27,6 +27,8 @@ class Approvals:
         """May this call run?"""
         assembly = self._model.assembly
         assert assembly is not None  # a call runs only where it was loaded
+        if self._chat.face.asks:
+            self._chat.face.note("a call is asked about first: give the command of the question before again", "yellow")
         self._asked = asked
         tools = assembly.tools
         spec = tools.toolbox.by_name.get(asked.call.name)
@@ -34,9 +36,10 @@ class Approvals:
         self._chat.face.ask(question, lambda key: self._answer(asked, key))
 
     def withdraw(self) -> None:
-        """The call is over, or its turn: nothing is asked any more."""
-        self._asked = None
-        self._chat.face.withdraw()
+        """The call is over, or its turn: nothing is asked about it any more. Another question stays."""
+        if self._asked is not None:
+            self._asked = None
+            self._chat.face.withdraw()
 
     def _answer(self, asked: ApprovalAsked, key: str) -> None:
         chat, assembly = self._chat, self._model.assembly
@@ -45,7 +48,7 @@ class Approvals:
             text, suffix = arguments_to_edit(asked)
             chat.face.edit(text, lambda edited: self._edited(asked, edited), suffix=suffix)
             return
-        store = assembly.tools.store
+        self._asked, store = None, assembly.tools.store
         try:
             decision = decision_of(asked, key, store)
         except TrustError as error:  # then it holds for this session only

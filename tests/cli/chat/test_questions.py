@@ -237,3 +237,44 @@ def test_what_a_diff_changes_in_a_few_words() -> None:
     assert diffstat(of("one\ntwo\n", "one\nthree\nfour\n", "c d.txt")) == "c d.txt +2 −1"
     assert diffstat(made[:-7]) == "" == diffstat("")
     assert diffstat("--- a/x\n@@ -0,1 +0,1 @@\n+++ b/x\n") == ""
+
+
+def test_a_commands_question_is_lost_to_no_turn_and_to_a_calls_question_with_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stays while a line that was typed after it is answered, and while a call ends that was agreed to before."""
+    clock, go, own = Clock(), tmp_path / "go", tmp_path / "own.py"
+    own.write_text(
+        "import pathlib, time\n\ndef wait() -> None:\n"
+        f'    """Wait for a file."""\n    while not pathlib.Path({str(go)!r}).exists():\n        time.sleep(0.01)\n'
+    )
+    (tmp_path / "config.toml").write_text('[approvals]\n"functions.wait" = "ask"\n')
+    monkeypatch.setenv("OSSIA_CONFIG", str(tmp_path / "config.toml"))
+    call = "<|channel|>commentary to=functions.wait <|constrain|>json<|message|>{}<|call|>"
+    asks, switch = "/model https://gpu.test\r", "Switch to gpu.test?"
+
+    async def case() -> None:
+        script = write_script(tmp_path, answer("Hi."), call, answer("Done."))
+        async with ChatScreen(engine=script, tools=(str(own),), no_tools=None, clock=clock) as stage:
+            await stage.type(f"{asks}hello there\r")
+            await stage.until(lambda: "Hi." in stage.rows)
+            await stage.settle()
+            await asked(stage, clock)
+            assert switch in stage.terminal.display
+            await stage.type("Change it.\r")
+            await stage.until(lambda: any("functions.wait" in row for row in stage.terminal.display))
+            assert "a call is asked about first: give the command of the question before again" in stage.rows
+            assert switch not in stage.terminal.display
+            await asked(stage, clock)
+            await stage.type("y")
+            await stage.until(lambda: not stage.face.asks)
+            await stage.type(asks)
+            await asked(stage, clock)
+            go.touch()
+            await stage.until(lambda: "Done." in stage.rows)
+            await stage.settle()
+            await asked(stage, clock)
+            await stage.type("n")
+            await stage.until(lambda: "nothing was sent to gpu.test" in "\n".join(stage.rows))
+
+    chatting(case)
