@@ -66,6 +66,7 @@ class Exchange:
         self._came: Queue[str | BaseException | None] = Queue(_MOST_WAITING)
         self._given_up = threading.Event()
         self._stream = line.stream
+        self._in_handshake: socket.socket | None = None
         request.extensions["trace"] = self._trace
 
     def items(self, control: Control, limit_s: float | None = None) -> Generator[str, None, None]:
@@ -120,6 +121,11 @@ class Exchange:
         self._cut()
 
     def _trace(self, event: str, info: Mapping[str, Any]) -> None:
+        if event.endswith("start_tls.started") and (own := self._socket) is not None:
+            # `wrap_socket` takes it out of the object that is known, and gives none before hands are shaken.
+            self._in_handshake = socket.fromfd(own.fileno(), own.family, own.type)
+        elif event.endswith(("start_tls.complete", "start_tls.failed")) and self._in_handshake is not None:
+            self._in_handshake.close()
         if event.endswith(("connect_tcp.complete", "start_tls.complete")):
             self._stream = self._line.stream = info["return_value"]
             if self._given_up.is_set():
@@ -127,10 +133,14 @@ class Exchange:
 
     def _cut(self) -> None:
         """Shut the connection down below TLS, which the other thread may be reading: it gets an end of file."""
-        own = self._stream.get_extra_info("socket") if self._stream is not None else None
-        if isinstance(own, socket.socket):
+        for own in filter(None, (self._socket, self._in_handshake)):
             with suppress(OSError):
                 socket.socket.shutdown(own, socket.SHUT_RDWR)
+
+    @property
+    def _socket(self) -> socket.socket | None:
+        own = self._stream.get_extra_info("socket") if self._stream is not None else None
+        return own if isinstance(own, socket.socket) else None
 
 
 def events_of(response: httpx2.Response) -> Iterator[str]:

@@ -448,6 +448,26 @@ def test_a_port_that_is_mute_when_asked_for_tls_is_asked_once(told: list[str]) -
     assert told == []
 
 
+def test_a_stop_ends_a_handshake() -> None:
+    """With a port that is mute: the thread of the request doesn't wait for it any longer."""
+    ended, control = threading.Event(), Control()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def answer() -> None:
+            with listening.accept()[0] as connection:
+                connection.recv(1)
+                control.stop()
+                while connection.recv(65_536):
+                    pass
+                ended.set()
+
+        threading.Thread(target=answer, daemon=True).start()
+        client = Client(Address(f"https://127.0.0.1:{listening.getsockname()[1]}", "team"), connect_s=60)
+        assert asked(client, control) == []
+        assert ended.wait(10)
+        wait_until(lambda: all(one.name != "ossia-request" for one in threading.enumerate()))
+
+
 def test_a_file_without_certificates_is_refused(site: Site, tmp_path: Path) -> None:
     with pytest.raises(AddressUnusable, match=r"team: .*none\.pem holds no certificates: No such file"):
         client_of(site, ca=tmp_path / "none.pem")
