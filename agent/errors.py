@@ -8,6 +8,7 @@ AgentError
 │   ├── OutOfMemory
 │   └── ContextFull
 ├── AddressUnusable           the address or the key of an engine's server (exits 2)
+│   └── KeyUnusable           the variable of the key isn't set, or holds none
 ├── SettingRefused            this machine, or this build of llama.cpp, can't do what a setting asks for (exits 2)
 ├── EngineFailed              the engine or its connection broke in the middle of a turn (exits 7)
 │   ├── ServerRefused         a server answered with an error
@@ -69,6 +70,10 @@ class SettingRefused(AgentError):
 
 class AddressUnusable(AgentError):
     """The address of an engine's server, or the key for it, can't be used as it is given."""
+
+
+class KeyUnusable(AddressUnusable):
+    """The variable that an engine's `key_env` names isn't set, or holds no key."""
 
 
 class EngineFailed(AgentError):

@@ -37,7 +37,7 @@ def config(machine: Machine) -> Iterator[Finding]:
 
 def engines(machine: Machine) -> Iterator[Finding]:
     """The servers that `[engines.NAME]` and `engine` name: can they be used? None is asked."""
-    from agent.errors import AddressUnusable
+    from agent.errors import AddressUnusable, KeyUnusable
     from cli.exits import ExitError
     from cli.runtime.consent import is_agreed, place_of
     from cli.settings.engines import address_of, engine_names, is_server
@@ -47,6 +47,10 @@ def engines(machine: Machine) -> Iterator[Finding]:
         state: State = "fault" if name == used else "warning"
         try:
             address = address_of(name, machine.environ)
+        except KeyUnusable as error:
+            fix = "set it where ossia is started: until then the engine can't be used"
+            yield Finding("config", state, str(error), fix)
+            continue
         except (AddressUnusable, ExitError) as error:
             yield Finding("config", state, str(error), "correct it: the engine can't be used", _EDIT)
             continue

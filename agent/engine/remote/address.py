@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from agent.errors import AddressUnusable
+from agent.errors import AddressUnusable, KeyUnusable
 
 _FIELDS = ("url", "key_env", "ca", "context", "model")
 _API = re.compile(r"/v1(/chat/completions|/responses|/completions|/models)?\Z")
@@ -79,7 +79,7 @@ def parse_url(
         shown = text.partition("?")[0].partition("#")[0]
         raise AddressUnusable(f"{where}: must be like http://HOST:PORT or https://HOST, not {shown!r:.100}")
     if key is not None and not (key.isascii() and key.isprintable() and key.strip() == key and key):
-        raise AddressUnusable(f"{where}: the key in {key_env or 'the variable'} must be one line of ASCII: set it anew")
+        raise KeyUnusable(f"{where}: the key in {key_env or 'the variable'} must be one line of ASCII: set it anew")
     if key is not None and parts.scheme == "http" and not _is_loopback(host):
         raise AddressUnusable(f"{where}: a key isn't sent to {host} unencrypted: use https://, or leave key_env out")
     place = f"[{host}]" if ":" in host else host
@@ -116,8 +116,9 @@ def parse_engine(name: str, entry: object, where: str, environ: Mapping[str, str
     variable = entry.get("key_env", "")
     key = environ.get(variable) or None
     if variable and key is None:
-        named = f"{variable}, which key_env names," if _VARIABLE.match(variable) else "the variable that key_env names"
-        raise AddressUnusable(f"{where}: {named} isn't set: export it with the key in it")
+        if not _VARIABLE.match(variable):
+            raise AddressUnusable(f"{where}: the variable that key_env names isn't set: export it with the key in it")
+        raise KeyUnusable(f"{where}: {variable}, which key_env names, isn't set: export it with the key in it")
     address = parse_url(entry["url"], name=name, key=key, where=where, key_env=variable)
     ca = Path(entry["ca"]) if "ca" in entry else None
     return Address(address.url, name, key, variable, ca, context, entry.get("model"))

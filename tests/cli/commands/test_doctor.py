@@ -153,9 +153,10 @@ def test_engines_on_servers() -> None:
     said = _said(ossia("doctor", "--json", env={"OSSIA_ENGINE": "tame"}))
     (fault,) = _of(said, "config", "fault")
     assert fault[0].startswith(f"--engine: no [engines.tame] in {config} (there: here, far, keyless, odd)")
-    assert [text for text, _, _ in _of(said, "config", "warning")] == [
-        f"{config}: engines.keyless: NO_KEY, which key_env names, isn't set: export it with the key in it",
-        f"engine odd: ca: {config.parent / 'no.pem'} is no file",
+    keyless = f"{config}: engines.keyless: NO_KEY, which key_env names, isn't set: export it with the key in it"
+    assert _of(said, "config", "warning") == [
+        (keyless, "set it where ossia is started: until then the engine can't be used", ""),
+        (f"engine odd: ca: {config.parent / 'no.pem'} is no file", "correct it", "ossia config edit"),
     ]
     fine = [text for text, _, _ in _of(said, "config", "ok")][1:]
     assert fine == [
