@@ -147,9 +147,10 @@ def bar(share: float, cells: int) -> str:
 
 
 def wrapped(text: str, first: str, others: str, width: int) -> list[str]:
-    """The text on lines of `width` columns (40 at least), broken between words, never inside a path.
+    """The text on lines of `width` characters (40 at least), broken between words, never inside a path.
 
-    `first` and `others` are what the lines begin with.
+    `first` and `others` are what the lines begin with. A wide character counts as one: `cli.terminal.fold` counts
+    columns, but breaks between wide characters, also in a path.
     """
     import textwrap
 
