@@ -85,7 +85,7 @@ def text(number: int, *texts: str) -> list[Data]:
 
 def told_again(number: int, part: str, *texts: str) -> list[Data]:
     """LM Studio's and transformers' `reasoning_text` or `output_text`: the whole follows its deltas, twice."""
-    kind, more = ("reasoning", {"summary": []}) if part == "reasoning_text" else ("message", {"role": "assistant"})
+    kind, more = ("reasoning", Data(summary=[])) if part == "reasoning_text" else ("message", Data(role="assistant"))
     whole = {"type": part, "text": "".join(texts)}
     deltas = [{"type": f"response.{part}.delta", "content_index": 0, "delta": one} for one in texts]
     done = {"type": f"response.{part}.done", "content_index": 0, "text": whole["text"]}
