@@ -11,8 +11,8 @@ those of the pages and sources named here, with texts of our own and without the
 - LM Studio, Responses: https://lmstudio.ai/docs/developer/openai-compat/responses (lmstudio-ai/docs, c6854fb of
   29 April 2026) names three events and the effort for gpt-oss, and refers to OpenAI's page. What it writes of thoughts
   and calls is in recordings of it: packages/open-responses/src/responses/__fixtures__/lmstudio-tool-call.1.chunks.txt
-  (https://github.com/vercel/ai, 662e267, recorded on 21 January 2026), with gpt-oss-20b the same event for thoughts
-  (https://github.com/pydantic/pydantic-ai/issues/3191). No page says what it does with thoughts that it gets back
+  (https://github.com/vercel/ai, 662e267, recorded with GLM on 21 January 2026), the same for gpt-oss-20b's thoughts in
+  https://github.com/pydantic/pydantic-ai/issues/3191. No page says what it does with thoughts that it gets back
 - LM Studio, chat: https://lmstudio.ai/docs/developer/openai-compat/tools (a call comes in pieces, name first) and
   https://lmstudio.ai/docs/developer/api-changelog (`delta.reasoning` for gpt-oss)
 - Hugging Face's router, chat: https://huggingface.co/docs/inference-providers/tasks/chat-completion (242f4a1 of
