@@ -30,8 +30,9 @@ class Api(Protocol):
 class ChatApi:
     """Chat Completions. https://platform.openai.com/docs/api-reference/chat-streaming has the events.
 
-    The reasoning text, which OpenAI's own servers don't give, is `reasoning` with Ollama, LM Studio and vLLM, and
-    `reasoning_content` with llama.cpp and older ones (https://cookbook.openai.com/articles/gpt-oss/handle-raw-cot).
+    The reasoning text, which OpenAI's own servers don't give, is `reasoning` with Ollama, LM Studio, vLLM and Hugging
+    Face's router, and `reasoning_content` with llama.cpp, transformers and older ones
+    (https://cookbook.openai.com/articles/gpt-oss/handle-raw-cot).
     """
 
     kind: Kind = "chat"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
@@ -19,10 +20,13 @@ CONTEXT_TOKENS: Final = 131_072
 """What gpt-oss was trained for, where the server doesn't say how much it has room for."""
 _NAMES_SHOWN, _NAME_CHARS = 8, 60
 _MISSING: Final = (404, 405, 501)
-_NO_QUESTION: Final = {"reasoning": {"effort": "low"}, "store": False}
+_NO_QUESTION: Final = {"ossia_probe": True}
+"""No API has that field: `transformers serve` answers 500 to a request that only lacks the question."""
+_TRANSFORMERS: Final = re.compile(r"Unexpected (fields|keys) in the request")
+"""Its refusal of a field. Of its APIs, Responses doesn't tell that an answer was cut at a limit of tokens."""
 _CHAT_ONLY: Final = ("router.huggingface.co",)
-"""Its Responses API (beta) takes no reasoning items, and makes results of the model's calls: huggingface/responses.js,
-May 2026."""
+"""Its Responses API (beta) takes no reasoning items, and makes results of the model's calls: src/schemas.ts and
+src/routes/responses.ts in huggingface/responses.js, c0ac6ee of 26 May 2026."""
 
 
 def serve(
@@ -62,20 +66,21 @@ def serve(
 def api_of(client: Client, control: Control) -> Kind | None:
     """Which API the server has, the Responses API if both; None: neither.
 
-    A request without a question tells: where there is an API it is refused, and costs nothing. A Responses API that
-    takes no `reasoning` is none for gpt-oss: `transformers serve` has such a one. Raises EngineFailed if the server
-    can't be reached, or refuses the key.
+    A request without a question tells: where there is an API it is refused, and costs nothing. Two servers get Chat
+    Completions although they have both: see `_CHAT_ONLY` and `_TRANSFORMERS`. Raises EngineFailed if the server can't
+    be reached, or refuses the key.
     """
     for api in (ResponsesApi, ChatApi):
         if api is ResponsesApi and client.address.host in _CHAT_ONLY:
             continue
         try:
-            answer = client.post(api.path, _NO_QUESTION if api is ResponsesApi else {}, control)
+            answer = client.post(api.path, _NO_QUESTION, control)
         except ServerRefused as refused:
             if refused.status in (401, 403) or (refused.status >= 500 and refused.status not in _MISSING):
                 raise
-            if refused.status not in _MISSING and "Unsupported fields" not in str(refused):
-                return api.kind
+            if refused.status in _MISSING or (api is ResponsesApi and _TRANSFORMERS.search(str(refused))):
+                continue
+            return api.kind
         else:
             if "error" not in answer:  # LM Studio answers 200 where it has nothing, with an error in it
                 return api.kind

@@ -1,4 +1,4 @@
-"""What a server is found to be: which API, which model, how much room. The shapes are those of `tests.support.served`.
+"""What a server is found to be: which API, which model, how much room; see `tests.support.dialects` for the shapes.
 
 LM Studio's list: https://lmstudio.ai/docs/developer/rest/list; Ollama's: https://docs.ollama.com/api/ps.
 """
@@ -12,13 +12,13 @@ import pytest
 
 from agent.control import Control
 from agent.engine.remote.address import parse_url
-from agent.engine.remote.client import Client
+from agent.engine.remote.client import Client, Json
 from agent.engine.remote.detect import models_of
 from agent.errors import EngineFailed, ModelMissing, ServerRefused
 from agent.served.engine import ServedEngine
 from agent.served.probe import CONTEXT_TOKENS, api_of, serve
 from harmony.tokenizer import Tokenizer
-from tests.support.site import Site
+from tests.support.site import Reply, Request, Site
 
 REFUSED = {"error": {"message": "model is required", "type": "invalid_request_error"}}
 OLLAMA = {"object": "list", "data": [{"id": "gpt-oss:20b", "object": "model", "owned_by": "library"}]}
@@ -64,11 +64,34 @@ def test_which_api(status: int, site: Site) -> None:
     assert all("input" not in body and "messages" not in body for body in asked)
 
 
-def test_a_responses_api_without_reasoning_is_none(site: Site) -> None:
-    """As `transformers serve` refuses it: src/transformers/cli/serving/response.py in huggingface/transformers."""
-    site.json("/v1/responses", {"detail": "Unsupported fields in the request: {'reasoning', 'store'}"}, status=422)
-    site.json("/v1/chat/completions", REFUSED, status=400)
+@pytest.mark.parametrize("word", ["fields", "keys"])
+def test_transformers_gets_chat_completions(word: str, site: Site) -> None:
+    """As 5.23.0 answered, run without a model; `keys` was its word in 2025 (huggingface/transformers#40516)."""
+
+    def answer(request: Request) -> Reply:
+        unexpected = set(json.loads(request.body)) - {"model", "input", "messages", "reasoning", "store", "stream"}
+        detail = f"Unexpected {word} in the request: {unexpected}"
+        return (
+            Reply(json.dumps({"detail": detail}).encode(), 422) if unexpected else Reply(b"Internal Server Error", 500)
+        )
+
+    site.route("/v1/responses", answer)
+    site.route("/v1/chat/completions", answer)
     assert api_of(client(site), Control()) == "chat"
+
+
+def test_the_router_gets_chat_completions() -> None:
+    class Router(Client):
+        def __init__(self) -> None:
+            self.address = parse_url("https://router.huggingface.co/v1")
+            self.asked: list[str] = []
+
+        def post(self, path: str, body: Json, control: Control) -> Json:
+            self.asked.append(path)
+            raise ServerRefused("router.huggingface.co answered 400: model is required", 400)
+
+    router = Router()
+    assert (api_of(router, Control()), router.asked) == ("chat", ["/v1/chat/completions"])
 
 
 def test_a_server_that_answers_everything(site: Site) -> None:

@@ -1,4 +1,4 @@
-"""Turns with servers that keep Harmony to themselves, over HTTP on loopback; see `tests.support.served`."""
+"""Turns with servers that keep Harmony to themselves, over HTTP on loopback; see `tests.support.dialects`."""
 
 from __future__ import annotations
 
@@ -21,14 +21,11 @@ from harmony.codec import Codec
 from harmony.messages import ANALYSIS, COMMENTARY, FINAL, Message, ResponseFormat
 from harmony.render import drop_nothing
 from harmony.tokenizer import Tokenizer
-from tests.support.served import (
+from tests.support.dialects import (
     ANSWER,
     CODE,
     DIALECTS,
     DONE,
-    PLAYED,
-    ServedStage,
-    Server,
     call,
     chat,
     chunk,
@@ -38,6 +35,7 @@ from tests.support.served import (
     thoughts,
     tool_call,
 )
+from tests.support.served import PLAYED, ServedStage, Server
 from tests.support.site import Reply
 from tests.support.turns import GREEDY, NUMBER, end_of
 
@@ -83,9 +81,11 @@ def test_thoughts_a_call_and_an_answer(name: str, stage: Stage) -> None:
     assert played.echo.ran == ["print(2)"]
     assert all(entry.vocabulary is None and not entry.cut for entry in played.session.entries)
     steps = [event.step for event in events if isinstance(event, Stats)]
+    held = dialect.cached or 0
     assert [(one.prompt_tokens, one.reused_tokens, one.evaluated_tokens, one.completion_tokens) for one in steps] == [
-        (120, 100, 20, 9)
+        (120, held, 120 - held, 9)
     ] * 2
+    assert all(one.cache_told == (dialect.cached is not None) for one in steps)
 
 
 @pytest.mark.parametrize("name", DIALECTS)
@@ -417,6 +417,29 @@ def test_half_an_answer_stays(kind: Kind, after: str, said: str, stage: Stage) -
     assert [(entry.message.text, entry.cut) for entry in played.session.entries] == [("hi", False), ("It", True)]
 
 
+def _broken_off(stage: Stage, kind: Kind, answer: str, last: str) -> ServedStage:
+    """A turn whose connection ends after the last event that has `last` in it."""
+    events = answer.split("\n\n")
+    count = 1 + max(n for n, event in enumerate(events) if last in event)
+    played = stage(kind, "\n\n".join([*events[:count], ""]))
+    assert errors(played.play()) == "team broke off in mid-answer: ask again"
+    return played
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_connection_that_ends_before_the_answer_does(name: str, stage: Stage) -> None:
+    dialect = DIALECTS[name]
+    said = _broken_off(stage, dialect.kind, dialect.steps[1], "It is").session.entries[-1]
+    assert said.message.text in ("It is", ANSWER) and said.message.channel == FINAL and said.cut
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_a_call_is_not_made_before_the_answer_ends(name: str, stage: Stage) -> None:
+    dialect = DIALECTS[name]
+    played = _broken_off(stage, dialect.kind, dialect.steps[0], "print(2)")
+    assert played.echo.ran == [] and played.session.entries[-1].cut
+
+
 def test_a_refused_key_names_its_variable(stage: Stage) -> None:
     refused = Reply(b'{"error": {"message": "Incorrect API key provided: sesame"}}', 401)
     told = errors(stage("chat", lambda _: refused, key="sesame").play())
@@ -432,7 +455,7 @@ def test_an_unknown_model(stage: Stage) -> None:
 
 
 def test_what_a_server_does_not_take_is_left_out(stage: Stage) -> None:
-    """As `transformers serve` refuses it: src/transformers/cli/serving/chat_completion.py."""
+    """As `transformers serve` refused it before 5.23.0, which ignores them: `UNUSED_CHAT_COMPLETION_FIELDS` there."""
     fields = "{'stream_options', 'reasoning_effort', 'parallel_tool_calls'}"
     refused = Reply(json.dumps({"detail": f"Unsupported fields in the request: {fields}"}).encode(), 422)
     told: list[str] = []

@@ -13,9 +13,10 @@ from cli.chat.commands.table import arguments
 from cli.terminal.question import QUIET_S
 from harmony.tokenizer import Tokenizer
 from tests.support.command import write_script
+from tests.support.dialects import chat, tool_call
 from tests.support.remote import serve
 from tests.support.screen import ChatScreen, Clock, chatting
-from tests.support.served import Server, chat, tool_call
+from tests.support.served import Server
 from tests.support.site import Site
 from tools.approval.trust import Hosts
 

@@ -1,4 +1,4 @@
-"""`ossia run` with servers that keep Harmony to themselves, on loopback; see `tests.support.served`."""
+"""`ossia run` with servers that keep Harmony to themselves, on loopback; see `tests.support.dialects`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from cli.runtime.remote import connect
 from cli.settings.table import Settings
 from harmony.codec import Codec
 from tests.support.command import line_of, ossia
-from tests.support.served import ANSWER, DONE, Server, call, chat, chunk, responses, sse, text, thoughts, tool_call
+from tests.support.dialects import ANSWER, DONE, call, chat, chunk, responses, sse, text, thoughts, tool_call
+from tests.support.served import Server
 from tests.support.site import Reply
 
 QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=True)
