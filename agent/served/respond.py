@@ -166,14 +166,16 @@ class _Step:
         return None
 
     def stats(self, end: CompletionEnd, context_tokens: int) -> StepStats:
-        """The step in numbers: the server's, where it gave any. Some servers don't tell that they reached a limit."""
+        """The step in numbers: the server's, where it gave any.
+
+        Some servers don't tell that they reached a limit. One that nobody asked for is the server's own, such as the
+        1,024 tokens of `transformers serve`, or its context, where we don't know that.
+        """
         now = time.monotonic()
         began = self._began_at or now
         usage = self.usage or Usage(self.estimated, None, len(self.tokens))
         prompt, cached, completion = usage.prompt_tokens, usage.cached_tokens or 0, usage.completion_tokens
         most = self.request.max_tokens
-        if end == "tokens" and most is None:
-            end = "context"
         if end in ("stop", "tokens") and self.usage is not None:
             if most is not None and completion >= most:
                 end = "tokens"

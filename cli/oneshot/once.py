@@ -49,6 +49,7 @@ _CUT: dict[TurnEnd, str] = {
     "loop": "the answer is cut: the model repeated itself; ask again, or use another --seed",
     "steps": "the step limit was reached: this is the answer from what there is",
 }
+_CUT_BY_SERVER = "the answer is cut at the server's own limit: give --max-tokens N, or the server a larger context"
 
 _SILENT = "no answer came: the model ended its turn without one; ask again, or use another --seed"
 _NO_SCHEMA = "off"
@@ -289,7 +290,9 @@ class _Run:
         report = self._report
         if report.end in _CUT:
             half = isinstance(self._out, Answer) and report.schema is not None and report.answer is None
-            self._display.note(f"ossia: {_CUT[report.end]}{_NOT_WHOLE if half else ''}")
+            by_server = report.end == "tokens" and self._settings.max_tokens is None
+            why = _CUT_BY_SERVER if by_server else _CUT[report.end]
+            self._display.note(f"ossia: {why}{_NOT_WHOLE if half else ''}")
         elif report.end == "answered":
             speed = f" · {speed_of(tokens_per_s)}" if (tokens_per_s := report.sums.tokens_per_s) else ""
             self._display.aside(f"{report.model} · {report.sums.completion} tokens{speed}")

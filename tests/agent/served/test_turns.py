@@ -288,8 +288,8 @@ def test_a_full_context(stage: Stage) -> None:
     ("kind", "answer"),
     [("chat", chat({"content": "It"}, finish="length")), ("responses", responses(text(0, "It"), end="incomplete"))],
 )
-def test_a_limit_that_nobody_asked_for_is_the_servers_context(kind: Kind, answer: str, stage: Stage) -> None:
-    assert end_of(stage(kind, answer).play()).end == "context"
+def test_a_limit_that_nobody_asked_for_is_the_servers_own(kind: Kind, answer: str, stage: Stage) -> None:
+    assert end_of(stage(kind, answer).play()).end == "tokens"
 
 
 def test_a_prompt_that_is_too_long_is_not_sent(stage: Stage) -> None:

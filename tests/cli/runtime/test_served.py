@@ -113,6 +113,7 @@ def test_a_stored_session_with_a_cut_answer_goes_on(why: str, engine: str, serve
     site = server("chat", half if why == "dies" else half + sse(chunk({}, "length")), chat({"content": ANSWER}))
     first = ossia("run", QUESTION, "--engine", site.url(), "--no-tools", "--save")
     assert (first.returncode, first.stdout) == (7 if why == "dies" else 6, b"It is fo\n"), first.stderr
+    assert (b"cut at the server's own limit: give --max-tokens N" in first.stderr) is (why == "limit")
     at = ("--engine", site.url()) if engine == "served" else ("--model", "etude", "--temperature", "0")
     again = ossia("run", "And now?", "--continue", "--no-tools", "--json", *at)
     assert (again.returncode, bool(line_of(again)["answer"])) == (0, True), again.stderr
