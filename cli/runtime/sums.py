@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class Sums:
     """What some steps took. Seconds of monotonic time; `prompt`, `reused`, `evaluated` and `lost` are
-    tokens, summed over the steps: see `agent.engine.base.StepStats`.
+    tokens, summed over the steps: see `agent.engine.base.StepStats`. Where a server didn't tell what its cache held,
+    `cache_told` is false, and `reused` and `evaluated` mean nothing.
 
     Sums(steps=2, calls=1, prompt=812, reused=640, evaluated=172, completion=97, prefill_s=0.4, …)
     """
@@ -22,6 +23,7 @@ class Sums:
     calls: int = 0
     prompt: int = 0
     reused: int = 0
+    cache_told: bool = True
     evaluated: int = 0
     lost: int = 0
     completion: int = 0
@@ -35,6 +37,7 @@ class Sums:
         self.steps += 1
         self.prompt += step.prompt_tokens
         self.reused += step.reused_tokens
+        self.cache_told = self.cache_told and step.cache_told
         self.evaluated += step.evaluated_tokens
         self.lost += step.lost_tokens
         self.completion += step.completion_tokens

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn, cast
 
-_BARE = re.compile(r"[A-Za-z0-9_.-]+:\d{1,5}(?:/[^\s@]*)?\Z|\[[0-9A-Fa-f:.]+\]:\d{1,5}(?:/[^\s@]*)?\Z")
+BARE_ADDRESS = re.compile(r"[A-Za-z0-9_.-]+:\d{1,5}(?:/[^\s@]*)?\Z|\[[0-9A-Fa-f:.]+\]:\d{1,5}(?:/[^\s@]*)?\Z")
 """An address, but for its `http://`."""
 ENGINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
 """What a server may be called in the config file."""
@@ -97,7 +97,7 @@ def engine() -> ValueKind:
             ENGINE_NAME.match(value) or _SERVER.match(value) or (value.startswith("script:") and value != "script:")
         )
         if isinstance(value, str) and not known:
-            if _BARE.match(value):
+            if BARE_ADDRESS.match(value):
                 raise Advice("put http:// before an address")
             if "://" in value and "@" in value:
                 raise Advice("no name or password may stand in an address; [engines.NAME] has key_env for a key")

@@ -172,8 +172,11 @@ def _sums(block: Block, sums: Sums, turn_s: float | None) -> None:
     share = f" · {100 * sums.reused_share:.0f} %" if sums.reused_share is not None else ""
     pace = f" · {short(round(sums.prefill_per_s))} tok/s" if sums.prefill_per_s else ""
     block.row(f"  prompts  {sums.prompt:>9,} tokens")
-    block.row(f"    reused {sums.reused:>9,} from the cache{share}")
-    block.row(f"    read   {sums.evaluated:>9,} in {sums.prefill_s:.1f} s{pace}")
+    if sums.cache_told:
+        block.row(f"    reused {sums.reused:>9,} from the cache{share}")
+        block.row(f"    read   {sums.evaluated:>9,} in {sums.prefill_s:.1f} s{pace}")
+    else:
+        block.row(f"    read in {sums.prefill_s:.1f} s; how much of them its cache held the server doesn't tell")
     if sums.lost:
         block.row(f"    {sums.lost:,} of these had to be read again: they had left the cache")
     if sums.trimmed:

@@ -13,6 +13,7 @@ from cli.chat.commands.common import Block, Choice, CommandError, Stopped, must_
 from cli.chat.model import GivenUp
 from cli.clean import clean, one_line
 from cli.settings.engines import LLAMA, is_server
+from cli.settings.kinds import BARE_ADDRESS
 
 if TYPE_CHECKING:
     from agent.models.transfer import PullProgress
@@ -180,6 +181,8 @@ def _switch(talk: Conversation, face: Face, name: str) -> None:
     def not_here(error: Exception) -> None:
         if isinstance(error, GivenUp):
             return face.note(f"gave up on {name}")
+        if BARE_ADDRESS.match(engine):
+            return face.note(f"no model {one_line(clean(engine))!r}; for a server put http:// before its address")
         return talk.tell(error)
 
     return talk.model.look_for(look, lambda found: _load_next(talk, face, *found), not_here)

@@ -209,11 +209,14 @@ def test_a_server_without_ids_says_so_once_and_a_call_is_made(tmp_path: Path) ->
             assert stage.rows[-1].strip().startswith(f"gpt-oss-20b @ 127.0.0.1:{server.port}")
             await say("And now?", "Still 816.")
             assert "\n".join(stage.rows).count("fewer guarantees") == 1
+            await say("/stats", "its cache held the server doesn't tell")
+            await say(f"/model 127.0.0.1:{server.port}", "for a server put http:// before its address")
 
     functions = tmp_path / "own.py"
     functions.write_text('def double(n: int) -> int:\n    """Twice as much."""\n    return 2 * n\n')
     first = chat({"reasoning": "Double it."}, tool_call("double", '{"n": 408}', id="x"), finish="tool_calls")
-    with Server("chat", [first, chat({"content": "It is 816."}), chat({"content": "Still 816."})]) as server:
+    untold = chat({"content": "Still 816."}, cached=None)
+    with Server("chat", [first, chat({"content": "It is 816."}), untold]) as server:
         server.list_models("openai/gpt-oss-20b")
         chatting(case)
     assert ["Double it." in str(asked) for asked in server.asked] == [False, True, False]
