@@ -27,9 +27,9 @@ class Offload:
     """What is on the GPUs: `Offload(layers=25, cpu_moe=9, split=(), gpu_bytes=(11_023_000_000,), …)`.
 
     `layers` counts from the last one back, and begins with the output layer: `network.layers + 1` is all. `cpu_moe`:
-    the experts of the first so many layers are not. `split`: how many of `layers` each GPU has, where there are
-    several. `gpu_bytes`: what each GPU has to hold, buffers included. `weights` and `kv`: the bytes of these that need
-    no memory of the processor's.
+    the experts of the first `cpu_moe` layers stay in RAM. `split`: how many of `layers` each GPU has, where there are
+    several. `gpu_bytes`: what each GPU has to hold, buffers included. `weights` and `kv`: the bytes of these that take
+    no RAM.
     """
 
     layers: int = 0

@@ -155,7 +155,7 @@ class ResponsesApi:
                     yield Failed(_text(fault.get("message")))
 
     def _done(self, item: Mapping[str, Any], key: str, begun: Mapping[str, str]) -> Iterator[Piece]:
-        """What a whole item has that its deltas hadn't: a call without any, and where thoughts are to go back."""
+        """What a finished item adds to its deltas: a call that had none; and how this server takes thoughts back."""
         if item.get("type") == "reasoning":
             self._as_encrypted = bool(item.get("encrypted_content")) and any(
                 table(part).get("text") == item["encrypted_content"] for part in _list(item.get("summary"))

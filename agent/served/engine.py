@@ -15,10 +15,11 @@ from agent.served.api import Api
 from agent.served.wire import Json, Names, conversation, plain
 from harmony.tokenizer import Vocabulary
 
-LESS: Final = "fewer guarantees: docs/servers.md"
+LESS: Final = "fewer guarantees: --verbose names them"
 """Told once, when such a server is chosen."""
 NOT_HAD: Final = (
-    "it writes the prompts: no replayed ids, no guide, no kept KV cache, nothing read ahead, tokens counted roughly"
+    "it writes the prompts: no replayed ids, no constrained decoding, no kept KV cache, nothing read ahead, "
+    "tokens counted roughly"
 )
 """What that means."""
 _OPTIONAL: Final = (

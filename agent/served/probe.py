@@ -23,9 +23,9 @@ _MISSING: Final = (404, 405, 501)
 _NO_QUESTION: Final = {"ossia_probe": True}
 """No API has that field: `transformers serve` answers 500 to a request that only lacks the question."""
 _TRANSFORMERS: Final = re.compile(r"Unexpected (fields|keys) in the request")
-"""Its refusal of a field. Of its APIs, Responses doesn't tell that an answer was cut at a limit of tokens."""
+"""Its refusal of a field. Of its APIs, Responses doesn't report that an answer was cut at a limit of tokens."""
 _CHAT_ONLY: Final = ("router.huggingface.co",)
-"""Its Responses API (beta) takes no reasoning items, and makes results of the model's calls: src/schemas.ts and
+"""Its Responses API (beta) takes no reasoning items, and turns the model's calls into results: src/schemas.ts and
 src/routes/responses.ts in huggingface/responses.js, c0ac6ee of 26 May 2026."""
 
 

@@ -24,11 +24,11 @@ from harmony.codec import Codec
 from harmony.messages import Completion, CompletionEnd, Delta
 
 _CONTEXTS = 8
-"""How many times the context an answer may fill, as we count its tokens (the étude's are short): no more is kept."""
+"""An answer ends after this many contexts, by our count of its tokens, which the étude's short ones make too high."""
 
 
 class ServedResponder:
-    """A responder for a server with one of OpenAI's APIs. `codec` measures prompts, about as the server's own would be.
+    """A responder for a server with one of OpenAI's APIs. `codec` measures prompts: roughly what the server counts.
 
     Thoughts become messages on `analysis`, the answer one on `final`, a call one to its tool: the conversation can go
     on with a local engine.
@@ -96,12 +96,12 @@ class ServedResponder:
             elif isinstance(piece, Ended):
                 ended = piece.how
             elif isinstance(piece, Failed):
-                reason = self._engine.client.said(piece.why) or "it says no reason"
+                reason = self._engine.client.said(piece.why) or "it gave no reason"
                 raise EngineFailed(f"{self._name} gave up: {reason}")
             elif isinstance(piece, Called) and step.writing.has_other_call(piece):
                 return "stop"
             elif isinstance(piece, Called) and step.writing.has_endless_name(piece):
-                raise EngineFailed(f"{self._name} gave a call a name without an end: ask again")
+                raise EngineFailed(f"{self._name} calls a tool by a name that never ends: ask again")
             else:
                 step.tokens += self._count(piece.arguments if isinstance(piece, Called) else piece.text)
                 yield from step.writing.take(piece)

@@ -38,7 +38,7 @@ class Names:
         names.back("repo_browser__open_file")  # 'repo_browser.open_file'
         names.back("get_weather")              # 'functions.get_weather'
 
-    A model that was trained on a name may write it as it is, on offer or not: `browser.search` is itself, too.
+    A name that the model was trained on stays as it is, even if there is no such tool: `names.back("browser.search")`.
     """
 
     def __init__(self, specs: Iterable[ToolSpec]) -> None:

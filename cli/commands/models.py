@@ -58,7 +58,7 @@ def list_() -> None:
         print(shown("  ".join(cells)))
     for path in unfinished(data_dir()):
         how = f"`ossia models rm {shlex.quote(str(path))}` removes it"
-        print(shown(f"ossia: left of a download, {size_text(path.stat().st_size)}; {how}"), file=sys.stderr)
+        print(shown(f"ossia: left over from a download, {size_text(path.stat().st_size)}; {how}"), file=sys.stderr)
     if not any(one.name == download.name for one in found for download in DOWNLOADS):
         print("ossia: no gpt-oss model yet; get one: ossia models pull gpt-oss-20b", file=sys.stderr)
 
@@ -129,7 +129,7 @@ def default(model: Model) -> None:
 def rm(model: Model, yes: Annotated[bool, typer.Option("--yes", help="Remove it without asking.")] = False) -> None:
     """Remove a model that ossia downloaded.
 
-    Or a partial download. Those of other programs stay.
+    Or a partial download. Models of other programs stay.
     """
     from cli.commands.models_call import remove
 
@@ -181,7 +181,7 @@ def _located(model: str | None) -> Found:
 
 
 def _first_file(found: Found) -> Found:
-    """The first file of the split model that `found` is a later one of. Raises ModelMissing if it isn't there."""
+    """The first file of the split model that `found` is part of. Raises ModelMissing if it isn't there."""
     from dataclasses import replace
 
     from agent.errors import ModelMissing
@@ -192,7 +192,7 @@ def _first_file(found: Found) -> Found:
         return found
     first = part_path(found.path, 1, part[1])
     if not first.is_file():
-        raise ModelMissing(f"{first}: no such file, and {found.path} is a part of that model: download all of it")
+        raise ModelMissing(f"{found.path} is part of a split model, but {first} is missing: download all its files")
     return replace(found, path=first)
 
 

@@ -1,4 +1,4 @@
-"""The settings: can their file be read, and does it hold what nobody knows?"""
+"""The settings: can the config file be read, and are its keys known?"""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def engines(machine: Machine) -> Iterator[Finding]:
         elif not is_agreed(address, machine.settings):
             text = f"{where}: nobody has agreed yet that prompts go to {place_of(address)}"
             state = "warning" if name == used else "ok"
-            yield Finding("config", state, text, "start it in a terminal once", f"ossia --engine {name}")
+            fix = "run this in a terminal once, and answer yes"
+            yield Finding("config", state, text, fix, f"ossia --engine {name}")
         else:
             key = f", with the key in {address.key_env}" if address.key_env else ""
             yield Finding("config", "ok", f"{where}: prompts may go to {place_of(address)}{key}")

@@ -16,7 +16,7 @@ from cli.doctor.rebuild import PACKAGE, installed, rebuild
 _BACKENDS: Final[dict[Maker, tuple[str, ...]]] = {
     "NVIDIA": ("CUDA", "Vulkan"), "AMD": ("ROCm", "Vulkan"), "Intel": ("SYCL", "Vulkan"), "Apple": ("MTL",),
 }  # fmt: skip
-"""Through what llama.cpp uses a maker's GPUs, by the names that its backends give themselves."""
+"""The llama.cpp backends that can use a maker's GPUs, by the names that they give themselves."""
 _OPTIONS: Final[dict[Maker, str]] = {
     "NVIDIA": "-DGGML_CUDA=on", "AMD": "-DGGML_VULKAN=on", "Intel": "-DGGML_VULKAN=on", "Apple": "-DGGML_METAL=on",
 }  # fmt: skip
@@ -87,7 +87,7 @@ def _unused(machine: Machine, gpu: Gpu, *, state: State) -> Finding:
 
 
 def _missing(machine: Machine, option: str) -> tuple[list[str], str]:
-    """What compiling with this option takes and isn't there; and what must stand before the command."""
+    """What is missing to compile with this option; and what must be written before the command."""
     missing = [] if _compiler(machine) else ["a C++ compiler"]
     before = ""
     if option == "-DGGML_CUDA=on" and not (machine.environ.get("CUDACXX") or machine.program("nvcc")):

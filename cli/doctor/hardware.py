@@ -32,7 +32,7 @@ class Gpu:
 
 
 def gpus(machine: Machine) -> list[Gpu]:
-    """The GPUs: of the PCI bus and of NVIDIA's driver on Linux, Apple's own. Those of virtual machines don't count."""
+    """The GPUs: of Linux's PCI bus, NVIDIA's by nvidia-smi if that shows none, Apple's. Virtual ones don't count."""
     if sys.platform == "darwin":
         return [Gpu("Apple", "Apple GPU")] if platform.machine() == "arm64" else []
     found = list(_on_pci(machine.root))

@@ -23,7 +23,7 @@ _MAX_S: Final = 1.0  # for reading headers; one of gpt-oss-20b takes 0.1 s
 
 
 def models(machine: Machine) -> Iterator[Finding]:
-    """Each model file, and the one that the settings name; if a server is the engine, that is the server's."""
+    """Each model file, and the one that the settings name; if a server is the engine, that name isn't checked."""
     build = machine.build()
     memory = read_memory(None if isinstance(build, str) else GpuMemory(build.gpu_free, build.gpu_shared))
     where, until = locations(machine.environ), time.monotonic() + _MAX_S

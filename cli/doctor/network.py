@@ -1,4 +1,4 @@
-"""What may be reached over the network, by the settings. Nothing is: no name is looked up, no host connected to."""
+"""What the settings allow to be reached over the network. Nothing is contacted: no name is looked up."""
 
 from __future__ import annotations
 

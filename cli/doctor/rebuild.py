@@ -1,6 +1,6 @@
-"""The command that compiles llama.cpp anew, for the way in which ossia was installed.
+"""The command that compiles llama.cpp again, for each way of installing ossia.
 
-Each way keeps what it compiled once and takes that again: it must be told not to.
+Each installer caches what it compiled, and reuses that unless it is told not to.
 """
 
 from __future__ import annotations

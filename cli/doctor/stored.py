@@ -83,7 +83,7 @@ def caches(machine: Machine) -> Iterator[Finding]:
         yield Finding("caches", "ok", text)
     if unfinished := len(unfinished_in(folder())):
         text = f"{count(unfinished, 'cache')} unfinished: being written, or left by a crash"
-        yield Finding("caches", "ok", text, "removes all of them", "ossia cache rm")
+        yield Finding("caches", "ok", text, "remove these, and all kept caches with them", "ossia cache rm")
 
 
 def _nearest(folder: Path) -> Path:

@@ -77,7 +77,7 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
             if found.kind == "other":
                 return _served(client, found, wanted, settings, display, control)
             if not found.context_tokens:
-                raise ExitError(f"{address.name} is a {found.kind} that names no model with a context: let it load one")
+                raise ExitError(f"{address.name} ({found.kind}) reports no context size: load a model there first")
             vocabulary = _vocabulary_of(settings.model, found)
             tokenizer, temperature = _vocabulary(vocabulary, display)
             server = _server(client, found, wanted or next(iter(found.models), ""), tokenizer)
@@ -88,7 +88,7 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
     context = min(filter(None, (server.context_tokens, _wanted_context(settings, address))))
     name = _name(server.model, address)
     engine = RemoteEngine(server, tokenizer.vocabulary, name=name, context_tokens=context)
-    free = "its headers and arguments are written without the guide"
+    free = "no constrained decoding"
     note = _note(server.model, address, shown(server.kind), f"{context:,}", free)
     unheard = "" if vocabulary == settings.model else _unheard(settings.model, wanted, found)
     return Connected(engine, tokenizer, temperature, note, models=found.models, unheard=unheard)
@@ -109,7 +109,7 @@ def without_effect(resolved: Resolved, server: Connected) -> str:
         idle.append(f"--model {shown(server.unheard)}")
     if is_flag("context") and isinstance(asked, int) and asked > context_tokens:
         idle.append(f"--context (it has {context_tokens:,} tokens)")
-    return f"the server decides this, so nothing comes of {', '.join(idle)}" if idle else ""
+    return f"{', '.join(idle)}: without effect, since the server decides this" if idle else ""
 
 
 def _served(

@@ -34,10 +34,10 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class Line:
-    """What requests are sent by. `stream` is its connection, once there is one: the next request may use it again.
+    """What requests are sent through. `stream` is its connection, once there is one; the next request may reuse it.
 
-    It is closed once nobody holds it any more: the number of a socket that is closed while a thread waits for it may
-    become another socket's, and the thread would wait for that one. Whoever makes it holds it.
+    It stays open while anybody holds it, its maker first of all. If a socket were closed while a thread still waits on
+    it, its number could be given to another socket, and the thread would wait on that one.
     """
 
     http: httpx2.Client
@@ -122,7 +122,7 @@ class Exchange:
 
     def _trace(self, event: str, info: Mapping[str, Any]) -> None:
         if event.endswith("start_tls.started") and (own := self._socket) is not None:
-            # `wrap_socket` takes it out of the object that is known, and gives none before hands are shaken.
+            # `wrap_socket` detaches the socket that we know, and returns the new one only after the handshake.
             self._in_handshake = socket.fromfd(own.fileno(), own.family, own.type)
         elif event.endswith(("start_tls.complete", "start_tls.failed")) and self._in_handshake is not None:
             self._in_handshake.close()

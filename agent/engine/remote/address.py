@@ -26,7 +26,7 @@ class Address:
     `name` is what the user calls it: `team`, or the host. `key` is sent to this host only, and never shown; `key_env`
     is the variable that it came from ("": there is no key). `ca` is a file of certificates to trust in place of the
     system's. `context` is the most tokens to use (None: as many as the server says), `model` the server's name for the
-    model to ask (None: its first).
+    model to ask (None: a vLLM's first; of a server that takes no ids, its only model or its only gpt-oss).
     """
 
     url: str
@@ -107,10 +107,10 @@ def parse_engine(name: str, entry: object, where: str, environ: Mapping[str, str
     for field_name in ("url", "key_env", "ca", "model"):
         value = entry.get(field_name, "-")
         if not isinstance(value, str) or not value:
-            raise AddressUnusable(f"{where}: {field_name} must be a text, not {type(value).__name__}: correct it")
+            raise AddressUnusable(f"{where}: {field_name} must be a string in quotes, and not empty: correct it")
     context = entry.get("context")
     if context is not None and (not isinstance(context, int) or isinstance(context, bool) or context < 1):
-        raise AddressUnusable(f"{where}: context must be a number of tokens, not {context!r:.60}")
+        raise AddressUnusable(f"{where}: context must be a number of tokens above 0, not {context!r:.60}")
     if "url" not in entry:
         raise AddressUnusable(f'{where}: needs url = "http://HOST:PORT"')
     variable = entry.get("key_env", "")

@@ -44,15 +44,15 @@ class Client:
     client.get("/props", control)["n_ctx"]
     for event in client.stream("/completion", {"prompt": [1, 2], "stream": True}, control): ...
 
-    `told` gets a line when a request is tried again: `team is busy (429): asking again in 2 s`, and when an answer that
-    isn't a stream takes longer than `patience_s`. `back_off_s` is the first wait, which doubles each time, unless the
-    server says how long (`Retry-After`). `silence_s` is how long a stream may say nothing, `answer_s` how long any
-    other answer may take, `connect_s` how long a connection, and TLS on it. Nothing is tried again once that has taken
-    too long, or something of an answer has come. Redirects aren't followed: the key is for this host. Proxies are those
+    `told` gets a line when a request is tried again (`team is busy (429): asking again in 2 s`), and when an answer
+    that isn't a stream takes longer than `patience_s`. `back_off_s` is the first wait; it doubles each time, unless the
+    server names one (`Retry-After`). `silence_s` is the longest pause in a stream, `answer_s` the longest wait for any
+    other answer, `connect_s` that for a connection with its TLS handshake. A request isn't tried again once connecting
+    has timed out or part of an answer has come. Redirects aren't followed: the key is for this host. Proxies are those
     of the environment, but none for this machine.
 
-    Raises AddressUnusable if the file of certificates or the proxy can't be used. What is asked raises EngineFailed,
-    ServerRefused if the server answered with an error; after a stop, EngineFailed too, but a stream just ends.
+    Raises AddressUnusable if the file of certificates or the proxy can't be used. Requests raise EngineFailed, or
+    ServerRefused if the server answers with an error. After a stop they raise EngineFailed; a stream just ends.
     """
 
     def __init__(
@@ -120,8 +120,8 @@ class Client:
     def stream(self, path: str, body: Json, control: Control, *, again: bool = True) -> Generator[Json, None, None]:
         """The data of the server-sent events that answer `body`, up to `[DONE]` or the end of the answer.
 
-        Whether the answer is complete only its events tell. An event that is an `error` is raised. Close it
-        (`contextlib.closing`) to end the answer; a stop ends it within some milliseconds. Not `again`: one try only.
+        Only its events tell whether the answer is complete. An `error` event is raised. Close the generator
+        (`contextlib.closing`) to end the answer; a stop ends it within milliseconds. `again=False`: one try only.
         """
         request = self._request("POST", path, body, self._silence_s)
         with closing(self._asked(request, control, events_of, None, again)) as texts:
@@ -238,7 +238,7 @@ class Client:
             value = json.loads(text)
         while isinstance(value, Mapping):  # {"error": {"message": …}}, {"error": …}, {"message": …}, {"detail": …}
             value = next((value[key] for key in ("error", "message", "detail") if value.get(key)), None)
-        return self.said(str(value or text)) or "without a word"
+        return self.said(str(value or text)) or "no message"
 
     def _reason(self, error: Exception) -> str:
         if isinstance(error, httpx2.ConnectTimeout) and self.address.url.startswith("https:"):

@@ -20,9 +20,8 @@ from harmony.tokenizer import Vocabulary
 class RemoteEngine:
     """Runs a model on a server. See `agent.engine.base.Engine`; the vocabulary must have been proved (`proof`).
 
-    `context_tokens`: the server's, or fewer. It compiles no constraint (each server says why) and keeps no caches of
-    its own: the server's are its own affair. `figures_s`: so long an answer that is whole waits for the server's
-    figures.
+    `context_tokens`: the server's, or fewer. It compiles no constraint (each server says why) and keeps no caches: the
+    server has its own. `figures_s`: how many seconds a complete answer waits for the server's figures.
     """
 
     capabilities = frozenset({"prefill"})

@@ -33,9 +33,9 @@ _PATH_CHARS: Final = 4096
 class LlamaServer:
     """A llama-server as an `IdServer`.
 
-    No grammar of a `Constraint` is sent to it. Its GBNF matches ids exactly (`<[200005]>`), but in rules for text, such
-    as a string of JSON, a control token counts as its name, and it can't let go of what the model wants otherwise, as
-    our guide does.
+    No grammar is sent to it. Its GBNF matches ids exactly (`<[200005]>`), but its text rules, such as a JSON string,
+    see a control token as the characters of its name, and a grammar can't step aside, as our guide does, when the
+    model gives hardly any probability to what is valid.
     """
 
     kind = "llama-server"

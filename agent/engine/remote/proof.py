@@ -22,7 +22,7 @@ _MOST_IDS: Final = 4096
 
 
 def prove(server: IdServer, tokenizer: Tokenizer, control: Control) -> None:
-    """Returns if what we call an id is what the server calls it. Raises EngineFailed that says where they part.
+    """Check that the server's ids mean what ours mean. Raises EngineFailed, which says where they differ.
 
     The control tokens are asked for, spelled out; then texts with numbers, spaces and many scripts, and ids
     spread over the whole vocabulary. Texts that only look like control tokens must come back as what we sent: as text.
@@ -71,5 +71,5 @@ def _same(server: IdServer, what: object, ours: object, theirs: object) -> None:
         is_there = server.client.said(repr(theirs), 40)
         raise EngineFailed(
             f"{server.client.address.name}: its vocabulary isn't ours: {what!r:.40} is {is_there} there, not "
-            f"{ours!r:.40}: it must serve a gpt-oss model; --model names the GGUF that it serves"
+            f"{ours!r:.40}: serve a gpt-oss model there, or name the GGUF that it serves with --model"
         )

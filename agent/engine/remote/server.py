@@ -12,9 +12,9 @@ from agent.engine.remote.client import Client, Json
 from agent.errors import EngineFailed
 
 _MOST: Final = 1 << 31
-"""No number of ids, and no id, is as large."""
+"""Every count and every id is below this."""
 _MOST_CONTEXT: Final = 131_072
-"""gpt-oss's own. A server's word for more would leave an endless answer without an end."""
+"""gpt-oss's own. If a server claimed more, an endless answer would never be cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class IdServer(Protocol):
     context_tokens: int
 
     def complete(self, task: Task, control: Control) -> Answer:
-        """What comes of it. Without an `Ended` it broke off, or was stopped."""
+        """The answer as it comes. If it ends without an `Ended`, it broke off or was stopped."""
 
     def read(self, ids: Sequence[int], control: Control) -> Answer:
         """Read a prompt into the cache, and generate as little as the server can."""
@@ -100,7 +100,7 @@ def seed_of(sampling: Sampling, *, salt: int) -> int | None:
 
 
 def whole(value: object) -> int | None:
-    """A number of something, as servers write it; None for what is none, or can't be true."""
+    """A count or an id from a server's JSON; None if it is no such number, or absurdly large."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _MOST else None
 
 

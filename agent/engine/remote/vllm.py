@@ -31,8 +31,8 @@ from agent.errors import EngineFailed
 class Vllm:
     """A vLLM as an `IdServer`.
 
-    None of its structured outputs are asked for: they hold the whole answer to one grammar, from its first id on, and
-    can't let go of what the model wants otherwise, as our guide does.
+    None of its structured outputs are used: they hold the whole answer to one grammar from its first id on, and can't
+    step aside, as our guide does, when the model gives hardly any probability to what is valid.
     """
 
     def __init__(self, client: Client, version: str, model: str, context_tokens: int) -> None:

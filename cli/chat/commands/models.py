@@ -27,7 +27,7 @@ _MOST_LISTED = 20  # of a server's models
 
 
 def model(talk: Conversation, face: Face, argument: str) -> None:
-    """`/model [NAME|SERVER MODEL|llama MODEL|pull NAME]`: another one goes on; alone: those there are."""
+    """`/model [NAME|SERVER MODEL|llama MODEL|pull NAME]`: switch models, or download one; alone: list them."""
     word, _, name = argument.partition(" ")
     if not argument:
         return talk.background.run(_found, lambda found: _show(talk, face, found))
@@ -143,7 +143,7 @@ def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
     if servers:
         block.item("  /model SERVER MODEL takes one of a server's models", "dim")
     if theirs:
-        block.item("  /model llama MODEL takes one on this machine, if the server has one of that name, too", "dim")
+        block.item("  /model llama MODEL takes one on this machine, even if the server has one of that name", "dim")
     block.show()
 
 

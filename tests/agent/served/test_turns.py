@@ -346,7 +346,7 @@ def test_a_call_without_an_end_is_broken_off(stage: Stage) -> None:
 
 def test_a_name_without_an_end_is_broken_off(stage: Stage) -> None:
     played = stage("chat", chat(*[tool_call("x" * 100, id="a")], *(tool_call(f"{n}x" * 50) for n in range(100))))
-    assert errors(played.play()) == "team gave a call a name without an end: ask again"
+    assert errors(played.play()) == "team calls a tool by a name that never ends: ask again"
     assert len(played.session.messages[-1].recipient or "") < 300
 
 

@@ -242,7 +242,7 @@ def test_the_path_of_a_later_part(toy: Path) -> None:
     assert _out(ossia_here("models", "path", third)) == f"{first}\n"
     assert json.loads(_out(ossia_here("models", "path", third, "--json")))["path"] == str(first)
     first.unlink()
-    assert f"{first}: no such file, and {third} is a part of that model" in _said("path", third, code=3)
+    assert f"{third} is part of a split model, but {first} is missing" in _said("path", third, code=3)
 
 
 @pytest.mark.parametrize("command", ["show", "plan", "path", "default"])

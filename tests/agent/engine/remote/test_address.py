@@ -75,7 +75,7 @@ def test_an_engine_of_the_config_brings_its_key_and_never_shows_it() -> None:
     [
         ("https://gpu.example", 'must be a table with url = "http://HOST:PORT"'),
         ({}, 'needs url = "http://HOST:PORT"'),
-        ({"url": 7}, "url must be a text, not int"),
+        ({"url": 7}, "url must be a string in quotes"),
         ({"url": "https://gpu.example", "key": "sesame"}, "'key' isn't known there, only url, key_env"),
         ({"url": "https://gpu.example", "key_env": "OTHER_KEY"}, "OTHER_KEY, which key_env names, isn't set"),
         ({"url": "https://gpu.example", "key_env": "sesame"}, "the variable that key_env names isn't set: export it"),

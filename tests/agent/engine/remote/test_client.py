@@ -326,7 +326,7 @@ def test_what_has_begun_is_not_asked_again(site: Site, client: Client) -> None:
         (Reply(b"x" * (17 << 20), 200, EVENTS), "exceeded the 16777216 byte limit"),
         (Reply(b'{"error": "bad key sesame"}', 401), "answered 401: bad key …: see the key in TEAM_KEY"),
         (Reply(b"\xff\x00\x1b]0;x\x07", 500), "answered 500: \N{REPLACEMENT CHARACTER} ]0;x"),
-        (Reply(b"", 404), "answered 404: without a word"),
+        (Reply(b"", 404), "answered 404: no message"),
     ],
 )
 def test_what_is_wrong_is_one_line(site: Site, client: Client, reply: Reply, says: str) -> None:
