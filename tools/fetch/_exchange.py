@@ -57,7 +57,6 @@ class ExchangeFailed(Exception):
 class Answer:
     """The head of an answer, and `chunks`: its body as it arrives, still compressed. `headers` by lower-case name."""
 
-    url: WebUrl
     status: int
     headers: Mapping[str, str]
     chunks: Iterable[bytes]
@@ -151,7 +150,7 @@ def opened(
             raise ExchangeFailed("the proxy can't be connected to") from None
         # of a repeated header the first counts: which of two redirect targets is used must not be left to chance
         answered = {name.decode("latin-1").lower(): _text(value) for name, value in reversed(response.headers)}
-        yield Answer(url, response.status, answered, response.iter_stream())
+        yield Answer(response.status, answered, response.iter_stream())
 
 
 def _pool(link: Link, proxy: WebUrl | None, scheme: str, backend: httpcore2.NetworkBackend) -> httpcore2.ConnectionPool:
