@@ -233,9 +233,9 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_CONNECT = do_GET
 
 
-def wait_until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
+def wait_until(condition: Callable[[], bool], *, seconds: float = 10.0) -> None:
     """Return once it is true; fail the test if it never becomes so."""
-    end = time.monotonic() + timeout_s
+    end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "this never happened"
         time.sleep(0.01)
