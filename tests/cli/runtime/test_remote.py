@@ -44,12 +44,6 @@ _SERVER = os.environ.get("OSSIA_LLAMA_SERVER")  # asked for before: a test's env
 TEAM = '[engines.team]\nurl = "https://gpu.example/v1"\nkey_env = "TEAM_KEY"\nca = "team.pem"\ncontext = 2048\n'
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as site:
-        yield site
-
-
 def vllm_model(name: str, context: int) -> dict[str, object]:
     return {"id": name, "owned_by": "vllm", "max_model_len": context}
 

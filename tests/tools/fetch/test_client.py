@@ -28,12 +28,6 @@ NAMES = {"a.test": ["127.0.0.1"], "b.test": ["127.0.0.1"]}
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as made:
-        yield made
-
-
-@pytest.fixture
 def fetcher(site: Site) -> Fetcher:
     """May open `a.test` and `b.test`, both of which are the site."""
     return Fetcher(allow_hosts=[site.at("a.test"), site.at("b.test")], resolver=Names(NAMES))
