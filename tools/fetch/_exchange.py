@@ -43,14 +43,7 @@ class FetchLimits:
 
 
 class ExchangeFailed(Exception):
-    """No whole answer came. The message is a reason for the model and holds nothing that the server sent.
-
-    `status` is the HTTP status if that is the reason.
-    """
-
-    def __init__(self, reason: str, status: int | None = None) -> None:
-        super().__init__(reason)
-        self.status = status
+    """No whole answer came. The message is a reason for the model and holds nothing that the server sent."""
 
 
 @dataclass(frozen=True, slots=True)
