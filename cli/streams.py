@@ -57,6 +57,13 @@ def shown(text: str) -> str:
     return clean(text) if stdout().isatty() else text
 
 
+def say(text: str) -> None:
+    """A line of ours on stderr, cleaned wherever that goes."""
+    from cli.clean import clean
+
+    print(clean(f"ossia: {text}"), file=sys.stderr)
+
+
 def end_stdout() -> None:
     """Let go of stdout, so that its reader needn't wait until this process has ended."""
     if _ours is None or _ours.isatty():

@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -23,6 +24,9 @@ from tests.support.vocabularies import (  # noqa: F401  (fixtures)
     wheel,
     wheel_tokenizer,
 )
+
+if TYPE_CHECKING:
+    from tests.support.site import Site
 
 # No deadline: these machines are shared, and no test asserts a time. In CI the examples are the same in each run.
 hypothesis.settings.register_profile("local", deadline=None)
@@ -84,6 +88,23 @@ def home(_clean_environment: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.setenv("LOCALAPPDATA", str(folder / "AppData" / "Local"))
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small model, to be read. Nothing is written beside it: many tests share it."""
+    from tests.support.toy_gguf import write_toy_gguf
+
+    return write_toy_gguf(tmp_path_factory.mktemp("toy") / "toy.gguf")
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    """A web site on loopback."""
+    from tests.support.site import Site
+
+    with Site() as made:
+        yield made
 
 
 class OutsideNetwork(ConnectionError):

@@ -60,7 +60,7 @@ def name_of(path: Path) -> str:
     """
     if path == ETUDE_PATH:
         return ETUDE
-    stem = _SPLIT.sub("", path.name.removesuffix(".gguf"))
+    stem = stem_of(path.name)
     official = _OFFICIAL.search(stem)
     return f"gpt-oss-{official[1].lower()}" if official else stem
 
@@ -83,5 +83,4 @@ def part_of(path: Path) -> tuple[int, int] | None:
 
 def part_path(path: Path, part: int, parts: int) -> Path:
     """The path of another part: `part_path(Path("x-00001-of-00003.gguf"), 2, 3)` is `x-00002-of-00003.gguf`."""
-    stem = _SPLIT.sub("", path.name.removesuffix(".gguf"))
-    return path.with_name(f"{stem}-{part:05d}-of-{parts:05d}.gguf")
+    return path.with_name(f"{stem_of(path.name)}-{part:05d}-of-{parts:05d}.gguf")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +10,11 @@ from typing import Final
 
 from agent.models.catalog import ETUDE, ETUDE_PATH, goes_with_a_model, name_of, part_of, part_path
 from agent.models.model import Origin
-from agent.models.ollama import ollama_models
+from agent.models.ollama import GPT_OSS, ollama_models
 
 MODELS_FOLDER: Final = "models"
 """In the data folder: what `ossia models pull` downloads."""
 
-_GPT_OSS = re.compile(r"gpt[-_. ]?oss", re.IGNORECASE)
 _MAX_DEPTH: Final = 5
 _MAX_FOLDERS: Final = 5_000
 
@@ -124,7 +122,7 @@ def _folders(locations: Locations) -> Iterator[tuple[Origin, Path]]:
 
 def _gguf_files(origin: Origin, folder: Path) -> list[Path]:
     def may_be_one(path: Path) -> bool:
-        return not goes_with_a_model(path.name) if origin == "ossia" else _GPT_OSS.search(path.name) is not None
+        return not goes_with_a_model(path.name) if origin == "ossia" else GPT_OSS.search(path.name) is not None
 
     paths = (path for path in _walk(folder) if path.suffix == ".gguf" and may_be_one(path))
     return sorted(path for path in paths if (part_of(path) or (1,))[0] == 1 and _file_bytes(path) is not None)

@@ -18,7 +18,7 @@ from typing import Final
 from agent.models.catalog import name_of
 
 MODEL_LAYER: Final = "application/vnd.ollama.image.model"
-_GPT_OSS: Final = re.compile(r"gpt[-_. ]?oss", re.IGNORECASE)
+GPT_OSS: Final = re.compile(r"gpt[-_. ]?oss", re.IGNORECASE)
 _DIGEST: Final = re.compile(r"sha256:([0-9a-f]{64})")
 _LIBRARY: Final = ("registry.ollama.ai", "library")
 _MAX_MANIFESTS: Final = 2_000
@@ -42,7 +42,7 @@ def ollama_models(folder: Path) -> Iterator[OllamaModel]:
     manifests = folder / "manifests"
     for path in sorted(islice(_manifests(manifests), _MAX_MANIFESTS)):
         host, owner, model, tag = path.relative_to(manifests).parts
-        blob = _blob(path, folder) if _GPT_OSS.search(model) else None
+        blob = _blob(path, folder) if GPT_OSS.search(model) else None
         if blob is not None:
             called = f"{model}:{tag}" if (host, owner) == _LIBRARY else f"{host}/{owner}/{model}:{tag}"
             name = called if (host, owner) == _LIBRARY else name_of(Path(f"{model}.gguf"))

@@ -132,7 +132,7 @@ def conversation(request: Request, names: Names) -> Conversation:
     chat: Any = conversation_to_chat(compose(replace(outward, response_format=None)), thinking=True)
     messages = [message for message in map(_whole, chat["messages"]) if message is not None]
     leads = bool(messages) and messages[0]["role"] == "system"
-    functions = tuple(_with_schema(tool["function"]) for tool in chat.get("tools", ()))
+    functions = tuple({"parameters": dict(NO_ARGUMENTS), **tool["function"]} for tool in chat.get("tools", ()))
     instructions = messages[0]["content"] if leads else None
     return Conversation(instructions, tuple(messages[leads:]), functions)
 
@@ -186,7 +186,3 @@ def _whole(message: Json) -> Json | None:
 def _json(value: object) -> str:
     """As JSON, in a text that can be sent: half a surrogate pair, which JSON can spell, becomes `?`."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
-
-
-def _with_schema(function: Json) -> Json:
-    return {"parameters": dict(NO_ARGUMENTS), **function}

@@ -78,13 +78,14 @@ def set_(
     from cli.settings.config import config_path
     from cli.settings.config_file import set_value
     from cli.settings.table import SETTINGS
+    from cli.streams import say
 
     with writing(config_path(os.environ)) as path:
         stored = set_value(os.environ, key, value)
     key = key.removeprefix("--").replace("-", "_") if "." not in key else key
     one = SETTINGS.get(key)
     wins = f"; {one.variable} is set and overrides it" if one and os.environ.get(one.variable) else ""
-    _say(f"{path}: {key} = {_toml(stored)}{wins}")
+    say(f"{path}: {key} = {_toml(stored)}{wins}")
 
 
 @app.command()
@@ -92,10 +93,11 @@ def unset(key: Annotated[str, typer.Argument(metavar="KEY", help="A setting, or 
     """Take a setting out of the config file: its default holds again."""
     from cli.settings.config import config_path
     from cli.settings.config_file import unset_value
+    from cli.streams import say
 
     with writing(config_path(os.environ)) as path:
         unset_value(os.environ, key)
-    _say(f"{path}: {key} is no longer set")
+    say(f"{path}: {key} is no longer set")
 
 
 @app.command()
@@ -112,12 +114,6 @@ def edit() -> None:
     except EditorFailed as error:
         raise exit_error(str(error), "FAILED") from None
     resolve({}, environ={"OSSIA_CONFIG": str(path)})
-
-
-def _say(text: str) -> None:
-    from cli.clean import clean
-
-    print(clean(f"ossia: {text}"), file=sys.stderr)
 
 
 def _line(key: str, value: object) -> str:

@@ -44,8 +44,8 @@ def add(
     Write a secret as '${VAR}': it comes from the environment, as in --env TOKEN='${MY_TOKEN}'. Paths of files that
     exist are stored in full, since the server may be started elsewhere.
     """
-    from cli.clean import clean
     from cli.settings.mcp import add_server, mcp_file
+    from cli.streams import say
 
     if bool(command) == bool(url):
         raise exit_error(f"mcp add: give -- COMMAND or --url URL{', not both' if url else ''}")
@@ -59,7 +59,7 @@ def add(
     path = mcp_file(os.environ)
     with writing(path):
         add_server(os.environ, name, entry)
-    print(clean(f"ossia: {path}: {name} added: `ossia mcp test {name}` connects and shows its tools"), file=sys.stderr)
+    say(f"{path}: {name} added: `ossia mcp test {name}` connects and shows its tools")
 
 
 @app.command(name="list")
@@ -84,15 +84,15 @@ def list_() -> None:
 def rm(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Remove a server from the mcp.json. What was accepted of it is forgotten."""
     from cli import paths
-    from cli.clean import clean
     from cli.settings.mcp import mcp_file, remove_server
+    from cli.streams import say
     from tools.mcp.servers import McpServers
 
     path = mcp_file(os.environ)
     with writing(path):
         remove_server(os.environ, name)
     McpServers((), data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ={}).pins.forget(name)
-    print(clean(f"ossia: {path}: {name} removed"), file=sys.stderr)
+    say(f"{path}: {name} removed")
 
 
 @app.command()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 from cli.commands import exit_error, writing
+from cli.streams import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,10 +45,10 @@ def remove(model: str, *, yes: bool) -> None:
         for path in files:
             with writing(path):
                 path.unlink()
-            _say(f"removed {path}")
+            say(f"removed {path}")
     _remove_empty(folder)
     for one in others:
-        _say(f"{one.path} is still there: {_elsewhere(one)}")
+        say(f"{one.path} is still there: {_elsewhere(one)}")
     _say_default_gone()
 
 
@@ -66,7 +67,7 @@ def _say_default_gone() -> None:
         if settings.model is not None and not is_server(settings.engine):  # a server's model is another thing
             locate(settings.model, locations=locations())
     except ModelMissing:
-        _say(f"the settings' model is {settings.model}, which is gone: `ossia config unset model` takes that back")
+        say(f"the settings' model is {settings.model}, which is gone: `ossia config unset model` takes that back")
 
 
 def _own_files(model: str) -> tuple[list[Path], list[Found]]:
@@ -176,20 +177,20 @@ def set_default(model: str) -> None:
         set_value(os.environ, "model", [stored])
     one = SETTINGS["model"]
     wins = f"; {one.variable} is set and overrides it" if os.environ.get(one.variable) else ""
-    _say(f"{path}: model = {json.dumps(stored, ensure_ascii=False)}{wins}")
+    say(f"{path}: model = {json.dumps(stored, ensure_ascii=False)}{wins}")
     say_engine(resolve_settings({}, environ=os.environ).settings)
 
 
 def say_more(model: str, found: Sequence[Found]) -> None:
     """On stderr: the first of the files with this name is meant, and there are more."""
     if len(found) > 1:
-        _say(f"{len(found) - 1} more called {model}: {found[0].path} is meant; for another one give its path")
+        say(f"{len(found) - 1} more called {model}: {found[0].path} is meant; for another one give its path")
 
 
 def say_engine(settings: Settings) -> None:
     """On stderr: a server answers, by the settings, so that no local model is used."""
     if settings.engine != "llama":
-        _say(f"the engine is {settings.engine}: a local model is used with --engine llama only")
+        say(f"the engine is {settings.engine}: a local model is used with --engine llama only")
 
 
 def pull_model(name: str) -> None:
@@ -210,7 +211,7 @@ def pull_model(name: str) -> None:
         _from_address(name)
         return
     if line := token_kept_back():
-        _say(line)
+        say(line)
     model, found = download_of(name), in_repository(name)
     if model is None and found is None:
         choices = ", ".join(download.name for download in DOWNLOADS)
@@ -235,7 +236,7 @@ def _say_same_size(name: str, model: CatalogModel) -> None:
         return
     for one in find_models(where):
         if one.file_bytes == model.download_bytes:
-            _say(f"{one.path} ({one.name}) has the same size: if it is the same model, Ctrl-C ends this download")
+            say(f"{one.path} ({one.name}) has the same size: if it is the same model, Ctrl-C ends this download")
             return
 
 
@@ -256,7 +257,6 @@ def _from_address(url: str) -> None:
     from agent.models.pull_url import pull_url
     from agent.models.pulled import files_of
     from cli import paths
-    from cli.clean import clean
 
     data, label = paths.data_dir(), url.partition("?")[0].rsplit("/", 1)[-1]
 
@@ -264,7 +264,7 @@ def _from_address(url: str) -> None:
         return any(path.suffix == ".part" and path.stat().st_size for path in files_of(url, data))
 
     pulled = _shown(label, "the same command", lambda show: pull_url(url, data, on_progress=show), kept)
-    print(clean(f"ossia: sha256 {pulled.sha256}"), file=sys.stderr)
+    say(f"sha256 {pulled.sha256}")
     _checked(pulled.path)
 
 
@@ -298,9 +298,3 @@ def _checked(path: Path) -> None:
 
     open_model(path).vocabulary()
     print(shown(str(path)))
-
-
-def _say(text: str) -> None:
-    from cli.clean import clean
-
-    print(clean(f"ossia: {text}"), file=sys.stderr)

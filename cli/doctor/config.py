@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 
 from cli.doctor.finding import Finding, State
 from cli.doctor.machine import Machine
-from cli.settings.config import TABLES, config_path, nearest, resolve
+from cli.settings.config import TABLES, config_path, load, nearest, resolve
 from cli.settings.table import SETTINGS
 
 _EDIT = "ossia config edit"
@@ -18,15 +17,16 @@ def config(machine: Machine) -> Iterator[Finding]:
     from cli.exits import ExitError
 
     path, known = config_path(machine.environ), [*SETTINGS, *TABLES]
-    unknown = _keys(machine) - {*known}
+    try:
+        unknown = load(path, must_exist=False).keys() - {*known}
+        resolved = None if unknown else resolve({}, environ=machine.environ)
+    except ExitError as error:
+        yield Finding("config", "fault", str(error), "correct it: until then no command runs", _EDIT)
+        return
     for key in sorted(unknown):
         text = f"{path}: {key!r} is not a setting{nearest(key.replace('-', '_'), known)}"
         yield Finding("config", "fault", text, "correct it, or take it out", _EDIT)
-    try:
-        resolved = resolve({}, environ=machine.environ)
-    except ExitError as error:
-        if not unknown:
-            yield Finding("config", "fault", str(error), "correct it: until then no command runs", _EDIT)
+    if resolved is None:
         return
     for warning in resolved.warnings:
         yield Finding("config", "warning", warning, "unset the variable, or correct its name")
@@ -65,11 +65,3 @@ def engines(machine: Machine) -> Iterator[Finding]:
         else:
             key = f", with the key in {address.key_env}" if address.key_env else ""
             yield Finding("config", "ok", f"{where}: prompts may go to {place_of(address)}{key}")
-
-
-def _keys(machine: Machine) -> set[str]:
-    """The keys of the file; none where it can't be read, which `resolve` says."""
-    try:
-        return set(tomllib.loads(config_path(machine.environ).read_text("utf-8")))
-    except (OSError, ValueError):
-        return set()

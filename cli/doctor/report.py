@@ -20,7 +20,8 @@ _STATE, _AREA = 8, 10  # columns, the blank included
 def print_findings(found: Sequence[Finding], *, json: bool) -> None:
     """What was found, the worst first. A command stands on a line of its own, unbroken, to be copied."""
     if json:
-        print(json_line({"version": VERSION, "state": _worst(found), "findings": [asdict(one) for one in found]}))
+        worst = found[0].state if found else "ok"
+        print(json_line({"version": VERSION, "state": worst, "findings": [asdict(one) for one in found]}))
         return
     width = columns(stdout())
     for one in found:
@@ -28,10 +29,6 @@ def print_findings(found: Sequence[Finding], *, json: bool) -> None:
             print(shown(line))
     faults, warnings = (sum(one.state == state for one in found) for state in ("fault", "warning"))
     print(f"ossia: {count(faults, 'fault')}, {count(warnings, 'warning')}", file=sys.stderr)
-
-
-def _worst(found: Sequence[Finding]) -> str:
-    return found[0].state if found else "ok"
 
 
 def _lines(one: Finding, width: int) -> list[str]:

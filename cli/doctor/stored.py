@@ -48,15 +48,15 @@ def sessions(machine: Machine) -> Iterator[Finding]:
 def disk(machine: Machine) -> Iterator[Finding]:
     """May we write where we keep things, and is there room?"""
     named = {
-        "the data folder": (paths.data_dir(), "XDG_DATA_HOME"),
-        "the folder of models": (paths.data_dir() / MODELS_FOLDER, "XDG_DATA_HOME"),
-        "the cache folder": (paths.cache_dir(), "XDG_CACHE_HOME"),
+        "the data folder": (paths.data_dir(), "XDG_DATA_HOME", "no session is stored, and python is off"),
+        "the folder of models": (paths.data_dir() / MODELS_FOLDER, "XDG_DATA_HOME", "no model can be downloaded"),
+        "the cache folder": (paths.cache_dir(), "XDG_CACHE_HOME", "every prompt is read anew"),
     }
     disks: dict[int, tuple[list[str], Path]] = {}
-    for name, (folder, variable) in named.items():
+    for name, (folder, variable, without) in named.items():
         there = _nearest(folder)
         if not os.access(there, os.W_OK | os.X_OK) or not shutil.disk_usage(there).total:  # root may, but for /proc
-            text = f"{name} can't be written: {folder}; {_without(name)}"
+            text = f"{name} can't be written: {folder}; {without}"
             yield Finding("disk", "warning", text, f"set {variable} to a folder of yours, or make it writable")
             continue
         disks.setdefault(there.stat().st_dev, ([], there))[0].append(name)
@@ -90,11 +90,3 @@ def _nearest(folder: Path) -> Path:
     """The folder, or the nearest one above it that is there."""
     absolute = Path(os.path.abspath(folder))  # noqa: PTH100 - no link is followed
     return next(one for one in (absolute, *absolute.parents) if one.is_dir())
-
-
-def _without(name: str) -> str:
-    return {
-        "the data folder": "no session is stored, and python is off",
-        "the folder of models": "no model can be downloaded",
-        "the cache folder": "every prompt is read anew",
-    }[name]

@@ -6,10 +6,8 @@ import datetime
 import os
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
 from agent.engine.base import Sampling
 from agent.sessions.session import Options
@@ -24,7 +22,6 @@ from cli.eval.table import by_suite, duration, published, row_of, table
 from cli.eval.task import Task
 from cli.eval.workbench import missing, remove_left
 from cli.exits import ExitCode, ExitError
-from cli.oneshot.pump import TICK_S
 from cli.runtime.assemble import Assembly, begin
 from cli.runtime.consent import agree
 from cli.runtime.ending import end_now
@@ -38,7 +35,6 @@ from cli.words import count, json_line, speed_of
 _MAX_TOKENS, _MAX_SECONDS = 32_768, 1800.0
 """Of one task, where the user names no limits: a task that doesn't end must not keep the others waiting for ever."""
 _SPEED_PROMPT, _SPEED_TOKENS = "Write the numbers from 1 to 40, one a line.", 64
-_R = TypeVar("_R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +114,8 @@ class _Evaluation:
         settings, assembly = self._settings, None
         self._display.line.set("loading")
         try:
-            assembly = begin(self._resolved, None, self._display, self._worker, self._wait, stays=True).finish(tap=None)
+            loading = begin(self._resolved, None, self._display, self._worker, self._display.wait, stays=True)
+            assembly = loading.finish(tap=None)
             self._model = assembly.engine.name
             self._begin(assembly)
             store = None if settings.private else SessionStore(paths.eval_sessions_file(), now=time.time)
@@ -219,12 +216,6 @@ class _Evaluation:
         if self._worker.busy:
             end_now(ExitCode.INTERRUPTED)  # a C call doesn't notice Ctrl-C
         return int(ExitCode.INTERRUPTED)
-
-    def _wait(self, future: Future[_R]) -> _R:
-        while not future.done():
-            self._display.line.tick()
-            time.sleep(TICK_S / 5)
-        return future.result()
 
     # -- afterwards ----------------------------------------------------------------------------------------------------
 

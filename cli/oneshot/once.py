@@ -6,10 +6,8 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
-from typing import TypeVar
 
 from agent.control import Control
 from agent.errors import EngineFailed
@@ -20,7 +18,7 @@ from agent.worker import Tapped, Worker
 from cli.exits import ExitCode, ExitError
 from cli.oneshot.ask import Asker, told_of, told_of_plan
 from cli.oneshot.output import Answer, Json, Raw
-from cli.oneshot.pump import TICK_S, Pump
+from cli.oneshot.pump import Pump
 from cli.oneshot.report import Report
 from cli.oneshot.stdin import read_stdin
 from cli.runtime.assemble import Assembly, Loading, begin
@@ -55,8 +53,6 @@ _SILENT = "no answer came: the model ended its turn without one; ask again, or u
 _NO_SCHEMA = "off"
 _MISFIT = "the answer doesn't follow the schema"
 _NOT_WHOLE = "; nothing is printed, since half an answer doesn't follow the schema"
-
-_R = TypeVar("_R")
 
 
 def run_once(
@@ -196,7 +192,7 @@ class _Run:
         if limit_s is not None:
             late.start()
         try:
-            return begin(self._resolved, self._folder, self._display, self._worker, self._wait, control=control)
+            return begin(self._resolved, self._folder, self._display, self._worker, self._display.wait, control=control)
         except EngineFailed:
             if control.stop_reason != "time":
                 raise
@@ -243,7 +239,7 @@ class _Run:
             bring_back(opened.session, assembly.tools)
             if opened.session_id:
                 session_id = opened.session_id
-                self._wait(self._worker.submit(lambda: load_session_cache(assembly.engine, session_id)))
+                self._display.wait(self._worker.submit(lambda: load_session_cache(assembly.engine, session_id)))
 
     def _keep_caches(self, assembly: Assembly) -> None:
         """Keep the KV cache of a stored session, and that of the prompt's beginning for any other run.
@@ -278,13 +274,6 @@ class _Run:
                 self._display.note(f"ossia: {warning}")
             for notice in event.result.notices:
                 self._display.tell(notice)
-
-    def _wait(self, future: Future[_R]) -> _R:
-        """The future's result; the live line goes on. It waits in steps, since Windows can't interrupt a wait."""
-        while not future.done():
-            self._display.line.tick()
-            time.sleep(TICK_S / 5)
-        return future.result()
 
     def _last_line(self) -> None:
         report = self._report

@@ -6,8 +6,9 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
-from typing import IO, TextIO
+from typing import IO, TextIO, TypeVar
 
 from agent.events import (
     ContextTrimmed,
@@ -34,9 +35,11 @@ from tools.work.result import for_people
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAME_S = 0.1
+_WAIT_S = 0.01
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
 _ERASE = "\r\x1b[K"
 _SHOWN_CHARS = 100  # of a call or a result, in the line about it
+_R = TypeVar("_R")
 
 
 class LiveLine:
@@ -162,6 +165,13 @@ class Display:
     def tell(self, notice: str) -> None:
         """A notice of a call (`ToolResult.notices`), whatever else is shown: `--quiet` doesn't hide it."""
         self._write(f"ossia: warning: {notice}")
+
+    def wait(self, future: Future[_R]) -> _R:
+        """The future's result; the live line goes on. It waits in steps, since Windows can't interrupt a wait."""
+        while not future.done():
+            self.line.tick()
+            time.sleep(_WAIT_S)
+        return future.result()
 
     def skippable(self, skip: Callable[[], None]) -> AbstractContextManager[str]:
         """Within the block, `skip` may be called by whoever has a key for that; the block gets the key, in words."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cli.streams import say
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -16,15 +18,7 @@ _O200K_TOKENS = 199_998
 """Ordinary tokens of o200k: a model with as many has gpt-oss's vocabulary."""
 
 
-def _say(line: str) -> None:
-    import sys
-
-    from cli.clean import clean
-
-    print(f"ossia: {clean(line)}", file=sys.stderr)
-
-
-def tokenizer_for(model: str | None, *, say: Callable[[str], object] = _say) -> Tokenizer:
+def tokenizer_for(model: str | None, *, say: Callable[[str], object] = say) -> Tokenizer:
     """The tokenizer of `model` (the path of a GGUF, or a name).
 
     None: that of the first gpt-oss GGUF found on this machine (never the built-in étude's), else `o200k_harmony`

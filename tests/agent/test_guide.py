@@ -17,7 +17,8 @@ from agent.request import Request
 from agent.respond import constraint_of
 from harmony.messages import ResponseFormat
 from harmony.tokenizer import Tokenizer
-from tests.support.guiding import follow, ids_of, refused_at
+from tests.support.guiding import follow, refused_at
+from tests.support.streams import harmony_ids
 from tools.spec import ToolSpec
 
 PLACE = {
@@ -91,12 +92,12 @@ WELL_FORMED = [
 
 @pytest.mark.parametrize("text", WELL_FORMED)
 def test_what_a_model_writes_well_can_be_written(text: str, etude_tokenizer: Tokenizer) -> None:
-    assert refused_at(_guide(etude_tokenizer), ids_of(text, etude_tokenizer)) is None
+    assert refused_at(_guide(etude_tokenizer), harmony_ids(etude_tokenizer, text)) is None
 
 
 @pytest.mark.parametrize("text", WELL_FORMED)
 def test_it_can_be_written_in_gpt_oss_vocabulary(text: str, o200k_tokenizer: Tokenizer) -> None:
-    assert refused_at(_guide(o200k_tokenizer), ids_of(text, o200k_tokenizer)) is None
+    assert refused_at(_guide(o200k_tokenizer), harmony_ids(o200k_tokenizer, text)) is None
 
 
 @pytest.mark.parametrize(
@@ -131,8 +132,8 @@ def test_it_can_be_written_in_gpt_oss_vocabulary(text: str, o200k_tokenizer: Tok
     ],
 )
 def test_what_cannot_be_written(well: str, stray: str, o200k_tokenizer: Tokenizer) -> None:
-    ids = ids_of(well, o200k_tokenizer)
-    assert refused_at(_guide(o200k_tokenizer), [*ids, *ids_of(stray, o200k_tokenizer)]) == len(ids)
+    ids = harmony_ids(o200k_tokenizer, well)
+    assert refused_at(_guide(o200k_tokenizer), [*ids, *harmony_ids(o200k_tokenizer, stray)]) == len(ids)
 
 
 def test_an_answer_by_a_schema(o200k_tokenizer: Tokenizer) -> None:
@@ -140,7 +141,7 @@ def test_an_answer_by_a_schema(o200k_tokenizer: Tokenizer) -> None:
 
     def refused(body: str, **more: Any) -> bool:
         header = "" if more else "<|channel|>final<|message|>"
-        ids = ids_of(header + body + "<|return|>", o200k_tokenizer)
+        ids = harmony_ids(o200k_tokenizer, header + body + "<|return|>")
         return refused_at(_guide(o200k_tokenizer, response_format=answer, **more), ids) is not None
 
     assert not refused('{"name":"Ann","age":47}')
@@ -154,12 +155,13 @@ def test_an_answer_by_a_schema(o200k_tokenizer: Tokenizer) -> None:
 
 def test_a_step_that_begins_in_the_answer_ends_there_too(o200k_tokenizer: Tokenizer) -> None:
     for closer in ("<|return|>", "<|end|>"):
-        assert refused_at(_guide(o200k_tokenizer, open_with="final"), ids_of(f"Hi.{closer}", o200k_tokenizer)) is None
+        ids = harmony_ids(o200k_tokenizer, f"Hi.{closer}")
+        assert refused_at(_guide(o200k_tokenizer, open_with="final"), ids) is None
 
 
 def test_what_must_come_is_not_sampled(o200k_tokenizer: Tokenizer) -> None:
     call = "<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>" + WEATHER + "<|call|>"
-    ids = ids_of(THOUGHT + "<|start|>assistant" + call, o200k_tokenizer)
+    ids = harmony_ids(o200k_tokenizer, THOUGHT + "<|start|>assistant" + call)
     forced = follow(_guide(o200k_tokenizer), ids)
     assert "|".join(o200k_tokenizer.decode([ids[place]]) for place in forced) == (
         "<|start|>|assistant|ary|=|<|constrain|>|json|<|message|>|place|_name|unit|elsius|tags"
@@ -169,7 +171,7 @@ def test_what_must_come_is_not_sampled(o200k_tokenizer: Tokenizer) -> None:
 def test_a_lone_tools_own_name_is_the_models_to_choose(o200k_tokenizer: Tokenizer) -> None:
     """Forced, `functions.shell` that nobody offers would become the one function that is on."""
     guide = _compiler(o200k_tokenizer)(Constraint(("functions.get_weather", "python")))
-    start = ids_of("<|channel|>commentary to=functions", o200k_tokenizer)
+    start = harmony_ids(o200k_tokenizer, "<|channel|>commentary to=functions")
     assert follow(guide, start)[-1] == len(start) - 2  # the `=`, and nothing behind `functions`
     choice = guide.next()
     assert isinstance(choice, OneOf) and len(choice.ids) == 1
@@ -177,20 +179,20 @@ def test_a_lone_tools_own_name_is_the_models_to_choose(o200k_tokenizer: Tokenize
 
 def test_a_header_that_was_let_go(o200k_tokenizer: Tokenizer) -> None:
     guide = _guide(o200k_tokenizer)
-    guide.take(ids_of("<|channel|>", o200k_tokenizer)[0])
+    guide.take(harmony_ids(o200k_tokenizer, "<|channel|>")[0])
     assert guide.unlikely() == LetGo("header", "the model wants another header than any that is valid here")
-    for token in ids_of("container.exec<|channel|>analysis code<|message|>", o200k_tokenizer):
+    for token in harmony_ids(o200k_tokenizer, "container.exec<|channel|>analysis code<|message|>"):
         assert guide.next() is None
         guide.take(token)
     assert isinstance(guide.next(), AllBut)
     assert guide.unlikely() is None  # only a header is let go so
-    ids = ids_of("{}<|end|><|start|>assistant<|channel|>final<|message|>Hi<|return|>", o200k_tokenizer)
+    ids = harmony_ids(o200k_tokenizer, "{}<|end|><|start|>assistant<|channel|>final<|message|>Hi<|return|>")
     assert refused_at(guide, ids) is None
 
 
 def test_reserved_ids_and_those_without_a_token_never_come(o200k_tokenizer: Tokenizer) -> None:
     guide = _guide(o200k_tokenizer, tools=())
-    follow(guide, ids_of("<|channel|>analysis<|message|>", o200k_tokenizer))
+    follow(guide, harmony_ids(o200k_tokenizer, "<|channel|>analysis<|message|>"))
     choice = guide.next()
     assert isinstance(choice, AllBut)
     vocabulary = o200k_tokenizer.vocabulary
@@ -200,7 +202,7 @@ def test_reserved_ids_and_those_without_a_token_never_come(o200k_tokenizer: Toke
 
 def test_a_mask_is_of_the_ids_that_go_on_with_the_value(etude_tokenizer: Tokenizer) -> None:
     guide = _guide(etude_tokenizer)
-    follow(guide, ids_of("<|channel|>commentary to=functions.get_time<|message|>", etude_tokenizer))
+    follow(guide, harmony_ids(etude_tokenizer, "<|channel|>commentary to=functions.get_time<|message|>"))
     choice = guide.next()
     assert isinstance(choice, Mask)
     size = etude_tokenizer.vocabulary.size
@@ -212,7 +214,7 @@ def test_a_mask_is_of_the_ids_that_go_on_with_the_value(etude_tokenizer: Tokeniz
 def test_behind_a_whole_value_only_what_closes_it_comes(etude_tokenizer: Tokenizer) -> None:
     """The other control tokens don't, nor ids without a token: several of them share a word of the mask."""
     guide = _guide(etude_tokenizer)
-    follow(guide, ids_of("<|channel|>commentary to=functions.get_time<|message|>{}", etude_tokenizer))
+    follow(guide, harmony_ids(etude_tokenizer, "<|channel|>commentary to=functions.get_time<|message|>{}"))
     choice = guide.next()
     assert isinstance(choice, Mask)
     vocabulary = etude_tokenizer.vocabulary
@@ -286,7 +288,7 @@ def test_a_keyword_that_no_schema_has(schema: Mapping[str, object], keyword: str
 
 def test_arguments_by_a_schema_that_cannot_be_followed_are_free_and_told(o200k_tokenizer: Tokenizer) -> None:
     guide = _guide(o200k_tokenizer)
-    follow(guide, ids_of("<|channel|>commentary to=functions.odd<|message|>", o200k_tokenizer))
+    follow(guide, harmony_ids(o200k_tokenizer, "<|channel|>commentary to=functions.odd<|message|>"))
     told = "its schema can't be followed: the keyword 'not' can't be followed while sampling"
     assert (guide.told(), guide.told()) == (LetGo("arguments", told), None)
     assert isinstance(guide.next(), AllBut)
@@ -298,7 +300,7 @@ def test_a_grammar_that_becomes_too_much_lets_go(o200k_tokenizer: Tokenizer) -> 
     schema = {"type": "object", "properties": {"a": many}, "required": ["a"]}
     require_usable(schema)
     guide = _compiler(o200k_tokenizer)(Constraint(("functions.f",), {"functions.f": schema}))
-    follow(guide, ids_of('<|channel|>commentary to=functions.f<|message|>{"a":{"', o200k_tokenizer))
+    follow(guide, harmony_ids(o200k_tokenizer, '<|channel|>commentary to=functions.f<|message|>{"a":{"'))
     choice, told = guide.next(), guide.told()
     assert isinstance(choice, AllBut) and o200k_tokenizer.control.call not in choice.known
     assert told is not None and told.what == "arguments" and "\n" not in told.reason
@@ -309,13 +311,13 @@ def test_a_schemas_own_settings_of_the_grammar_are_not_taken(o200k_tokenizer: To
     loose = {**PERSON, "x-guidance": {"whitespace_pattern": "[ ]*", "item_separator": ";", "key_separator": ":"}}
     guide = _compiler(o200k_tokenizer)(Constraint(("functions.f",), {"functions.f": loose}))
     call = '<|channel|>commentary to=functions.f<|message|>{"name":"A","age":1}<|call|>'
-    assert refused_at(guide, ids_of(call, o200k_tokenizer)) is None
+    assert refused_at(guide, harmony_ids(o200k_tokenizer, call)) is None
 
 
 def test_blanks_without_end_cannot_come(o200k_tokenizer: Tokenizer) -> None:
     guide = _guide(o200k_tokenizer)
     start = "<|channel|>commentary to=functions.get_weather<|message|>{"
-    assert refused_at(guide, ids_of(start + "\n" * 40, o200k_tokenizer)) is not None
+    assert refused_at(guide, harmony_ids(o200k_tokenizer, start + "\n" * 40)) is not None
 
 
 def test_what_a_request_asks_for() -> None:

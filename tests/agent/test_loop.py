@@ -35,7 +35,8 @@ from agent.sessions.json import dump_session, session_from_json
 from agent.sessions.session import Options, Session
 from harmony.messages import Message, ResponseFormat
 from harmony.tokenizer import Tokenizer
-from tests.support.turns import Stage, drive, end_of, wait_until
+from tests.support.site import wait_until
+from tests.support.turns import Stage, drive, end_of
 from tools.approval.rules import Rule
 from tools.spec import INTERRUPTED, ToolCall
 

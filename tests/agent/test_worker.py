@@ -11,7 +11,8 @@ from agent.control import Control
 from agent.events import ApprovalAsked, Decision, Event, ToolFinished, TurnEnded
 from agent.worker import Tapped, Worker
 from harmony.tokenizer import Tokenizer
-from tests.support.turns import Stage, wait_until
+from tests.support.site import wait_until
+from tests.support.turns import Stage
 from tools.approval.rules import Rule
 
 CALL = "<|channel|>analysis to=python code<|message|>x=1<|call|>"

@@ -40,7 +40,7 @@ from harmony.messages import FINAL, Message
 from harmony.tokenizer import Tokenizer
 from tests.bench.report import Report, file_facts, model_file, options
 from tests.oracle.engine import LlamaServer
-from tests.support.guiding import ids_of
+from tests.support.streams import harmony_ids
 from tools.spec import ToolSpec
 
 _CONTEXT_TOKENS = 2048
@@ -124,7 +124,7 @@ def _costs(report: Report, tokenizer: Tokenizer, rounds: int) -> None:
     compiler = GuideCompiler(tokenizer)
     free = {name: json.loads(json.dumps(schema).replace("maxLength", "x-most")) for name, schema in SCHEMAS.items()}
     constraint = Constraint(tuple(free), free)
-    ids = ids_of(_CALL, tokenizer)
+    ids = harmony_ids(tokenizer, _CALL)
     begun = time.perf_counter()
     guide = compiler(constraint)
     headers_ms = 1e3 * (time.perf_counter() - begun)
@@ -165,7 +165,7 @@ def _free_draws(tokenizer: Tokenizer, compiler: GuideCompiler, count: int = 400)
     logits = (np.random.default_rng(1).standard_normal(size) * 2).astype(np.float32)
     logits[1000] = 25.0
     guide = compiler(Constraint())
-    for token in ids_of("<|channel|>final<|message|>", tokenizer):
+    for token in harmony_ids(tokenizer, "<|channel|>final<|message|>"):
         guide.take(token)
     times: dict[str, list[float]] = {"without the guide": [], "with the guide": []}
     samplers = {name: Sampler(Sampling(seed=1), size) for name in times}

@@ -29,7 +29,7 @@ from tests.etude.dialogues import SKILLS, unseen_dialogue
 from tests.etude.words.values import Values
 from tests.oracle.engine import CONTEXT_TOKENS, Judge, LlamaServer, Tally, follow, our_system, report, two_engines
 from tests.support.engines import ETUDE, GREEDY
-from tests.support.remote import complete_text
+from tests.support.streams import harmony_ids
 
 _ASSISTANT = "<|start|>assistant"
 _MOST_TOKENS = 200
@@ -87,7 +87,7 @@ def _prompts(tokenizer: Tokenizer) -> Iterator[tuple[int, ...]]:
             text = "".join(text for text, _ in dialogue.segments)
             at = text.find(_ASSISTANT)
             while at >= 0:
-                ids = tuple(complete_text(tokenizer, prefix.text + text[: at + len(_ASSISTANT)]))
+                ids = tuple(harmony_ids(tokenizer, prefix.text + text[: at + len(_ASSISTANT)]))
                 if len(ids) + _MOST_TOKENS < CONTEXT_TOKENS:
                     yield ids
                 at = text.find(_ASSISTANT, at + 1)

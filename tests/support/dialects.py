@@ -97,18 +97,17 @@ def told_again(number: int, part: str, *texts: str) -> list[Data]:
 def responses(
     *items: Iterable[Data],
     end: str = "completed",
-    prompt: int = 120,
     cached: int = 100,
     written: int = 9,
     named: bool = True,
 ) -> str:
     """A whole answer of the Responses API, as OpenAI documents it."""
     usage = {
-        "input_tokens": prompt,
+        "input_tokens": 120,
         "input_tokens_details": {"cached_tokens": cached},
         "output_tokens": written,
         "output_tokens_details": {"reasoning_tokens": 4},
-        "total_tokens": prompt + written,
+        "total_tokens": 120 + written,
     }
     reason = {"reason": "max_output_tokens"} if end == "incomplete" else None
     about = {"id": "resp_1", "object": "response", "status": "in_progress", "error": None, "usage": None}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cli.eval.task import Call, Task
 from tests.support.command import write_script
+from tests.support.documents import answer
 
 WRONG = "<|channel|>final<|message|>I don't know.<|return|>"
 
@@ -16,7 +17,7 @@ def solving(task: Task) -> list[str]:
     """The completions that solve a task."""
     thought = "<|channel|>analysis<|message|>" + "so it is then " * (40 if task.effort == "high" else 1) + "<|end|>"
     first = f"{thought}<|start|>assistant"
-    return [first + text if n == 0 else text for n, text in enumerate([*map(_call, task.calls), _final(task.answer)])]
+    return [first + text if n == 0 else text for n, text in enumerate([*map(_call, task.calls), answer(task.answer)])]
 
 
 def script(folder: Path, tasks: Sequence[Task], *, wrong: bool = False, tokens_per_s: float = 0) -> str:
@@ -32,7 +33,3 @@ def _call(call: Call) -> str:
     kind = "commentary" if name.startswith("functions.") else "analysis"
     constrain = "<|constrain|>json" if kind == "commentary" else "code"
     return f"<|channel|>{kind} to={name} {constrain}<|message|>{json.dumps(arguments)}<|call|>"
-
-
-def _final(text: str) -> str:
-    return f"<|channel|>final<|message|>{text}<|return|>"

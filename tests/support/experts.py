@@ -25,7 +25,7 @@ class _TensorHead(ctypes.Structure):
     ]
 
 
-def chosen_experts(path: Path, ids: Sequence[int], *, layers: int, threads: int = 1) -> NDArray[np.int32]:
+def chosen_experts(path: Path, ids: Sequence[int], *, layers: int) -> NDArray[np.int32]:
     """The experts of each layer for each of `ids`: (layers, ids, experts used) int32. At most 512 ids."""
     chosen: dict[int, NDArray[np.int32]] = {}
 
@@ -40,7 +40,7 @@ def chosen_experts(path: Path, ids: Sequence[int], *, layers: int, threads: int 
     params.use_extra_bufts = False  # see agent/models/repack.py about AMX
     model = lib.llama_model_load_from_file(str(path).encode(), params)
     options = lib.llama_context_default_params()
-    options.n_ctx, options.n_threads, options.n_threads_batch, options.cb_eval = 512, threads, threads, look
+    options.n_ctx, options.n_threads, options.n_threads_batch, options.cb_eval = 512, 1, 1, look
     context = lib.llama_init_from_model(model, options)
     array = (ctypes.c_int32 * len(ids))(*ids)
     assert lib.llama_decode(context, lib.llama_batch_get_one(array, len(ids))) == 0

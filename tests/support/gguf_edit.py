@@ -108,9 +108,9 @@ def inflated_gguf(source: Path, path: Path) -> Path:
     return path
 
 
-def split_gguf(source: Path, folder: Path, stem: str, parts: int = 3) -> Path:
-    """`source` in parts, as llama.cpp's gguf-split makes them: the first one has the metadata and no tensors."""
-    whole = GgufEdit.of(source)
+def split_gguf(source: Path, folder: Path, stem: str) -> Path:
+    """`source` in three parts, as llama.cpp's gguf-split makes them: the first one has the metadata and no tensors."""
+    whole, parts = GgufEdit.of(source), 3
     names = list(whole.tensors)
     folder.mkdir(parents=True, exist_ok=True)
     for part in range(parts):

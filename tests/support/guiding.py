@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
 
 from agent.engine.guiding import AllBut, Choice, Guide, OneOf
-from harmony.tokenizer import Tokenizer
-
-_CONTROL = re.compile(r"<\|[a-z]+\|>")
-
-
-def ids_of(text: str, tokenizer: Tokenizer) -> list[int]:
-    """The ids of Harmony as people write it down: `<|channel|>final<|message|>Hi.<|return|>`."""
-    ids: list[int] = []
-    place = 0
-    for found in _CONTROL.finditer(text):
-        ids += [*tokenizer.encode(text[place : found.start()]), tokenizer.vocabulary.control[found[0]]]
-        place = found.end()
-    return ids + tokenizer.encode(text[place:])
 
 
 def may_come(choice: Choice, token: int) -> bool:

@@ -101,13 +101,7 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
         """Not on stderr."""
 
-    def do_HEAD(self) -> None:
-        self._answer()
-
     def do_GET(self) -> None:
-        self._answer()
-
-    def _answer(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}
         self.path = self.path.removeprefix(f"http://{HOST}")  # whoever takes it for a proxy writes the whole address
         self.hub.requests.append(Request(self.host, self.command, self.path, headers))
@@ -122,8 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name.replace("_", "-"), value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        self.wfile.write(body)
 
 
 class _HubHandler(_Handler):

@@ -35,8 +35,8 @@ def count_tokens(text: str) -> int:
     return (len(text) + 3) // 4
 
 
-def context(stop: Stop | None = None) -> ToolContext:
-    return ToolContext(stop=stop or NoStop(), workspace=None, data_dir=Path("/nowhere"), count_tokens=count_tokens)
+def context() -> ToolContext:
+    return ToolContext(stop=NoStop(), workspace=None, data_dir=Path("/nowhere"), count_tokens=count_tokens)
 
 
 @dataclass

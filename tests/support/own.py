@@ -16,11 +16,11 @@ from tests.support.command import ROOT
 PACKAGES = ("cli", "agent", "tools", "harmony")
 
 
-def make_clone(root: Path, *, environment: str = ".venv") -> Path:
+def make_clone(root: Path) -> Path:
     """The source below `root`, with an environment that finds it there, the rest where ours has it. Its `ossia`."""
     for name in PACKAGES:
         shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return make_environment(root / environment, root)
+    return make_environment(root / ".venv", root)
 
 
 def make_environment(folder: Path, *places: Path) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,18 +11,10 @@ from agent.engine.remote.address import parse_url
 from agent.engine.remote.client import Client, Json
 from harmony.tokenizer import Tokenizer
 from tests.support.site import Reply, Request, Site
+from tests.support.streams import harmony_ids
 
 EVENTS = {"Content-Type": "text/event-stream"}
 CONTEXT = 4096
-
-
-def complete_text(tokenizer: Tokenizer, text: str) -> list[int]:
-    """The ids of a text, with the control tokens that it spells out as such: what a server's tokenizer makes of it."""
-    ids: list[int] = []
-    for piece in re.split(r"(<\|[a-z]+\|>)", text):
-        number = tokenizer.vocabulary.control.get(piece)
-        ids += tokenizer.encode(piece) if number is None else [number]
-    return ids
 
 
 def data(event: Mapping[str, object]) -> bytes:
@@ -33,7 +24,7 @@ def data(event: Mapping[str, object]) -> bytes:
 
 def answer(tokenizer: Tokenizer, text: str, *, whole: bool = True) -> Iterator[bytes]:
     """What a llama-server sends of a text, id by id; not `whole`: the connection ends after the last one."""
-    ids = complete_text(tokenizer, text)
+    ids = harmony_ids(tokenizer, text)
     for count, number in enumerate(ids, 1):
         yield data({"content": "", "tokens": [number], "stop": False, "id_slot": -1, "tokens_predicted": count})
     if whole:
@@ -55,7 +46,7 @@ def serve(
     site.json("/props", {"default_generation_settings": {"n_ctx": CONTEXT}, "model_alias": "/m/etude.gguf"})
     meta = {"n_vocab": own.vocabulary.size}
     site.json("/v1/models", {"data": [{"id": "etude", "owned_by": "llamacpp", "meta": meta}]})
-    site.route("/tokenize", lambda asked: _json(tokens=complete_text(own, _body(asked)["content"])))
+    site.route("/tokenize", lambda asked: _json(tokens=harmony_ids(own, _body(asked)["content"])))
     site.route("/detokenize", lambda asked: _json(content=own.decode(_body(asked)["tokens"])))
 
     def complete(asked: Request) -> Reply:

@@ -15,7 +15,6 @@ Every route answers GET and POST; a route that isn't there is a 404. It also spe
 
 from __future__ import annotations
 
-import gzip
 import itertools
 import json
 import socket
@@ -27,7 +26,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Literal
 from urllib.parse import urlsplit
 
 from tools.fetch.guard import HostPort
@@ -140,16 +138,12 @@ class Site:
         *,
         type: str | None = HTML,
         status: int = 200,
-        packed: Literal["", "gzip", "deflate"] = "",
         **headers: str,
     ) -> None:
         """A page. Other headers as `content_language="de"`."""
         data = body.encode() if isinstance(body, str) else body
-        if packed:
-            data = gzip.compress(data) if packed == "gzip" else zlib.compress(data)
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
         fields |= {"Content-Type": type} if type else {}
-        fields |= {"Content-Encoding": packed} if packed else {}
         self.route(path, lambda _: Reply(data, status, fields))
 
     def json(self, path: str, value: object, *, status: int = 200) -> None:
@@ -183,8 +177,8 @@ class Site:
 
         self.route(path, wait)
 
-    def many_headers(self, path: str, count: int = 50_000) -> None:
-        self.route(path, lambda _: Reply(b"x", headers={f"X-{n}": "y" for n in range(count)}))
+    def many_headers(self, path: str) -> None:
+        self.route(path, lambda _: Reply(b"x", headers={f"X-{n}": "y" for n in range(50_000)}))
 
     def _drops(self, every_s: float) -> Iterator[bytes]:
         while not self._released.wait(every_s):
@@ -239,9 +233,9 @@ class _Handler(BaseHTTPRequestHandler):
     do_POST = do_CONNECT = do_GET
 
 
-def wait_until(condition: Callable[[], bool], timeout_s: float = 10.0) -> None:
+def wait_until(condition: Callable[[], bool], *, seconds: float = 10.0) -> None:
     """Return once it is true; fail the test if it never becomes so."""
-    end = time.monotonic() + timeout_s
+    end = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < end, "this never happened"
         time.sleep(0.01)

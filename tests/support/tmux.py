@@ -99,10 +99,10 @@ class Tmux:
         whole = self._call("capture-pane", "-p", "-J", "-S", "-", "-t", "a")
         return [line.rstrip() for line in whole.rstrip().split("\n")]
 
-    def until(self, holds: Callable[[], object], *, every_s: float = 0.05, timeout_s: float = TIMEOUT_S) -> None:
+    def until(self, holds: Callable[[], object], *, timeout_s: float = TIMEOUT_S) -> None:
         """Wait until something holds."""
         give_up_at = time.monotonic() + timeout_s
         while not holds():
             if time.monotonic() > give_up_at:
                 raise AssertionError("waited in vain; the screen:\n" + "\n".join(self.display))
-            time.sleep(every_s)
+            time.sleep(0.05)

@@ -7,19 +7,18 @@ import stat
 from pathlib import Path
 
 
-def snapshot(root: Path, *, without: tuple[str, ...] = ()) -> dict[str, object]:
+def snapshot(root: Path) -> dict[str, object]:
     """`{"docs": ("dir", 0o755), "docs/a.md": ("file", 0o644, b"…"), "x": ("link", "docs")}`; times are left out.
 
     A folder or a file that can't be read by its own mode is opened for the look and closed again.
     """
     found: dict[str, object] = {}
     for path in sorted(root.iterdir()):
-        if path.name not in without:
-            _look(root, path, found, without)
+        _look(root, path, found)
     return found
 
 
-def _look(root: Path, path: Path, found: dict[str, object], without: tuple[str, ...]) -> None:
+def _look(root: Path, path: Path, found: dict[str, object]) -> None:
     status = path.lstat()
     mode, name = stat.S_IMODE(status.st_mode), path.relative_to(root).as_posix()
     if stat.S_ISLNK(status.st_mode):
@@ -38,8 +37,7 @@ def _look(root: Path, path: Path, found: dict[str, object], without: tuple[str, 
             return
         found[name] = ("dir", mode)
         for inner in sorted(path.iterdir()):
-            if inner.name not in without:
-                _look(root, inner, found, without)
+            _look(root, inner, found)
     finally:
         if closed:
             path.chmod(mode)

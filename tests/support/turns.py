@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -158,11 +157,3 @@ def end_of(events: Sequence[Event]) -> TurnEnded:
     last = events[-1]
     assert isinstance(last, TurnEnded)
     return last
-
-
-def wait_until(condition: Callable[[], bool], *, seconds: float = 10.0) -> None:
-    """Wait for another thread to bring something about; fails loudly when it doesn't."""
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it never came"
-        time.sleep(0.005)

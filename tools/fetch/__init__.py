@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from tools.fetch._exchange import FetchLimits
 from tools.fetch.client import Fetched, Fetcher, FetchFailed
-from tools.fetch.guard import HostPort, parse_allow_host, parse_proxy
+from tools.fetch.guard import HostPort
 from tools.fetch.service import JsonClient, ServiceFailed
 
 __all__ = [
@@ -18,6 +18,4 @@ __all__ = [
     "HostPort",
     "JsonClient",
     "ServiceFailed",
-    "parse_allow_host",
-    "parse_proxy",
 ]

@@ -43,21 +43,13 @@ class FetchLimits:
 
 
 class ExchangeFailed(Exception):
-    """No whole answer came. The message is a reason for the model and holds nothing that the server sent.
-
-    `status` is the HTTP status if that is the reason.
-    """
-
-    def __init__(self, reason: str, status: int | None = None) -> None:
-        super().__init__(reason)
-        self.status = status
+    """No whole answer came. The message is a reason for the model and holds nothing that the server sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """The head of an answer, and `chunks`: its body as it arrives, still compressed. `headers` by lower-case name."""
 
-    url: WebUrl
     status: int
     headers: Mapping[str, str]
     chunks: Iterable[bytes]
@@ -151,7 +143,7 @@ def opened(
             raise ExchangeFailed("the proxy can't be connected to") from None
         # of a repeated header the first counts: which of two redirect targets is used must not be left to chance
         answered = {name.decode("latin-1").lower(): _text(value) for name, value in reversed(response.headers)}
-        yield Answer(url, response.status, answered, response.iter_stream())
+        yield Answer(response.status, answered, response.iter_stream())
 
 
 def _pool(link: Link, proxy: WebUrl | None, scheme: str, backend: httpcore2.NetworkBackend) -> httpcore2.ConnectionPool:

@@ -38,17 +38,17 @@ _BAD_REDIRECT = "it redirects to a URL that can't be opened (unknown, not http(s
 
 
 class FetchFailed(ToolFailed):
-    """A page couldn't be had: ``Error fetching URL `…`: <reason>``. `status` is the HTTP status if that is why.
+    """A page couldn't be had: ``Error fetching URL `…`: <reason>``.
 
     `reason` is the last part alone. The line holds the URL as it was asked for, and of the server's answer nothing but
-    that number.
+    its HTTP status.
     """
 
-    def __init__(self, url: str, reason: str, status: int | None = None) -> None:
+    def __init__(self, url: str, reason: str) -> None:
         shown = "".join(char if char.isprintable() else "�" for char in url)
         shown = shown if len(shown) <= _URL_CHARS else shown[:_URL_CHARS] + "…"
         super().__init__(f"Error fetching URL `{shown}`: {reason}", brings=frozenset())
-        self.reason, self.status = reason, status
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Fetcher:
             with watching(stop, self._limits.timeout_s) as watch:
                 return self._follow(url.strip(" "), watch)
         except ExchangeFailed as error:
-            raise FetchFailed(url, str(error), error.status) from None
+            raise FetchFailed(url, str(error)) from None
 
     def _follow(self, url: str, watch: Watch) -> Fetched:
         private = False
@@ -121,7 +121,7 @@ class Fetcher:
 
     def _read(self, url: str, answer: Answer) -> Fetched:
         if answer.status >= 400:
-            raise ExchangeFailed(f"HTTP status {status_text(answer.status)}", answer.status)
+            raise ExchangeFailed(f"HTTP status {status_text(answer.status)}")
         limits, chunks = self._limits, plain_chunks(answer)
         start = _first_bytes(chunks)
         media_type, charset = _content_type(answer.headers.get("content-type", ""), start)

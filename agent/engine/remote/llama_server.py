@@ -80,11 +80,8 @@ class LlamaServer:
                     slot = whole(event.get("id_slot"))
                     self._slot = self._slot if slot is None else slot
                     yield Came((), figures)
-                    yield Ended(
-                        _why(event, self.client),
-                        self._vocabulary.control.get(str(event.get("stopping_word"))),
-                        predicted,
-                    )
+                    stop_id = self._vocabulary.control.get(str(event.get("stopping_word")))
+                    yield Ended(_why(event, self.client), stop_id)
                     return
 
     def read(self, ids: Sequence[int], control: Control) -> Answer:

@@ -42,13 +42,11 @@ class Came:
 class Ended:
     """The answer is whole. `stop_id` is the one that ended it, if the server names it beside the ids.
 
-    "stop": a stop id came, "tokens": as many as were asked for, "context": its context is full. `predicted` is how many
-    ids it generated, as it counts them; None: it doesn't say.
+    "stop": a stop id came, "tokens": as many as were asked for, "context": its context is full.
     """
 
     why: Literal["stop", "tokens", "context"]
     stop_id: int | None = None
-    predicted: int | None = None
 
 
 Answer = Generator[Progress | Came | Ended, None, None]

@@ -131,25 +131,24 @@ _ASKED = {"auto": "runs without asking", "ask": "asks first", "never": "denied"}
 def _what_is_off(talk: Conversation) -> list[tuple[str, str, str]]:
     """What could be on: `("web search", "/tools web URL", "or brave, exa, … with a key")`."""
     from cli.runtime.python import own_environment
-    from tools.sandbox import choose
 
     settings = talk.settings
     families = {name if name.startswith("functions.") else name.partition(".")[0] for name in talk.model.tools_off}
     off = [(name, f"/tools on {name}", "") for name in sorted(families)]
-    have = {spec.name for spec in talk.assembly.tools.toolbox.every_spec} if talk.assembly else set()
+    not_there = talk.assembly.tools.off if talk.assembly else {}
     trained = chosen_tools(settings).trained
     off += [(name, f"/tools on {name}", "") for name in TRAINED if name not in trained]
-    if talk.assembly and "python" in trained and "python" not in have:
-        off.append(("python", "ossia run --unconfined", _why_no_python(talk)))
-    for what, why in talk.assembly.tools.off.items() if talk.assembly else ():
+    if "python" in not_there:
+        off.append(("python", "ossia run --unconfined", not_there["python"]))
+    for what, why in not_there.items():
         if what.startswith("mcp "):
             off.append((what, f"ossia mcp test {what.removeprefix('mcp ')}", why))
     if not settings.web:
         off.append(("web search", "/tools web URL", "a SearXNG; or brave, exa, … with a key"))
     if talk.folder is None:
         off.append(("work in a folder", "/tools workspace DIR", ""))
-    elif talk.assembly and "container.exec" not in have:
-        off.append(("commands", "ossia --unconfined", choose(unconfined=settings.unconfined).reason))
+    elif "container.exec" in not_there:
+        off.append(("commands", "ossia --unconfined", not_there["container.exec"]))
     if not _has_documents():
         off.append(("your documents", "/docs add FOLDER", ""))
     if not any(name.endswith(".py") for name in settings.tools or ()):
@@ -157,15 +156,6 @@ def _what_is_off(talk: Conversation) -> list[tuple[str, str, str]]:
     if not settings.python and own_environment().executable is None:
         off.append(("numpy, pandas, …", "ossia python setup", "for python; in another terminal"))
     return off
-
-
-def _why_no_python(talk: Conversation) -> str:
-    from tools.sandbox import InterpreterUnusable, choose, inspect
-
-    try:
-        return choose(inspect(), unconfined=talk.settings.unconfined).reason
-    except InterpreterUnusable as error:
-        return str(error)
 
 
 def _has_documents() -> bool:

@@ -24,7 +24,7 @@ from harmony.messages import Completion, Message, ResponseFormat
 from harmony.tokenizer import Tokenizer
 from tests.oracle.guided import play
 from tests.support.engines import ETUDE, GREEDY, generate, load_engine
-from tests.support.guiding import ids_of
+from tests.support.streams import harmony_ids
 from tests.support.toy_gguf import write_toy_gguf
 from tools.spec import ToolSpec
 
@@ -254,7 +254,7 @@ def test_ended_anywhere_in_what_must_come_the_engine_is_ready(toy: Path, after: 
 
 def test_a_header_that_is_let_go_is_told_before_its_id(etude: LlamaEngine) -> None:
     tokenizer = Tokenizer(etude.vocabulary)
-    start = tuple(ids_of("<|start|>user<|message|>Hello!<|end|><|start|>assistant", tokenizer))
+    start = tuple(harmony_ids(tokenizer, "<|start|>user<|message|>Hello!<|end|><|start|>assistant"))
     generation, _, _ = _generation(etude, Chain((), only=[65]), most=1, prompt=start)
     told = [item for item in generation if not isinstance(item, Progress)]
     assert told == [LetGo("header", "a test"), tokenizer.control.channel]  # of which it is sure

@@ -27,11 +27,6 @@ from tests.support.engines import ETUDE, GREEDY, generate, load_engine, plain_gr
 from tests.support.toy_gguf import write_toy_gguf
 
 
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_toy_gguf(tmp_path_factory.mktemp("toy") / "toy.gguf")
-
-
 @pytest.fixture
 def engine(toy: Path) -> Iterator[LlamaEngine]:
     engine = load_engine(toy)

@@ -32,11 +32,6 @@ def places(tmp_path: Path) -> Locations:
     )
 
 
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_toy_gguf(tmp_path_factory.mktemp("toy") / "toy.gguf")
-
-
 def _put(source: Path, *names: Path) -> None:
     for path in names:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -24,12 +24,6 @@ from agent.models.catalog import ETUDE_PATH
 from agent.models.gguf import MAX_ALL_STRINGS, MAX_STRINGS, read_header
 from agent.models.gguf_parts import BLOCKS, GgufHeader, StringArray
 from tests.support.gguf_edit import ARRAY, STRING, U32, GgufEdit, text, texts
-from tests.support.toy_gguf import write_toy_gguf
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_toy_gguf(tmp_path_factory.mktemp("toy") / "toy.gguf")
 
 
 def _plain(header: GgufHeader) -> dict[str, object]:

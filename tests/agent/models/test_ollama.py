@@ -15,7 +15,6 @@ from agent.models.memory import Memory
 from agent.models.ollama import MODEL_LAYER, OllamaModel, called_there, ollama_models
 from agent.models.resolve import resolve
 from tests.support.gguf_edit import STRING, GgufEdit, text
-from tests.support.toy_gguf import write_toy_gguf
 
 LIBRARY, HUB = "registry.ollama.ai/library/gpt-oss/20b", "hf.co/ggml-org/gpt-oss-20b-GGUF/latest"
 
@@ -34,11 +33,6 @@ def add(folder: Path, manifest: str, content: bytes) -> Path:
     blob.parent.mkdir(exist_ok=True)
     blob.write_bytes(content)
     return blob
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_toy_gguf(tmp_path_factory.mktemp("toy") / "toy.gguf")
 
 
 def _its_own_form(toy: Path, folder: Path) -> bytes:

@@ -6,7 +6,6 @@ LM Studio's list: https://lmstudio.ai/docs/developer/rest/list; Ollama's: https:
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -26,12 +25,6 @@ VLLM = {"object": "list", "data": [{"id": "openai/gpt-oss-120b", "object": "mode
 LLAMA = {"object": "list", "data": [{"id": "etude", "object": "model", "meta": {"n_ctx": 4096, "n_ctx_train": 8192}}]}
 ENDLESS = {"object": "list", "data": [{"id": "m", "max_model_len": 10**9}]}
 THREE = {"object": "list", "data": [{"id": name} for name in ("gemma4", "gpt-oss:20b", "gpt-oss:120b")]}
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as site:
-        yield site
 
 
 def client(site: Site, **more: str) -> Client:

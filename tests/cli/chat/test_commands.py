@@ -655,6 +655,21 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
     chatting(case)
 
 
+def test_tools_names_the_reasons_that_were_found_when_the_tools_were_made(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+
+    async def case() -> None:
+        script = write_script(tmp_path, answer("Hi."))
+        async with ChatScreen(engine=script, workspace=str(tmp_path / "work"), no_tools=None) as stage:
+            assert stage.talk.assembly is not None
+            stage.talk.assembly.tools.off = {"python": "/data can't be written to", "container.exec": "nothing holds"}
+            await send(stage, "/tools")
+            assert "python ossia run --unconfined (/data can't be written to)" in text_of(stage)
+            assert "commands ossia --unconfined (nothing holds)" in text_of(stage)
+
+    chatting(case)
+
+
 @pytest.mark.needs_bwrap
 def test_another_conversation_has_no_variables_of_this_one(tmp_path: Path) -> None:
     def code(text: str) -> str:

@@ -9,15 +9,12 @@ import pytest
 from cli.paths import history_file
 from cli.runtime.session import Resume
 from tests.support.command import write_script
+from tests.support.documents import answer
 from tests.support.screen import ChatScreen, chatting
 
 LINES = "\n".join(f"row {number} of the log, with a few words" for number in range(213))
 PASTE = f"\x1b[200~{LINES}\x1b[201~"
 SIZES = [(50, 15), (80, 24), (120, 40)]
-
-
-def answer(text: str) -> str:
-    return f"<|channel|>final<|message|>{text}<|return|>"
 
 
 async def send(stage: ChatScreen, *lines: str) -> None:

@@ -14,6 +14,7 @@ from cli.runtime.session import Resume
 from cli.terminal.input.typed import Typed
 from cli.terminal.question import QUIET_S
 from tests.support.command import ossia_here, write_script
+from tests.support.documents import answer
 from tests.support.screen import ChatScreen, chatting
 from tests.support.site import Site
 from tests.support.work_calls import writes
@@ -21,10 +22,6 @@ from tests.support.work_calls import writes
 WRITES = writes("a.txt", "one\n")
 
 OPENS = '<|channel|>commentary to=browser.open <|constrain|>json<|message|>{"id": "URL"}<|call|>'
-
-
-def answer(text: str) -> str:
-    return f"<|channel|>final<|message|>{text}<|return|>"
 
 
 async def send(stage: ChatScreen, *lines: str) -> None:

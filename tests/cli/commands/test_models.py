@@ -29,11 +29,6 @@ TIMEOUT_S = 60
 _T = TypeVar("_T")
 
 
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_toy_gguf(tmp_path_factory.mktemp("toy") / "toy.gguf")
-
-
 def _models(home: Path) -> Path:
     """ossia's own models folder in a clean home."""
     folder = {"darwin": "Library/Application Support/ossia", "win32": "AppData/Local/ossia"}
@@ -263,7 +258,7 @@ def _fails(path: Path, message: str, *, run: Callable[..., subprocess.CompletedP
 @pytest.mark.parametrize("case", _BAD)
 def test_a_bad_file(case: str, toy: Path, tmp_path: Path) -> None:
     make, message = _BAD[case]
-    (tmp_path / "bad.gguf").write_bytes(make(toy))
+    (tmp_path / "bad.gguf").write_bytes(make(Path(shutil.copy(toy, tmp_path))))
     _fails(tmp_path / "bad.gguf", message)
 
 

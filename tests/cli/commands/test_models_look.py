@@ -19,14 +19,8 @@ from tests.agent.models.test_ollama import HUB, LIBRARY, add
 from tests.oracle.model_headers import CODES, show
 from tests.support.command import OSSIA, TIMEOUT_S, ossia_here
 from tests.support.gguf_edit import STRING, U32, GgufEdit, inflated_gguf, split_gguf, text
-from tests.support.toy_gguf import write_toy_gguf
 
 without_gpu = pytest.mark.skipif(gpu_memory().free != (), reason="tells of this machine's GPU")
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_toy_gguf(tmp_path_factory.mktemp("toy") / "toy.gguf")
 
 
 def _own(toy: Path, name: str = "gpt-oss-tuned.gguf") -> Path:

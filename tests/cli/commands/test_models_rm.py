@@ -19,14 +19,8 @@ from tests.support.command import ossia_here
 from tests.support.gguf_edit import split_gguf
 from tests.support.hub import Hub
 from tests.support.site import Reply, Site
-from tests.support.toy_gguf import write_toy_gguf
 
 REPO = "someone/tuned-GGUF"
-
-
-@pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_toy_gguf(tmp_path_factory.mktemp("toy") / "toy.gguf")
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from harmony.messages import Message
 from tests.support.command import OSSIA, ossia, start, write_script
 from tests.support.documents import counted
 from tests.support.pages import opened
-from tests.support.turns import wait_until
+from tests.support.site import wait_until
 from tools.browser import Document
 from tools.spec import ToolResult
 

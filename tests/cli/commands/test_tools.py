@@ -16,8 +16,7 @@ import pytest
 from cli.main import invoke
 from tests.support.command import OSSIA, ossia, ossia_here, ossia_text, start
 from tests.support.pty import PtyChat
-from tests.support.site import Site
-from tests.support.turns import wait_until
+from tests.support.site import Site, wait_until
 from tests.support.work_calls import patch
 from tools.work.result import formed
 

@@ -11,14 +11,11 @@ import pytest
 
 from agent.prompt import PLAN, WORK
 from tests.support.command import ossia, write_script
+from tests.support.work_calls import wants
 
 ADD = "*** Begin Patch\n*** Add File: new.txt\n+new\n*** End Patch"
 NOTES = "Notes of the workspace's AGENTS.md:\n\nUse tabs."
 FINAL = "<|channel|>final<|message|>1. Add new.txt.<|return|>"
-
-
-def call(name: str, **arguments: object) -> str:
-    return f"<|channel|>analysis to={name} code<|message|>{json.dumps(arguments)}<|call|>"
 
 
 def run(work: Path, *steps: str, flags: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -46,9 +43,9 @@ def work(tmp_path: Path) -> Path:
 
 def test_nothing_is_changed_whatever_is_allowed(work: Path) -> None:
     steps = (
-        call("repo_browser.open_file", path="a.txt"),
-        call("repo_browser.apply_patch", patch=ADD),
-        call("container.exec", command=["bash", "-lc", "cat a.txt; echo x >b.txt"]),
+        wants("repo_browser.open_file", path="a.txt"),
+        wants("repo_browser.apply_patch", patch=ADD),
+        wants("container.exec", command=["bash", "-lc", "cat a.txt; echo x >b.txt"]),
         FINAL,
     )
     allowing = ("--yes", "--trust", "--allow", "repo_browser", "--allow", "container.exec")
@@ -62,7 +59,7 @@ def test_nothing_is_changed_whatever_is_allowed(work: Path) -> None:
 
 
 def test_what_the_plan_refused_is_told_in_a_pipe(work: Path) -> None:
-    patch = call("repo_browser.apply_patch", patch=ADD)
+    patch = wants("repo_browser.apply_patch", patch=ADD)
     done = ossia("run", "Hi", "--engine", write_script(work.parent, patch, FINAL), "--workspace", str(work), "--plan")
     told = "ossia: 1 call was refused while a plan is made: repo_browser.apply_patch"
     assert done.stderr.decode().splitlines() == [told]
@@ -71,7 +68,7 @@ def test_what_the_plan_refused_is_told_in_a_pipe(work: Path) -> None:
 def test_the_model_is_told_once_and_the_plan_is_carried_out(work: Path) -> None:
     run(work, FINAL, flags=("--plan", "--save"))
     run(work, FINAL, flags=("--plan", "--continue"))
-    done = run(work, call("repo_browser.apply_patch", patch=ADD), FINAL, flags=("--continue", "--yes", "--trust"))
+    done = run(work, wants("repo_browser.apply_patch", patch=ADD), FINAL, flags=("--continue", "--yes", "--trust"))
     assert not done["calls"][0]["error"] and (work / "new.txt").read_text() == "new\n"
     once, *later = re.findall(r"<\|start\|>user<\|message\|>(.*?)<\|end\|>", rendered("Make new"), re.DOTALL)
     assert once == f"Make new.txt.\n\n{PLAN}" and later == ["Make new.txt.", "Make new.txt."]

@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.command import OSSIA, line_of, ossia, ossia_here, start, write_script
 from tests.support.documents import counted
-from tests.support.turns import wait_until
+from tests.support.site import wait_until
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
 CALL = "<|channel|>analysis to=python code<|message|>print(6*7)<|call|>"

@@ -32,8 +32,9 @@ from cli.settings.table import Settings
 from harmony.tokenizer import Tokenizer, Vocabulary
 from tests.oracle.engine import LlamaServer
 from tests.support.command import OSSIA, ossia, ossia_here, start
-from tests.support.remote import EVENTS, answer, complete_text, serve
+from tests.support.remote import EVENTS, answer, serve
 from tests.support.site import Reply, Request, Site, wait_until
+from tests.support.streams import harmony_ids
 from tools.approval.trust import Hosts
 from tools.functions.errors import McpConfigInvalid
 
@@ -41,12 +42,6 @@ QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colo
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
 _SERVER = os.environ.get("OSSIA_LLAMA_SERVER")  # asked for before: a test's environment has nothing of the caller's
 TEAM = '[engines.team]\nurl = "https://gpu.example/v1"\nkey_env = "TEAM_KEY"\nca = "team.pem"\ncontext = 2048\n'
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as site:
-        yield site
 
 
 def vllm_model(name: str, context: int) -> dict[str, object]:
@@ -61,7 +56,7 @@ def vllm(etude_tokenizer: Tokenizer) -> Iterator[Site]:
     here.symlink_to(ETUDE_PATH)
 
     def ids(asked: Request) -> Reply:
-        return Reply(json.dumps({"tokens": complete_text(etude_tokenizer, json.loads(asked.body)["prompt"])}).encode())
+        return Reply(json.dumps({"tokens": harmony_ids(etude_tokenizer, json.loads(asked.body)["prompt"])}).encode())
 
     def text(asked: Request) -> Reply:
         return Reply(json.dumps({"prompt": etude_tokenizer.decode(json.loads(asked.body)["tokens"])}).encode())

@@ -28,12 +28,6 @@ def converter() -> Iterator[Converter]:
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as made:
-        yield made
-
-
-@pytest.fixture
 def toolbox(site: Site, converter: Converter, tmp_path: Path) -> Iterator[Toolbox]:
     fetcher = Fetcher(
         allow_hosts=[site.at("a.test")], resolver=Names(NAMES), limits=FetchLimits(timeout_s=2, max_bytes=1_100_000)

@@ -27,12 +27,6 @@ ROOT = Path(__file__).parents[3]
 CAPY = Document("Capy", "http://a.test/capy", "See 【0†about】 ü", {0: "http://a.test/about"})
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as made:
-        yield made
-
-
 @pytest.fixture(scope="module")
 def converter() -> Iterator[Converter]:
     made = Converter()

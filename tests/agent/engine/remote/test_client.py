@@ -26,12 +26,6 @@ BODY = {"prompt": [1, 2]}
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as site:
-        yield site
-
-
-@pytest.fixture
 def told() -> list[str]:
     return []
 

@@ -17,7 +17,8 @@ from agent.engine.remote.server import Task, seed_of
 from agent.engine.remote.vllm import Vllm
 from agent.errors import EngineFailed
 from harmony.tokenizer import Tokenizer
-from tests.support.remote import Canned, complete_text
+from tests.support.remote import Canned
+from tests.support.streams import harmony_ids
 
 PLAIN = {"samplers": ["temperature"], "temperature": 1.0, "top_k": 0, "min_p": 0.0, "top_p": 1.0}
 
@@ -57,11 +58,11 @@ def test_each_step_and_each_attempt_has_a_seed_of_its_own() -> None:
     ],
 )
 def test_an_end_that_is_withheld(etude_tokenizer: Tokenizer, text: str, why: dict[str, str], last: str) -> None:
-    ids = complete_text(etude_tokenizer, text)
+    ids = harmony_ids(etude_tokenizer, text)
     events: list[dict[str, Any]] = [{"tokens": [one], "tokens_predicted": at} for at, one in enumerate(ids, 1)]
     timings = {"cache_n": 3, "prompt_n": 1, "prompt_ms": 2.0, "predicted_ms": 4.0}
     final = {"tokens": [], "stop": True, "id_slot": 2, "tokens_predicted": len(ids) + 1, "timings": timings, **why}
-    prompt = tuple(complete_text(etude_tokenizer, "<|start|>user<|message|>b<|end|><|start|>assistant"))
+    prompt = tuple(harmony_ids(etude_tokenizer, "<|start|>user<|message|>b<|end|><|start|>assistant"))
     generation = generated(Canned([*events, final]), etude_tokenizer, prompt)
     assert [item for item in generation if isinstance(item, int)] == [*ids, etude_tokenizer.vocabulary.control[last]]
     assert generation.stats == StepStats(len(prompt), 3, len(ids) + 1, 0.002, 0.004, "stop", evaluated_tokens=1)
@@ -168,7 +169,7 @@ class Altered(LlamaServer):
         self.ids: list[int] = []
 
     def tokenize(self, text: str, control: Control) -> list[int]:
-        return complete_text(self._tokenizer, _replaced(text, self._read))
+        return harmony_ids(self._tokenizer, _replaced(text, self._read))
 
     def detokenize(self, ids: Sequence[int], control: Control) -> str:
         self.ids = list(ids)

@@ -26,8 +26,8 @@ from agent.engine.remote.proof import prove
 from agent.engine.remote.vllm import Vllm
 from agent.errors import EngineFailed
 from harmony.tokenizer import Tokenizer
-from tests.support.remote import complete_text
 from tests.support.site import Reply, Request, Site
+from tests.support.streams import harmony_ids
 
 MODEL = "openai/gpt-oss-120b"
 SAMPLING = Sampling(temperature=0.7, top_p=0.9, top_k=40, min_p=0.05, seed=3)
@@ -151,10 +151,10 @@ def test_a_completion_by_ids(site: Site, engine: RemoteEngine, tokenizer: Tokeni
 def test_a_withheld_end_is_known_from_the_stop_reason_or_the_recipient(
     site: Site, engine: RemoteEngine, tokenizer: Tokenizer, header: str, stop: str | int | None, ends_with: str
 ) -> None:
-    ids = complete_text(tokenizer, f"{header}abc")
+    ids = harmony_ids(tokenizer, f"{header}abc")
     stop_id = tokenizer.vocabulary.control[stop] if isinstance(stop, str) else stop
     answers(site, chunk(ids), chunk([], finish="stop", stop=stop_id), usage(3, 9), DONE)
-    generation = asked(engine, tuple(complete_text(tokenizer, "<|start|>user<|message|>x<|end|><|start|>assistant")))
+    generation = asked(engine, tuple(harmony_ids(tokenizer, "<|start|>user<|message|>x<|end|><|start|>assistant")))
     assert drawn(generation) == [*ids, tokenizer.vocabulary.control[ends_with]]
     assert generation.stats.end == "stop"
 
@@ -229,7 +229,7 @@ def test_its_vocabulary_is_proved(site: Site, engine: RemoteEngine, tokenizer: T
     def tokenize(request: Request) -> Reply:
         body = json.loads(request.body)
         assert (body["model"], body["add_special_tokens"]) == (MODEL, False)
-        tokens = complete_text(tokenizer, body["prompt"])
+        tokens = harmony_ids(tokenizer, body["prompt"])
         if "हिन्दी" in body["prompt"]:  # cut otherwise than we do, which doesn't matter
             tokens = [tokenizer.vocabulary.tokens.index(bytes([byte])) for byte in body["prompt"].encode()]
         shape = {"count": len(tokens), "max_model_len": 131072, "tokens": tokens, "token_strs": None}
