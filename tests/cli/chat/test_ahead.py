@@ -16,7 +16,8 @@ from cli.runtime.session import Resume
 from harmony.tokenizer import Tokenizer
 from tests.support.screen import ChatScreen, chatting
 
-TODAY = datetime.date(2026, 11, 23)
+TODAY = datetime.date.today()  # as the settings have it
+TOMORROW = TODAY + datetime.timedelta(1)
 
 
 def _chat(**flags: Any) -> ChatScreen:
@@ -234,7 +235,7 @@ def test_across_midnight_the_new_days_prompt_is_read(monkeypatch: pytest.MonkeyP
         async with ChatScreen(today=lambda: days[0], prefill_ahead="on", temperature=0.0) as stage:
             await _ahead(stage)
             days[0] = TODAY + datetime.timedelta(1)
-            await stage.until(lambda: "Current date: 2026-11-24" in _held(stage))  # noticed by itself
+            await stage.until(lambda: f"Current date: {TOMORROW}" in _held(stage))  # noticed by itself
             await _ahead(stage)
             held = len(_engine(stage).lane.cache)
             await _send(stage, "Hello")
@@ -243,7 +244,7 @@ def test_across_midnight_the_new_days_prompt_is_read(monkeypatch: pytest.MonkeyP
             days[0] += datetime.timedelta(1)
             stage.talk.ahead.new_day()  # a conversation keeps the date on which it began
             await _ahead(stage)
-            assert "Current date: 2026-11-24" in _held(stage)
+            assert f"Current date: {TOMORROW}" in _held(stage)
 
     chatting(case)
 
@@ -255,7 +256,7 @@ def test_a_chat_that_slept_through_midnight_says_the_right_date() -> None:
         async with ChatScreen(today=lambda: days[0], prefill_ahead="on", temperature=0.0) as stage:
             days[0] = TODAY + datetime.timedelta(1)
             await _send(stage, "Hello")
-            assert stage.talk.session.options.date == "2026-11-24"
+            assert stage.talk.session.options.date == str(TOMORROW)
 
     chatting(case)
 

@@ -24,7 +24,7 @@ from harmony.messages import Completion, Delta, Message
 from tests.support.command import write_script
 from tests.support.screen import ChatScreen, chatting
 
-TODAY = datetime.date(2026, 11, 23)
+TODAY = datetime.date.today()  # as the settings have it
 WAITED_S = 0.3
 """Long enough for a title to come, if one were to."""
 
