@@ -98,7 +98,7 @@ class Settings:
     effort: Literal["low", "medium", "high"] = _setting("medium", kinds.one_of("low", "medium", "high"),
         Flag("How much to think: low, medium or high.", "LEVEL", _RUN_CHAT), InChat("how long it thinks", "options"))
     instructions: str | None = _setting(None, kinds.text_or_file(),
-        Flag("Instructions for the whole turn.", "TEXT|@FILE", _RUN_CHAT))
+        Flag("Your instructions to the model.", "TEXT|@FILE", _RUN_CHAT))
     # None: the default set; else names of trained tools, files (`*.py`) and packages. `--tools python` overrides
     # a `no_tools` in the file; where both are in one place, `no_tools` wins.
     tools: tuple[str, ...] | None = _setting(None, kinds.names(), Flag(
@@ -165,7 +165,7 @@ class Settings:
         Flag("Make sampling repeatable.", "N"), InChat("make sampling repeatable", "sampling"))
     context: int | Literal["max"] | None = _setting(None, kinds.whole(1, "max"),
         Flag("Context size in tokens. [default: what fits]", "N|max", _RUN_CHAT))
-    threads: int | None = _setting(None, kinds.whole(1), Flag("CPU threads. [default: its cores]", "N"))
+    threads: int | None = _setting(None, kinds.whole(1), Flag("CPU threads. [default: one for each core]", "N"))
     gpu_layers: int | None = _setting(None, kinds.whole(0), Flag("Layers on the GPU. [default: all that fit]", "N"))
     n_cpu_moe: int | None = _setting(None, kinds.whole(0),
         Flag("Layers, from the first, whose experts stay on the CPU. [default: as few as fit]", "N"))
