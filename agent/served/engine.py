@@ -15,7 +15,7 @@ from agent.served.api import Api
 from agent.served.wire import Json, Names, conversation, plain
 from harmony.tokenizer import Vocabulary
 
-LESS: Final = "fewer guarantees: --verbose names them"
+LESS: Final = "fewer guarantees: see docs/servers.md"
 """Told once, when such a server is chosen."""
 NOT_HAD: Final = (
     "it writes the prompts: no replayed ids, no constrained decoding, no kept KV cache, nothing read ahead, "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping
 from typing import Annotated
 
@@ -20,6 +19,7 @@ def show() -> None:
     """
     from cli.settings.config import resolve
     from cli.settings.table import SETTINGS
+    from cli.streams import say
     from tools.approval.rule_names import remarks
 
     resolved = resolve({}, environ=os.environ)
@@ -35,7 +35,7 @@ def show() -> None:
     for line in _servers():
         print(line)
     for warning in resolved.warnings:
-        print(f"ossia: warning: {warning}", file=sys.stderr)
+        say(f"warning: {warning}")
 
 
 app = group("Show the settings and where each one came from, or change them.", alone=show)

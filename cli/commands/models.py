@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -48,7 +47,7 @@ def list_() -> None:
     from cli.clean import one_line
     from cli.paths import data_dir
     from cli.runtime.models import free_memory, locations
-    from cli.streams import shown
+    from cli.streams import say, shown
 
     found, memory = find_models(locations()), free_memory()
     rows = [("NAME", "SIZE", "FITS", "FROM", "PATH"), *(_row(one, memory) for one in found)]
@@ -58,9 +57,9 @@ def list_() -> None:
         print(shown("  ".join(cells)))
     for path in unfinished(data_dir()):
         how = f"`ossia models rm {shlex.quote(str(path))}` removes it"
-        print(shown(f"ossia: left over from a download, {size_text(path.stat().st_size)}; {how}"), file=sys.stderr)
+        say(f"left over from a download, {size_text(path.stat().st_size)}; {how}")
     if not any(one.name == download.name for one in found for download in DOWNLOADS):
-        print("ossia: no gpt-oss model yet; get one: ossia models pull gpt-oss-20b", file=sys.stderr)
+        say("no gpt-oss model yet; get one: ossia models pull gpt-oss-20b")
 
 
 @app.command()

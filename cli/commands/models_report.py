@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -55,7 +54,7 @@ def print_plan(given: Mapping[str, object], *, as_json: bool) -> None:
     from cli.runtime.models import free_memory, locations
     from cli.runtime.planning import plan_for, wishes_of
     from cli.settings.config import resolve
-    from cli.streams import shown
+    from cli.streams import say
 
     settings = resolve(given, environ=os.environ).settings
     if not given["model"]:
@@ -70,7 +69,7 @@ def print_plan(given: Mapping[str, object], *, as_json: bool) -> None:
         print(json.dumps(_plan_document(model, memory, planned, rows)))
         return
     for note in (*model.notes, *planned.warnings):
-        print(shown(f"ossia: warning: {note}"), file=sys.stderr)
+        say(f"warning: {note}")
     _print_rows(model.name, model.path, rows)
 
 

@@ -56,7 +56,7 @@ class Player:
         if self.store and kept:
             self.store.rename(kept, f"eval {task.id}, run {run}: {'solved' if verdict.passed else 'failed'}")
         sums = report.sums
-        figures = (time.monotonic() - started, sums.completion, sums.evaluated, len(report.calls))
+        figures = (time.monotonic() - started, sums.completion, sums.evaluated + sums.untold, len(report.calls))
         known = (verdict.passed, verdict.reason, verdict.f1, report.end)
         return Outcome(task.id, run, *known, *figures, kept, task.digest)
 

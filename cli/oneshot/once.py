@@ -47,8 +47,6 @@ _CUT: dict[TurnEnd, str] = {
     "loop": "the answer is cut: the model repeated itself; ask again, or use another --seed",
     "steps": "the step limit was reached: this is the answer from what there is",
 }
-_CUT_BY_SERVER = "the answer is cut at the server's own limit: give --max-tokens N, or the server a larger context"
-
 _SILENT = "no answer came: the model ended its turn without one; ask again, or use another --seed"
 _NO_SCHEMA = "off"
 _MISFIT = "the answer doesn't follow the schema"
@@ -279,12 +277,25 @@ class _Run:
         report = self._report
         if report.end in _CUT:
             half = isinstance(self._out, Answer) and report.schema is not None and report.answer is None
-            by_server = report.end == "tokens" and self._settings.max_tokens is None
-            why = _CUT_BY_SERVER if by_server else _CUT[report.end]
+            why = self._servers_limit() or _CUT[report.end]
             self._display.note(f"ossia: {why}{_NOT_WHOLE if half else ''}")
         elif report.end == "answered":
             speed = f" · {speed_of(tokens_per_s)}" if (tokens_per_s := report.sums.tokens_per_s) else ""
             self._display.aside(f"{report.model} · {report.sums.completion} tokens{speed}")
+
+
+    def _servers_limit(self) -> str:
+        """What is said where a server cut the answer by a limit that isn't ours; "" where none did."""
+        report, settings = self._report, self._settings
+        if report.end == "context" and is_server(settings.engine):
+            ours = " (or a larger --context)" if isinstance(settings.context, int) else ""
+            return f"the answer is cut: the context is full; give the server a larger one{ours}"
+        if report.end != "tokens":
+            return ""
+        if settings.max_tokens is None:
+            return "the answer is cut at the server's own limit: give --max-tokens N, or the server a larger context"
+        reached = report.sums.completion >= settings.max_tokens
+        return "" if reached else "the answer is cut at the server's own limit, before --max-tokens"
 
 
 def _question(prompt: str | None, *, quiet: bool) -> str:

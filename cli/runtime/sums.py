@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 @dataclass(slots=True)
 class Sums:
     """What some steps took. Seconds of monotonic time; `prompt`, `reused`, `evaluated` and `lost` are
-    tokens, summed over the steps: see `agent.engine.base.StepStats`. Where a server didn't tell what its cache held,
-    `cache_told` is false, and `reused` and `evaluated` mean nothing.
+    tokens, summed over the steps: see `agent.engine.base.StepStats`. `untold` of the `prompt` are in neither `reused`
+    nor `evaluated`: a server didn't tell how much of them its cache held. They took `untold_s` of `prefill_s`.
 
     Sums(steps=2, calls=1, prompt=812, reused=640, evaluated=172, completion=97, prefill_s=0.4, …)
     """
@@ -23,11 +23,12 @@ class Sums:
     calls: int = 0
     prompt: int = 0
     reused: int = 0
-    cache_told: bool = True
     evaluated: int = 0
+    untold: int = 0
     lost: int = 0
     completion: int = 0
     prefill_s: float = 0.0
+    untold_s: float = 0.0
     decode_s: float = 0.0
     tools_s: float = 0.0
     trimmed: int = 0
@@ -36,9 +37,12 @@ class Sums:
         """Add one step."""
         self.steps += 1
         self.prompt += step.prompt_tokens
-        self.reused += step.reused_tokens
-        self.cache_told = self.cache_told and step.cache_told
-        self.evaluated += step.evaluated_tokens
+        if step.cache_told:
+            self.reused += step.reused_tokens
+            self.evaluated += step.evaluated_tokens
+        else:
+            self.untold += step.prompt_tokens
+            self.untold_s += step.prefill_s
         self.lost += step.lost_tokens
         self.completion += step.completion_tokens
         self.prefill_s += step.prefill_s
@@ -52,9 +56,11 @@ class Sums:
     @property
     def prefill_per_s(self) -> float | None:
         """Prompt tokens read a second, without those that the cache held; None when there were none."""
-        return self.evaluated / self.prefill_s if self.prefill_s > 0 and self.evaluated else None
+        seconds = self.prefill_s - self.untold_s
+        return self.evaluated / seconds if seconds > 0 and self.evaluated else None
 
     @property
     def reused_share(self) -> float | None:
-        """Which part of the prompts the cache held already, from 0 to 1; None before the first step."""
-        return self.reused / self.prompt if self.prompt else None
+        """Which part of the prompts the cache held already, from 0 to 1; None where that isn't known."""
+        told = self.prompt - self.untold
+        return self.reused / told if told else None

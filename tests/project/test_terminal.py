@@ -61,6 +61,7 @@ def offences(source: str, file: str) -> list[str]:
         to_a_stream = called.startswith(_STREAMS) and not called.endswith(_HARMLESS)
         name = _name(node)
         says = isinstance(node, ast.ImportFrom) and node.module == "cli.streams" and "say" in map(_name, node.names)
+        says = says or (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("streams.say"))
         if called == "print" or to_a_stream or name in _BYPASSES or says:
             found.append(f"{file}: {function} uses {called or name or 'say'}")
         if isinstance(node, ast.Call) and called == "write_raw":

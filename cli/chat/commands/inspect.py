@@ -172,11 +172,12 @@ def _sums(block: Block, sums: Sums, turn_s: float | None) -> None:
     share = f" · {100 * sums.reused_share:.0f} %" if sums.reused_share is not None else ""
     pace = f" · {short(round(sums.prefill_per_s))} tok/s" if sums.prefill_per_s else ""
     block.row(f"  prompts  {sums.prompt:>9,} tokens")
-    if sums.cache_told:
+    if not sums.untold or sums.untold < sums.prompt:
         block.row(f"    reused {sums.reused:>9,} from the cache{share}")
-        block.row(f"    read   {sums.evaluated:>9,} in {sums.prefill_s:.1f} s{pace}")
-    else:
-        block.row(f"    read in {sums.prefill_s:.1f} s; how much of them its cache held the server doesn't tell")
+        block.row(f"    read   {sums.evaluated:>9,} in {sums.prefill_s - sums.untold_s:.1f} s{pace}")
+    if sums.untold:
+        untold = f"    other  {sums.untold:>9,} in {sums.untold_s:.1f} s"
+        block.row(f"{untold}: the server didn't tell how much of them its cache held")
     if sums.lost:
         block.row(f"    {sums.lost:,} of these had to be read again: they had left the cache")
     if sums.trimmed:

@@ -152,6 +152,8 @@ def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
 
 def _switch(talk: Conversation, face: Face, name: str) -> None:
     """To what the name means: a server, with its model; another model of the server in use; one on this machine."""
+    from agent.errors import ModelMissing
+
     servers = _servers(talk)
     engine, _, its = name.partition(" ")
     if not talk.model.absent:  # what waits was meant for the model before
@@ -165,7 +167,6 @@ def _switch(talk: Conversation, face: Face, name: str) -> None:
 
     def look() -> tuple[str, str | None, str]:
         """The engine, its model, and what that is called. Raises ModelError, before the model in use is given up."""
-        from agent.errors import ModelMissing
         from agent.models.memory import read_memory
         from agent.models.resolve import resolve
         from cli.runtime.models import locations
@@ -181,8 +182,8 @@ def _switch(talk: Conversation, face: Face, name: str) -> None:
     def not_here(error: Exception) -> None:
         if isinstance(error, GivenUp):
             return face.note(f"gave up on {name}")
-        if BARE_ADDRESS.match(engine):
-            return face.note(f"no model {one_line(clean(engine))!r}; for a server put http:// before its address")
+        if isinstance(error, ModelMissing) and BARE_ADDRESS.match(engine):
+            error = ModelMissing(f"no model {one_line(clean(engine))!r}; for a server put http:// before its address")
         return talk.tell(error)
 
     return talk.model.look_for(look, lambda found: _load_next(talk, face, *found), not_here)

@@ -139,7 +139,7 @@ def _what_is_off(talk: Conversation) -> list[tuple[str, str, str]]:
     trained = chosen_tools(settings).trained
     off += [(name, f"/tools on {name}", "") for name in TRAINED if name not in trained]
     if "python" in not_there:
-        off.append(("python", "ossia run --unconfined", not_there["python"]))
+        off.append(("python", not_there["python"], ""))  # it says what to do about it
     for what, why in not_there.items():
         if what.startswith("mcp "):
             off.append((what, f"ossia mcp test {what.removeprefix('mcp ')}", why))
@@ -148,7 +148,7 @@ def _what_is_off(talk: Conversation) -> list[tuple[str, str, str]]:
     if talk.folder is None:
         off.append(("work in a folder", "/tools workspace DIR", ""))
     elif "container.exec" in not_there:
-        off.append(("commands", "ossia --unconfined", not_there["container.exec"]))
+        off.append(("commands", not_there["container.exec"], ""))
     if not _has_documents():
         off.append(("your documents", "/docs add FOLDER", ""))
     if not any(name.endswith(".py") for name in settings.tools or ()):

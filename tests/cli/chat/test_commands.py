@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.engine.base import StepStats
 from agent.models.catalog import ETUDE_PATH
 from agent.models.memory import GpuMemory
 from agent.sessions.session import Summary
@@ -664,8 +665,9 @@ def test_tools_names_the_reasons_that_were_found_when_the_tools_were_made(tmp_pa
             assert stage.talk.assembly is not None
             stage.talk.assembly.tools.off = {"python": "/data can't be written to", "container.exec": "nothing holds"}
             await send(stage, "/tools")
-            assert "python ossia run --unconfined (/data can't be written to)" in text_of(stage)
-            assert "commands ossia --unconfined (nothing holds)" in text_of(stage)
+            assert "python /data can't be written to" in text_of(stage)
+            assert "commands nothing holds" in text_of(stage)
+            assert "--unconfined" not in text_of(stage), "it helps where nothing confines: the reason says so then"
 
     chatting(case)
 
@@ -848,3 +850,11 @@ def test_sums_say_none_where_nothing_was() -> None:
     assert (Sums().tokens_per_s, Sums().prefill_per_s, Sums().reused_share) == (None, None, None)
     sums = Sums(prompt=100, reused=40, evaluated=60, completion=50, prefill_s=0.5, decode_s=2.0)
     assert (sums.tokens_per_s, sums.prefill_per_s, sums.reused_share) == (25.0, 120.0, 0.4)
+
+
+def test_sums_of_steps_whose_server_told_no_cache_figures_are_kept_apart() -> None:
+    sums = Sums(prompt=100, reused=40, evaluated=60, completion=50, prefill_s=0.5, decode_s=2.0)
+    sums.add(StepStats(70, 0, 10, 3.0, 1.0, "stop", evaluated_tokens=70, cache_told=False))
+    assert (sums.prompt, sums.reused, sums.evaluated, sums.untold) == (170, 40, 60, 70)
+    assert (sums.prefill_s, sums.untold_s) == (3.5, 3.0)
+    assert (sums.prefill_per_s, sums.reused_share) == (120.0, 0.4)

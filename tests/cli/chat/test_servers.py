@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -194,6 +195,21 @@ def test_one_of_a_servers_models_is_chosen() -> None:
         chatting(case)
 
 
+def test_a_file_whose_name_looks_like_an_address_is_told_for_what_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine:2").write_text("no model")
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path)) as stage:
+            await stage.type("/model mine:2\r")
+            await stage.until(lambda: "GGUF" in "\n".join(stage.rows))
+            assert "http://" not in "\n".join(stage.rows)
+
+    chatting(case)
+
+
 def test_a_server_without_ids_says_so_once_and_a_call_is_made(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(
@@ -209,7 +225,8 @@ def test_a_server_without_ids_says_so_once_and_a_call_is_made(tmp_path: Path) ->
             assert stage.rows[-1].strip().startswith(f"gpt-oss-20b @ 127.0.0.1:{server.port}")
             await say("And now?", "Still 816.")
             assert "\n".join(stage.rows).count("fewer guarantees") == 1
-            await say("/stats", "its cache held the server doesn't tell")
+            await say("/stats", "the server didn't tell how much of them its cache held")
+            assert re.search(r"reused +\d+ from the cache", "\n".join(stage.rows)), "of the turn that was told"
             await say(f"/model 127.0.0.1:{server.port}", "for a server put http:// before its address")
 
     functions = tmp_path / "own.py"

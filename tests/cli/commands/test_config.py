@@ -96,6 +96,13 @@ def test_show_warns_of_a_variable_that_is_none_of_ours(
     assert err == "ossia: warning: OSSIA_MODLE is not a setting: did you mean 'OSSIA_MODEL'?\n"
 
 
+def test_a_variables_name_is_cleaned(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("OSSIA_\x1b]0;EVIL\x07", "x")
+    assert invoke(["config", "show"]) == 0
+    err = capsys.readouterr().err
+    assert "EVIL" in err and "\x1b" not in err and "\x07" not in err
+
+
 def test_a_bad_setting_is_one_line_and_2(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("OSSIA_EFFORT", "much")
     assert invoke(["config", "show"]) == 2

@@ -51,6 +51,15 @@ def test_list_with_nothing_but_the_built_in_one() -> None:
     assert done.stderr.decode() == "ossia: no gpt-oss model yet; get one: ossia models pull gpt-oss-20b\n"
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="no file has such a name there")
+def test_list_cleans_the_name_of_a_left_over_part(home: Path) -> None:
+    _models(home).mkdir(parents=True)
+    (_models(home) / "a\x1b]0;EVIL\x07.gguf.part").write_bytes(b"half")
+    told = ossia("models", "list").stderr.decode()
+    assert "left over from a download" in told and "EVIL" in told
+    assert "\x1b" not in told and "\x07" not in told
+
+
 def test_list_names_what_it_finds_and_what_is_wrong_with_it(home: Path, toy: Path, tmp_path: Path) -> None:
     studio = home / ".lmstudio" / "models" / "someone" / "gpt-oss-tuned-GGUF" / "gpt-oss-tuned.gguf"
     cut = tmp_path / "llama" / "gpt-oss-20b.gguf"

@@ -107,6 +107,22 @@ def test_a_stored_session_goes_on_with_a_model_here(server: Made) -> None:
     assert line_of(again)["answer"]
 
 
+@pytest.mark.parametrize(
+    ("flags", "prompt", "finish", "told"),
+    [
+        (("--max-tokens", "5000"), 120, "length", "at the server's own limit, before --max-tokens\n"),
+        (("--max-tokens", "9"), 120, "length", "--max-tokens was reached\n"),
+        (("--context", "4096"), 4090, "stop", "full; give the server a larger one (or a larger --context)\n"),
+    ],
+)
+def test_a_cut_answer_says_whose_limit_it_was(
+    flags: tuple[str, ...], prompt: int, finish: str, told: str, server: Made
+) -> None:
+    site = server("chat", chat({"content": "It is fo"}, finish=finish, prompt=prompt, written=9))
+    done = ossia("run", QUESTION, "--engine", site.url(), "--no-tools", *flags)
+    assert done.returncode == 6 and done.stderr.decode().endswith(told), done.stderr
+
+
 @pytest.mark.parametrize(("why", "engine"), [("dies", "served"), ("limit", "here")])
 def test_a_stored_session_with_a_cut_answer_goes_on(why: str, engine: str, server: Made) -> None:
     half = sse(chunk({"reasoning": "Hm."}), chunk({"content": "It is fo"}))
