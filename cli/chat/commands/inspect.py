@@ -176,8 +176,7 @@ def _sums(block: Block, sums: Sums, turn_s: float | None) -> None:
         block.row(f"    reused {sums.reused:>9,} from the cache{share}")
         block.row(f"    read   {sums.evaluated:>9,} in {sums.prefill_s - sums.untold_s:.1f} s{pace}")
     if sums.untold:
-        untold = f"    other  {sums.untold:>9,} in {sums.untold_s:.1f} s"
-        block.row(f"{untold}: the server didn't tell how much of them its cache held")
+        block.row(f"    other  {sums.untold:>9,} in {sums.untold_s:.1f} s: the server told nothing of its cache")
     if sums.lost:
         block.row(f"    {sums.lost:,} of these had to be read again: they had left the cache")
     if sums.trimmed:
