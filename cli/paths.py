@@ -32,6 +32,14 @@ def here() -> Path:
         return Path(os.devnull)
 
 
+def is_folder(path: Path) -> bool:
+    """Is it one? Raises ExitError where that can't be told: below somebody else's folder, or by a name too long."""
+    try:
+        return path.is_dir()
+    except OSError as error:
+        raise ExitError(f"{path}: {error.strerror}") from None
+
+
 def _own(place: Callable[..., Path]) -> Path:
     """Our folder in a place of the platform's. Raises ExitError where the user has no home, and HOME isn't set."""
     try:

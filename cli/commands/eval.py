@@ -22,6 +22,7 @@ def evaluate(
     ] = None,
     model: Annotated[str | None, option("model")] = None,
     engine: Annotated[str | None, option("engine")] = None,
+    allow_engine: Annotated[list[str] | None, option("allow_engine")] = None,
     effort: Annotated[str | None, option("effort")] = None,
     seed: Annotated[
         str | None, typer.Option(metavar="N", help="Make the tasks of math and repo, and sampling, from N.")
@@ -51,9 +52,9 @@ def evaluate(
     from cli.eval.evaluation import evaluate as evaluated
 
     given: dict[str, object] = {
-        "model": model, "engine": engine, "effort": effort, "seed": seed, "temperature": temperature,
-        "context": context, "threads": threads, "gpu_layers": gpu_layers, "max_tokens": max_tokens,
-        "timeout": timeout, "json": json, "quiet": quiet,
+        "model": model, "engine": engine, "allow_engine": allow_engine, "effort": effort, "seed": seed,
+        "temperature": temperature, "context": context, "threads": threads, "gpu_layers": gpu_layers,
+        "max_tokens": max_tokens, "timeout": timeout, "json": json, "quiet": quiet,
     }  # fmt: skip
     wanted = Wanted(tuple(suites or ()), tuple(task or ()), runs, new, Path(aime) if aime is not None else None)
     if list_:

@@ -142,7 +142,7 @@ def _trusted_here() -> Path | None:
     from cli import paths
     from tools.approval.trust import TrustStore
 
-    here = Path.cwd()
+    here = paths.here()
     return here if TrustStore(paths.data_dir()).state(here) == "trusted" else None
 
 
@@ -193,9 +193,11 @@ def _found(argument: str) -> str:
 
 def _folder(cwd: str | None) -> str | None:
     """The folder in full, since ossia may be started elsewhere. Raises `ExitError` where there is none."""
+    from cli.paths import is_folder
+
     if cwd is None or "${" in cwd:
         return cwd
-    if not cwd or not Path(cwd).is_dir():
+    if not cwd or not is_folder(Path(cwd)):
         raise exit_error(f"--cwd {cwd}: not a folder")
     return str(Path(cwd).absolute())
 

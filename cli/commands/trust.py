@@ -41,11 +41,11 @@ def trust(
         elif forget is not None:
             _say(f"forgotten: {_forget(forget, grants, hosts)}")
         elif revoke:
-            if not store.revoke(folder or Path()):
-                raise exit_error(f"--revoke: {folder or Path().resolve()} isn't trusted")
-            _say(f"{(folder or Path()).resolve()} is no longer trusted")
+            if not store.revoke(folder or paths.here()):
+                raise exit_error(f"--revoke: {folder or paths.here()} isn't trusted")
+            _say(f"{(folder or paths.here()).resolve()} is no longer trusted")
         else:
-            _trust(store, folder or Path(), yes=yes)
+            _trust(store, folder or paths.here(), yes=yes)
     except TrustError as error:
         raise exit_error(str(error), "FAILED") from error
 
@@ -67,11 +67,12 @@ def _forget(said: str, grants: Grants, hosts: Hosts) -> str:
 
 def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
     from cli.clean import clean
+    from cli.paths import is_folder
     from cli.runtime.progress import columns
     from cli.terminal.fold import hanging
     from tools.approval.trust import TrustError, look
 
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise exit_error(f"{folder}: not a folder")
     if store.problem:
         raise TrustError(store.problem)
@@ -140,6 +141,7 @@ def describe(offer: Offer) -> list[str]:
 def _of_config(content: bytes) -> list[str]:
     import tomllib
 
+    from cli.settings.config import flat_rules
     from tools.approval.rule_names import remarks
 
     try:
@@ -149,7 +151,7 @@ def _of_config(content: bytes) -> list[str]:
     lines: list[str] = []
     for key, value in table.items():
         if key == "approvals" and isinstance(value, dict):
-            rules = [(rule, action, "; ".join(remarks([rule]))) for rule, action in _flat(value)]
+            rules = [(rule, action, "; ".join(remarks([rule]))) for rule, action in flat_rules(value).items()]
             lines += [
                 f"rule      {_line(rule)} = {_line(str(action))}{f'  ({_line(now)})' if now else ''}"
                 for rule, action, now in rules
@@ -169,15 +171,6 @@ def _where(name: str) -> str:
     if not name.endswith(".py") or not (plain.startswith(("/", "../")) or plain == ".."):
         return ""
     return "  (NOT in .ossia/: it can change after you trusted it)"
-
-
-def _flat(table: dict[str, Any]) -> list[tuple[str, object]]:
-    """The rules of a table, including those that are nested under a tool's name."""
-    rules: list[tuple[str, object]] = []
-    for name, value in table.items():
-        inner = [(f"{name}:{pattern}", action) for pattern, action in value.items()] if isinstance(value, dict) else []
-        rules += inner or [(name, value)]
-    return rules
 
 
 def _of_json(content: bytes) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -36,9 +35,10 @@ def undo(
     from cli.words import count
     from tools.undo.journal import Journal
 
-    folder = Path() if workspace is None else paths.expanded(workspace)
-    if workspace == "" or not folder.is_dir():
-        raise exit_error(f"--workspace {workspace}: not a folder")
+    folder = paths.here() if workspace is None else paths.expanded(workspace)
+    if workspace == "" or not paths.is_folder(folder):
+        name = "the current folder" if workspace is None else f"--workspace {workspace}"
+        raise exit_error(f"{name}: not a folder")
     if force and skip:
         raise exit_error("undo: use --force or --skip, not both")
     root, data = folder.resolve(), paths.data_dir()

@@ -25,10 +25,12 @@ def network(machine: Machine) -> Iterator[Finding]:
     yield Finding("network", "ok", text)
     given = next((name for name in _PROXIES if machine.environ.get(name)), None)
     if given and not settings.proxy:
-        host = host_of(machine.environ[given])
+        value = machine.environ[given]
+        host, plain = host_of(value), "://" not in value or value.startswith("http://")
         text = f"{given} is set ({host}): downloads of models use it, but the browser doesn't"
         fix = "name it in ossia's settings too if there is no other way to the web"
-        yield Finding("network", "warning", text, fix, f"ossia config set proxy http://{host}")
+        fix = fix if plain else f"{fix}: one for HTTP"
+        yield Finding("network", "warning", text, fix, f"ossia config set proxy http://{host}" if plain else "")
 
 
 def servers(machine: Machine) -> Iterator[Finding]:

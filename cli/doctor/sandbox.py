@@ -21,7 +21,7 @@ def sandbox(machine: Machine) -> Iterator[Finding]:
         yield Finding(
             "sandbox", "warning", f"python is off: {error}", "ossia python setup gives it a Python of its own"
         )
-    yield from map(_about, ways)
+    yield from (_about(way, machine.resolved.origins["unconfined"]) for way in ways)
     if any(way.name in ("bwrap", "landlock") for way in ways):
         how = "by a control group" if has_control_groups() else "by a look four times a second (no control group)"
         yield Finding("sandbox", "ok", f"the memory of what a call starts is limited {how}")
@@ -30,14 +30,16 @@ def sandbox(machine: Machine) -> Iterator[Finding]:
         yield Finding("sandbox", "ok", text, "give it numpy, pandas, matplotlib and sympy", "ossia python setup")
 
 
-def _about(way: Confinement) -> Finding:
+def _about(way: Confinement, set_by: str) -> Finding:
     what = {"python": "python", "shell": "container.exec"}[way.runs]
     if way.name == "off":
         reason, _, unconfined = way.reason.partition("; ")
         return Finding("sandbox", "warning", f"{what} is off, since nothing confines it here: {reason}", unconfined)
     if way.name == "unconfined":
         text = f"{what} runs unconfined: it can do whatever you can"
-        return Finding("sandbox", "warning", text, "let it be confined again", "ossia config unset unconfined")
+        by_variable = set_by.startswith("OSSIA_")
+        command = "unset OSSIA_UNCONFINED" if by_variable else "ossia config unset unconfined"
+        return Finding("sandbox", "warning", text, "let it be confined again", command)
     if way.reason:
         text = f"{what} is confined by {way.name}, which holds back less than bubblewrap: {way.reason}"
         fix = "get bubblewrap 0.8 or later; docs/confinement.md says what is not held back until then"

@@ -168,7 +168,7 @@ def _schemas() -> list[Task]:
         def judge(report: Report) -> Verdict:
             try:
                 said = json.loads(report.answer or "")
-            except ValueError:
+            except (ValueError, RecursionError):
                 return Verdict(False, f"it doesn't follow the schema: {report.misfit or 'no answer'}")
             return Verdict(said == right, f"{said!r} is not {right!r}")
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _END = "End with the line: Answer: N"
 _MAX_BYTES = 4 << 20
+_MOST_DIGITS = 100
 _STATED = re.compile(r"answer\W{0,20}?(-?\d[\d,]*)", re.IGNORECASE)
 _NUMBER = re.compile(r"-?\d[\d,]*")
 
@@ -30,9 +31,11 @@ def is_number(expected: int) -> Judge:
     def judge(report: Report) -> Verdict:
         text = report.answer or ""
         found = _STATED.findall(text) or _NUMBER.findall(text)
-        said = int(found[-1].replace(",", "")) if found else None
-        wrong = "there is no number in the answer" if said is None else f"the answer {said} isn't {expected}"
-        return Verdict(said == expected, "" if said == expected else wrong)
+        said = found[-1].replace(",", "") if found else None
+        if said is None:
+            return Verdict(False, "there is no number in the answer")
+        right = len(said) <= _MOST_DIGITS and int(said) == expected  # Python reads no number of over 4,300
+        return Verdict(right, "" if right else f"the answer {said[:_MOST_DIGITS]} isn't {expected}")
 
     return judge
 
@@ -173,11 +176,11 @@ def aime(path: Path) -> list[Task]:
 
 
 def _rows(text: str, path: Path) -> list[Mapping[str, object]]:
-    if not text.lstrip().startswith("{"):
-        return list(csv.DictReader(text.splitlines(keepends=True)))
     try:
+        if not text.lstrip().startswith("{"):
+            return list(csv.DictReader(text.splitlines(keepends=True)))
         rows = [json.loads(line) for line in text.split("\n") if line.strip()]
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError, csv.Error) as error:
         raise ExitError(f"--aime {path}: must be JSON lines, or CSV with a head: {error}") from None
     return [row if isinstance(row, dict) else {} for row in rows]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import shutil
 import tempfile
@@ -25,7 +26,7 @@ from harmony.tokenizer import Tokenizer
 from tools.approval.policy import Policy
 from tools.approval.rules import Rule
 from tools.approval.trust import Grants
-from tools.sandbox import InterpreterUnusable, choose, inspect
+from tools.sandbox import Confinement, InterpreterUnusable, choose, inspect
 from tools.spec import NoStop, ToolCall, ToolContext, ToolFinished
 from tools.toolbox import Toolbox
 from tools.undo.journal import Journal
@@ -123,18 +124,23 @@ def remove_left() -> None:
                 shutil.rmtree(path, ignore_errors=True)  # another user's can't be removed
 
 
+def _why_off(confinement: Confinement) -> str:
+    """Without the advice to run it unconfined, which an evaluation never does."""
+    return re.split("[;:] --unconfined", confinement.reason)[0]
+
+
 def missing(tasks: Sequence[Task], settings: Settings, display: Display) -> Mapping[str, str]:
     """What these tasks need and isn't here, and why: `{"python": "bubblewrap isn't installed …"}`; "commands" too."""
     found: dict[str, str] = {}
     if any(task.python for task in tasks):
         try:
             confinement = choose(inspect(settings.python) if settings.python else inspect())
-            found |= {"python": confinement.reason} if confinement.name == "off" else {}
+            found |= {"python": _why_off(confinement)} if confinement.name == "off" else {}
         except InterpreterUnusable as error:
             found["python"] = str(error)
     if any(task.files is not None for task in tasks):
         confinement = choose()
-        why = confinement.reason if confinement.name == "off" else _python3_fault(settings, display)
+        why = _why_off(confinement) if confinement.name == "off" else _python3_fault(settings, display)
         found |= {"commands": why} if why else {}
     return found
 

@@ -185,7 +185,7 @@ class _Run:
     def _begin(self) -> Loading:
         """A server gets the seconds of a turn for what it is asked before; a model here may take its time."""
         control, limit_s = Control(), self._settings.timeout if is_server(self._settings.engine) else None
-        late = threading.Timer(limit_s or 0, control.stop, ["time"])
+        late = threading.Timer(min(limit_s or 0, threading.TIMEOUT_MAX), control.stop, ["time"])
         late.daemon = True
         if limit_s is not None:
             late.start()

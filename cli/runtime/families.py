@@ -52,7 +52,7 @@ def chosen_tools(settings: Settings) -> ChosenTools:
         return ChosenTools()
     names = settings.tools or ()
     files = tuple(Path(name) for name in names if name.endswith(".py"))
-    missing = next((path for path in files if not path.is_file()), None)
+    missing = next((path for path in files if paths.is_folder(path) or not path.is_file()), None)
     if missing is not None:
         raise ExitError(f"--tools: file {missing} doesn't exist")
     trained = tuple(name for name in names if name in TRAINED) or TRAINED

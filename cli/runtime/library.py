@@ -117,9 +117,11 @@ def target_of(name: str) -> tuple[RootKind, str]:
     if _is_url(place):
         return "url", place
     path = Path(place)
+    if paths.is_folder(path):
+        return "folder", place
     if not path.exists():
         raise ExitError(f"{name}: no such file or folder")
-    return "folder" if path.is_dir() else "file", place
+    return "file", place
 
 
 def _roots(library: Library, targets: list[tuple[RootKind, str]]) -> Iterator[Root]:

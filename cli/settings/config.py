@@ -39,7 +39,7 @@ TABLES = ("approvals", MCP_TABLE, ENGINES_TABLE)
 """What the file may hold besides settings."""
 THIS_CHAT = "this chat"
 """The origin of a setting that was set by a command of the chat."""
-_FAMILIES = ("browser", "container", "functions", "repo_browser")
+FAMILIES = ("browser", "container", "functions", "repo_browser")
 FOLDER_CONFIG = Path(".ossia", "config.toml")
 """The settings of a workspace, inside it. They count only once the user trusts the folder."""
 
@@ -150,23 +150,31 @@ def _beside(folder: Path, tools: Value) -> Value:
 
 
 def _approvals(table: object, path: Path) -> tuple[tuple[str, str], ...]:
-    """`{"python": "ask", "weather:Oslo*": "auto"}`, or nested: `{"weather": {"Oslo*": "auto"}}`.
-
-    TOML nests `container.exec = "never"` by itself.
-    """
     if not isinstance(table, dict):
         raise ConfigError(f"{path}: approvals: must be a table, not {table!r}")
-    flat: dict[str, object] = {}
-    for name, value in table.items():
-        family = name in _FAMILIES and isinstance(value, dict)
-        own = {f"{name}.{inner}": at for inner, at in value.items()} if family else {name: value}
-        for tool, action in own.items():
-            nested = isinstance(action, dict)
-            flat |= {f"{tool}:{pattern}": at for pattern, at in action.items()} if nested else {tool: action}
+    flat = flat_rules(table)
     for rule, action in flat.items():
         if action not in ACTIONS:
             raise ConfigError(f"{path}: approvals: {rule}: must be one of {', '.join(ACTIONS)}, not {action!r}")
     return tuple((rule, str(action)) for rule, action in flat.items())
+
+
+def flat_rules(table: Mapping[str, object]) -> dict[str, object]:
+    """The rules of `[approvals]`: `{"python": "ask", "weather:Oslo*": "auto"}`, however the table nests them.
+
+    Somebody may write `{"weather": {"Oslo*": "auto"}}`, and TOML nests `container.exec = "never"` by itself.
+    """
+    flat: dict[str, object] = {}
+    for name, value in table.items():
+        own: dict[str, object] = {name: value}
+        if name in FAMILIES and isinstance(value, dict):
+            own = {f"{name}.{inner}": at for inner, at in value.items()}
+        for tool, action in own.items():
+            if isinstance(action, dict):
+                flat |= {f"{tool}:{pattern}": at for pattern, at in action.items()}
+            else:
+                flat[tool] = action
+    return flat
 
 
 def load(path: Path, *, must_exist: bool) -> Mapping[str, object]:

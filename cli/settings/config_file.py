@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from cli import paths
-from cli.settings.config import ConfigError, checked, config_path, nearest
+from cli.settings.config import FAMILIES, ConfigError, checked, config_path, nearest
 from cli.settings.kinds import Value
 from cli.settings.table import SETTINGS
 from tools.approval.rules import ACTIONS, parse_rule
@@ -41,7 +41,11 @@ def set_value(environ: Mapping[str, str], key: str, texts: Sequence[str], *, wai
         document = _read(path)
         if key.startswith(_APPROVALS):
             value: Value = _action(key, texts)
-            _approvals(document, path)[key.removeprefix(_APPROVALS)] = value
+            rules, rule = _approvals(document, path), key.removeprefix(_APPROVALS)
+            for holder, name in _places_of(rules, rule):
+                if holder is not rules:  # a rule that is said twice would hold as the later one says
+                    del holder[name]
+            rules[rule] = value
         else:
             key = _known(key)
             value = _value(key, texts)
@@ -65,6 +69,7 @@ def _unset(path: Path, key: str) -> None:
     name = key if key in document else key.replace("-", "_")
     if key.startswith(_APPROVALS):
         holder, name = _approvals(document, path), key.removeprefix(_APPROVALS)
+        holder, name = next(_places_of(holder, name), (holder, name))
     if isinstance(holder.get(name), dict | list) and name not in SETTINGS:
         raise ConfigError(f"{path}: {name!r} is a table: take it out with `ossia config edit`")
     if name not in holder:
@@ -140,6 +145,21 @@ def _approvals(document: TOMLDocument, path: Path) -> Table:
     if not isinstance(table, dict):
         raise ConfigError(f"{path}: approvals: must be a table, not {table!r}")
     return cast("Table", table)
+
+
+def _places_of(rules: Table, rule: str) -> Iterator[tuple[Table, str]]:
+    """Where the table has the rule: `weather:Oslo*` is a key, or `Oslo*` in a table `weather`; see `flat_rules`."""
+    tool, *pattern = rule.split(":", 1)
+    spellings = [[rule], [tool, *pattern]]
+    family, _, rest = tool.partition(".")
+    if rest and family in FAMILIES:
+        spellings += [[family, ":".join([rest, *pattern])], [family, rest, *pattern]]
+    for *above, name in spellings[:: 1 if pattern else 2]:  # without a pattern, two of them are the same
+        holder: Table | None = rules
+        for one in above:
+            holder = holder.get(one) if isinstance(holder, dict) else None
+        if isinstance(holder, dict) and name in holder and not isinstance(holder[name], dict):
+            yield holder, name
 
 
 def _known(key: str) -> str:

@@ -71,7 +71,7 @@ def open_folder(settings: Settings) -> Folder:
 
 def _root(name: str) -> Path:
     path = paths.expanded(name)
-    if not path.is_dir():
+    if not paths.is_folder(path):
         wrong = f"{name} is not a folder" if path.exists() else f"folder {name} doesn't exist"
         raise ExitError(f"--workspace: {wrong}")
     if not os.access(path, os.R_OK | os.X_OK):

@@ -169,6 +169,33 @@ def test_unset_puts_the_default_back(mine: Path, capsys: pytest.CaptureFixture[s
     assert "'effort' isn't set there" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("written", "rule"),
+    [
+        ('[approvals.container]\nexec = "auto"\n', "container.exec"),
+        ('[approvals]\ncontainer.exec = "auto"\n', "container.exec"),
+        ('[approvals.container]\n"exec:rm *" = "auto"\n', "container.exec:rm *"),
+        ('[approvals.container.exec]\n"rm *" = "auto"\n', "container.exec:rm *"),
+        ('[approvals.weather]\n"Oslo*" = "auto"\n', "weather:Oslo*"),
+    ],
+)
+def test_a_nested_rule_is_set_and_unset_as_any_other(
+    written: str, rule: str, mine: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for change, rules in ((("set", "never"), {rule: "never"}), (("unset",), {})):
+        mine.write_text(written)
+        assert invoke(["config", change[0], f"approvals.{rule}", *change[1:]]) == 0
+        capsys.readouterr()
+        assert invoke(["config", "show"]) == 0
+        assert tomllib.loads(capsys.readouterr().out).get("approvals", {}) == rules
+
+
+def test_a_date_in_an_engines_table_is_shown(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mine.write_text('[engines.x]\nurl = "http://127.0.0.1:1"\nsince = 2024-01-31\n')
+    assert invoke(["config", "show"]) == 0
+    assert tomllib.loads(capsys.readouterr().out)["engines"]["x"]["since"].isoformat() == "2024-01-31"
+
+
 def test_a_whole_table_is_not_taken_out_by_a_slip(mine: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("approvals", "mcpServers"):
         assert invoke(["config", "unset", name]) == 2

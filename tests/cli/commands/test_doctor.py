@@ -140,6 +140,12 @@ def test_whatever_is_broken_is_told_at_once_and_no_secret(home: Path, tmp_path: 
     assert proxy.startswith("https_proxy is set (proxy.example:3128): ")
 
 
+def test_a_proxy_that_the_browser_can_not_use_is_no_command() -> None:
+    for proxy, command in (("socks5h://127.0.0.1:1080", ""), ("127.0.0.1:8", "ossia config set proxy http://127.0.0.1:8")):
+        (told,) = _of(_said(ossia("doctor", "--json", env={"ALL_PROXY": proxy})), "network", "warning")
+        assert told[2] == command
+
+
 def test_engines_on_servers() -> None:
     """Those that can be used, those that can't be, and one that nobody agreed to; a name that isn't there."""
     config = paths.config_file()
@@ -175,9 +181,9 @@ def test_what_the_settings_ask_for_and_is_not_there() -> None:
     assert "gpt-oss-120b isn't on this machine" in model[0] and model[2] == "ossia models pull gpt-oss-120b"
     (web,) = _of(said, "network", "fault")
     assert web[0].startswith("--web exa: ") and "EXA_API_KEY is not set" in web[0]
-    assert [text for text, _, _ in _of(said, "sandbox")] == [
-        "python runs unconfined: it can do whatever you can",
-        "container.exec runs unconfined: it can do whatever you can",
+    assert [(text, command) for text, _, command in _of(said, "sandbox")] == [
+        ("python runs unconfined: it can do whatever you can", "unset OSSIA_UNCONFINED"),
+        ("container.exec runs unconfined: it can do whatever you can", "unset OSSIA_UNCONFINED"),
     ]
 
 

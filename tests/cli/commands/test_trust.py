@@ -18,6 +18,8 @@ tools = ["fun.py", "./../evil.py", "package"]
 [approvals]
 "shell:git status*" = "auto"
 write_file = {"docs/**" = "auto"}
+container.exec = "auto"
+repo_browser.search = {"*.md" = "ask"}
 [mcpServers.files]
 command = "npx"
 args = ["-y", "a b\u001b]52;c;eA==\u0007"]
@@ -52,6 +54,8 @@ def test_it_shows_all_that_would_take_effect(project: Path, capsys: pytest.Captu
         "  functions package",
         "  rule      shell:git status* = auto  (shell is now container.exec)",
         "  rule      write_file:docs/** = auto  (write_file is now repo_browser.apply_patch)",
+        "  rule      container.exec = auto",
+        "  rule      repo_browser.search:*.md = ask",
         "  server    files: npx -y 'a b␛]52;c;eA==␇' env={'KEY': '${KEY}'}",
         "  code      .ossia/fun.py (13 bytes)",
         "  server    web: url=http://127.0.0.1:1/mcp",
@@ -94,6 +98,28 @@ def test_nobody_to_ask_is_no_yes(project: Path, capsys: pytest.CaptureFixture[st
     assert invoke(["trust", str(project)]) == 2
     assert "there is no terminal to ask on: --yes trusts without asking" in capsys.readouterr().err
     assert _store().state(project) == "unknown"
+
+
+@pytest.mark.parametrize("command", [["trust"], ["undo"], ["mcp", "test"]])
+def test_a_folder_that_is_gone_is_one_line(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert invoke(command) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["trust", "{}"], ["undo", "--workspace", "{}"], ["docs", "add", "{}"], ["run", "--workspace", "{}", "hi"],
+     ["run", "--tools", "{}.py", "hi"]],
+)  # fmt: skip
+def test_a_name_that_is_too_long_is_one_line(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke([part.format("x" * 300) for part in command]) == 2
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1 and "File name too long" in err
 
 
 def test_the_list_says_what_has_changed(project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

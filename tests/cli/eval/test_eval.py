@@ -219,9 +219,10 @@ def test_aime_is_read_from_a_file_and_stands_beside_published_figures(tmp_path: 
     table.write_text('id,question,answer\n1,"How many\nhats fit?",4\n')
     assert ossia_here("eval", "--list", "--aime", str(jsonl)).stdout.decode().split() == ["aime/1", "aime/2"]
     assert ossia_here("eval", "--list", "--aime", str(table)).stdout.decode().split() == ["aime/1"]
-    table.write_text("question\nWhat?\n")
-    wrong = ossia_here("eval", "--list", "--aime", str(table))
-    assert (wrong.returncode, wrong.stderr.decode().count("\n")) == (2, 1)
+    for text in ("question\nWhat?\n", f'question,answer\n"{"x" * 200_000}'):
+        table.write_text(text)
+        wrong = ossia_here("eval", "--list", "--aime", str(table))
+        assert (wrong.returncode, wrong.stderr.decode().count("\n")) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -232,6 +233,8 @@ def test_aime_is_read_from_a_file_and_stands_beside_published_figures(tmp_path: 
         (("eval", "--effort", "vast"), "--effort"),
         (("eval", "--aime", "/nowhere.csv"), "can't be read"),
         (("eval", "--runs", "0"), "--runs"),
+        (("eval", "--engine", "http://198.51.100.1:9"), "--allow-engine"),
+        (("eval", "--engine", "http://198.51.100.1:9", "--allow-engine", ""), "list of hosts"),
     ],
 )
 def test_what_cannot_be_meant_is_one_line(arguments: tuple[str, ...], told: str) -> None:

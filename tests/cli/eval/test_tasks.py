@@ -7,8 +7,14 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
+from agent.events import MessageAdded
 from agent.prompt import tool_texts
 from cli.eval.suites import chosen
+from cli.eval.sums import is_number
+from cli.oneshot.report import Report
+from harmony.messages import Message
 from tests.cli.eval.test_eval import some
 from tests.oracle.eval_answers import misses
 from tools.approval.policy import Policy, Rule
@@ -23,6 +29,18 @@ def test_the_prompt_says_what_each_argument_is() -> None:
     texts = [text for spec in functions for _, text in tool_texts([spec])]
     assert len(texts) > 20
     assert [text for text in texts if re.search(r"\w\??: any", text)] == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [("Answer: 1,234", ""), (f"Answer: 1234{'0' * 9000}", "isn't 1234"), ("Answer: 7", "the answer 7 isn't 1234"),
+     ("none", "there is no number in the answer")],
+)  # fmt: skip
+def test_a_number_is_judged_however_long(answer: str, reason: str) -> None:
+    report = Report("m")
+    report.see(MessageAdded(Message("assistant", (answer,), channel="final")))
+    verdict = is_number(1234)(report)
+    assert (verdict.passed, reason in verdict.reason) == (not reason, True) and len(verdict.reason) < 200
 
 
 def test_the_riddle_has_one_answer() -> None:
