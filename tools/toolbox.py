@@ -109,6 +109,10 @@ class Toolbox:
         self._tools = {name: tool for name, tool in self._every.items() if name not in names}
         self.by_name = MappingProxyType({name: tool.spec for name, tool in self._tools.items()})
 
+    def forget_refusals(self) -> None:
+        """The user speaks again: what they refused may be asked about once more."""
+        self._refused.clear()
+
     def run(
         self,
         call: ToolCall,
@@ -127,7 +131,7 @@ class Toolbox:
         """
         if said != self._said:
             self._said = said
-            self._refused.clear()
+            self.forget_refusals()
         context = replace(self._context, stop=stop, taint=taint, said=said, read_only=self._policy.read_only)
         ran, ms, result = yield from self._checked(call, context, fault)
         text = bounded(readable(result.text), self._max_result_tokens, self._context.count_tokens)

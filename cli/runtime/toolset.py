@@ -84,7 +84,8 @@ class Toolset:
         return Fixes(settings, specs, self.off, folder=folder, chat=chat, turned_off=turned_off)
 
     def begin_turn(self, label: str) -> None:
-        """What is written from now on is undone together."""
+        """What is written from now on is undone together, and what was refused may be asked again."""
+        self.toolbox.forget_refusals()
         if self.folder:
             self.folder.journal.begin_turn(label)
 

@@ -404,6 +404,10 @@ def test_a_second_refusal_is_final() -> None:
     assert (other.text, len(asked)) == ("done", 1)
     _, asked = _drive(toolbox, LS, YES, said="hi\ndo list it")
     assert (len(asked), len(tool.ran)) == (1, 2)
+    _drive(toolbox, LS, NO, said="hi")
+    toolbox.forget_refusals()
+    _, asked = _drive(toolbox, LS, YES, said="hi")
+    assert len(asked) == 1, "the same words in another turn: /retry, or /new and the same line"
 
 
 def test_a_call_by_another_name_has_one_name() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -19,6 +20,7 @@ from tests.support.trees import snapshot
 from tools.approval.later_look import Look
 from tools.spec import ToolFailed
 from tools.undo.journal import Journal, KeepLimits, Skipped, Turn, Undone
+from tools.undo.turns import TurnFolder
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="undo works by descriptors of folders")
 
@@ -411,6 +413,41 @@ def test_the_workspaces_own_repository_is_not_looked_into(journal: Journal, root
     assert before and sorted(before.repositories) == [".git", "sub/.git"]
     assert [path for path in before.known if ".git" in path] == ["sub/.git"]
     journal.after_command(before)
+
+
+def test_a_command_that_fills_the_disk_is_a_result_that_says_so(
+    journal: Journal, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.begin_turn("t")
+    with monkeypatch.context() as patched:
+
+        def full(self: TurnFolder, states: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        patched.setattr(TurnFolder, "add_before", full)
+        with pytest.raises(ToolFailed, match=r"the command has run, but .*undone.*No space left on device"):
+            command(journal, root, "echo two > a.py")
+    command(journal, root, "echo new > new.txt")
+    journal.end_turn()
+    undone = journal.undo()
+    assert undone and undone.removed == ("new.txt",)
+
+
+def test_a_turn_begins_though_the_one_before_could_not_be_ended(
+    journal: Journal, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal.begin_turn("t")
+    write(journal, root / "a.py", b"two")
+    with monkeypatch.context() as patched:
+
+        def full(self: TurnFolder, states: object) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        patched.setattr(TurnFolder, "add_after", full)
+        journal.begin_turn("next")
+    write(journal, root / "a.py", b"three")
+    journal.end_turn()
+    assert [turn.label for turn in journal.turns()] == ["next", "t"]
 
 
 def test_a_repository_further_down_moves_with_its_folder(journal: Journal, root: Path) -> None:

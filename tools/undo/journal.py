@@ -71,8 +71,9 @@ class Journal:
 
     def begin_turn(self, label: str) -> None:
         """Start a turn; `label`, the user's own words, is for people. Nothing is stored until something is written."""
-        self.end_turn()
-        self._label = label
+        with suppress(OSError):  # a full disk: less is known of the turn before
+            self.end_turn()
+        self._turn, self._label = None, label
 
     def end_turn(self) -> None:
         """Record how the turn left its files: undo compares, to see what the user changed. Call it after every turn."""
@@ -187,9 +188,10 @@ class Journal:
         """Record what the command changed. If it left more than is kept, that is recorded by name only.
 
         What runs or instructs later is put aside first; returns the lines that report it (see `later.put_aside`).
+        Raises `ToolFailed` where that can't be done, as on a full disk.
         """
-        with self._locked():
-            try:
+        try:
+            with self._locked():
                 with Opened(self._tree) as opened:
                     changes = self._scanner.changes(before, opened)
                     told = put_aside(self._tree, changes.before, self._store.bytes, before.links,
@@ -199,9 +201,13 @@ class Journal:
                 if changes.before:
                     self._note(changes, self._current())
                 return told
-            finally:
-                self._running = False
-                before.pending.done()
+        except OSError as error:
+            why = error.strerror or str(error)
+            lost = "what it changed can't be undone, nor was it looked at for what runs or instructs later"
+            raise ToolFailed(f"Error: the command has run, but {lost} ({why})") from error
+        finally:
+            self._running = False
+            before.pending.done()
 
     def _note(self, changes: Changes, turn: TurnFolder) -> None:
         for state in changes.before.values():

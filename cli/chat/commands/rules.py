@@ -9,6 +9,7 @@ from cli.chat.commands.common import Block, Choice, CommandError, loaded
 from cli.settings.rules import ACTION_WORDS
 from tools.approval.policy import Policy
 from tools.approval.rules import Rule, parse_rule
+from tools.approval.trust import TrustError
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
@@ -61,12 +62,19 @@ def _remove(talk: Conversation, face: Face, tools: Toolset, text: str) -> None:
     own, policy = text in talk.settings.allow, tools.policy
     if own:
         talk.change_settings(allow=tuple(rule for rule in talk.settings.allow if rule != text))
-    forgotten = tools.grants.forget(text)
-    if not own and not forgotten and not (text == _EDITS and policy.accepts_edits):
+    held = own or any(_is(rule, text) for rule in policy.rules) or (text == _EDITS and policy.accepts_edits)
+    if held:
+        policy.rules = tuple(rule for rule in policy.rules if not _is(rule, text))
+        policy.forget()  # the answer that stored the rule also allowed it for this session, or it was "accept edits"
+    try:
+        forgotten = tools.grants.forget(text)
+    except TrustError as error:
+        if not held:
+            raise
+        return face.note(f"will ask again in this chat: {text}; whether it is stored can't be told: {error}", "yellow")
+    if not held and not forgotten:
         raise CommandError(f"no such rule in this chat: {text!r} (rules from the config are changed there)")
-    policy.rules = tuple(rule for rule in policy.rules if not _is(rule, text))
-    policy.forget()  # the answer that stored the rule also allowed it for this session, or it was "accept edits"
-    face.note(f"will ask again: {text}")
+    return face.note(f"will ask again: {text}")
 
 
 def _is(rule: Rule, text: str) -> bool:

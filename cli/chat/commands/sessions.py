@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from agent.errors import SessionMissing
 from agent.sessions.session import Session
 from agent.sessions.store import SessionStore
 from cli import paths
@@ -173,7 +174,13 @@ def _store_again(talk: Conversation, face: Face) -> None:
     before, entries = talk.opened.before, talk.session.entries
     if before and before[1] == entries:
         store = SessionStore(paths.sessions_file(), now=time.time)
-        return _stored_from_now(talk, face, OpenSession(store.resume(before[0]), store, before[0], resumed=True))
+        try:
+            again = store.resume(before[0])
+        except SessionMissing:  # removed meanwhile: it is stored anew, if the user says so
+            store.close()
+        else:
+            again.options = talk.session.options
+            return _stored_from_now(talk, face, OpenSession(again, store, before[0], resumed=True))
     if not entries:
         return _keep_all(talk, face)
     turns = count(len(talk.session.ends), "turn")

@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from agent.engine.base import StepStats
 from agent.models.catalog import ETUDE_PATH
 from agent.models.memory import GpuMemory
 from agent.sessions.session import Summary
+from agent.sessions.store import SessionStore
 from cli import paths
 from cli.chat.commands.table import GROUPS, arguments, commands, find, run_command
 from cli.clipboard import MAX_TERMINAL_BYTES, copy_with_programs, copyable, fits_terminal
@@ -559,6 +561,8 @@ def test_private_stores_nothing_until_the_user_says_so(tmp_path: Path) -> None:
             await send(stage, "/private off")  # nothing was said meanwhile: it goes on where it was
             first = talk.opened.session_id
             assert first is not None and talk.session.recorder is not None
+            await send(stage, "/private", "/effort high", "/private off")
+            assert talk.session.options.effort == "high", "what was changed meanwhile holds"
             await send(stage, "/private", "secret", "/title x", "/fork", "/private off")
             assert "/fork: this chat isn't stored: /private off stores it" in text_of(stage)
             assert stage.face.question.open
@@ -574,6 +578,29 @@ def test_private_stores_nothing_until_the_user_says_so(tmp_path: Path) -> None:
             await stage.until(lambda: talk.store is not None)
             assert talk.opened.session_id not in (None, first)
             assert talk.store is not None and len(talk.store.list()) == 2
+
+    chatting(case)
+
+
+def test_private_off_when_the_stored_part_was_removed_meanwhile(tmp_path: Path) -> None:
+    clock = Clock()
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("One.")), clock=clock) as stage:
+            talk = stage.talk
+            await send(stage, "open")
+            stored = talk.opened.session_id
+            await send(stage, "/private")
+            assert stored is not None
+            store = SessionStore(paths.sessions_file(), now=time.time)
+            store.remove(stored)
+            store.close()
+            await send(stage, "/private off")
+            assert stage.face.question.open
+            clock.now += QUIET_S
+            await stage.type("y")
+            await stage.until(lambda: talk.store is not None)
+            assert talk.opened.session_id not in (None, stored)
 
     chatting(case)
 
@@ -704,6 +731,11 @@ def test_rules_are_allowed_listed_and_removed(tmp_path: Path) -> None:
             assert "will ask again: container.exec:git status" in stage.rows
             assert "no such rule in this chat: 'container.exec:git status'" in text_of(stage)
             assert stage.talk.settings.allow == ()
+            await send(stage, f"/allow {rule}")
+            (paths.data_dir() / "trust.json").write_text("damaged")
+            await send(stage, f"/allow remove {rule}")
+            assert stage.talk.assembly and not stage.talk.assembly.tools.policy.rules
+            assert f"will ask again in this chat: {rule}" in text_of(stage)
 
     chatting(case)
 
