@@ -15,7 +15,7 @@ Schema = dict[str, object]
 
 PURPOSES: tuple[Purpose, ...] = ("weather", "list", "read", "shell")
 
-_KINDS: Mapping[Kind, float] = {"string": 9, "integer": 4, "number": 2, "boolean": 2, "choice": 2, "list": 1.5}
+_KINDS: Mapping[Kind, float] = {"string": 9, "integer": 4, "number": 2, "boolean": 2, "choice": 2, "list": 2.5}
 _COUNTS: Mapping[int, float] = {0: 1, 1: 4, 2: 3, 3: 1.5, 4: 0.5}
 _VERBS = (
     "get", "find", "set", "lookup", "make", "send", "open", "check", "add", "count", "list", "read", "run", "show",
@@ -104,9 +104,10 @@ def make_usual(values: Values, purpose: Purpose) -> Usual:
     if purpose == "weather":
         if values.chance(0.4):
             properties[argument] = {"type": "string", "description": "The city and state, e.g. San Francisco, CA"}
-        format_key = values.one([one for one in _FORMATS if one != argument])
-        units: Schema = {"type": "string", "enum": list(_UNITS)}
-        properties[format_key] = {**units, "default": "celsius"} if values.chance(0.7) else units
+        if values.chance(0.7):
+            format_key = values.one([one for one in _FORMATS if one != argument])
+            units: Schema = {"type": "string", "enum": list(_UNITS)}
+            properties[format_key] = {**units, "default": "celsius"} if values.chance(0.7) else units
     elif values.chance(0.3):
         properties[values.one(("limit", "timeout", "depth"))] = {"type": "integer"}
     told = values.one(_DESCRIPTIONS[purpose])
@@ -208,6 +209,8 @@ def value_for(values: Values, argument: Argument) -> object:
         case "number":
             return float(f"{values.number(4)}.{values.several(1, 9)}") if values.chance(0.5) else values.number(6)
         case _:
+            if values.chance(0.08):
+                return values.phrase(2, 3)
             makers = (values.identifier,) * 5 + (values.word, values.name, values.city, values.file)
             return values.one(makers)()
 

@@ -41,8 +41,8 @@ _LESSONS: Mapping[str, _Skill] = {
 }  # fmt: skip
 
 _SHARES: Mapping[str, float] = {
-    "arithmetic": 2.2, "weather": 3, "files": 15, "functions": 10, "browser": 4.0, "chat": 4.2, "followup": 2.6,
-    "copying": 1.8,
+    "arithmetic": 2.2, "weather": 3.5, "files": 14, "functions": 14, "browser": 5.0, "chat": 4.8, "followup": 2.6,
+    "copying": 1.4,
 }  # fmt: skip
 
 SKILLS = ("arithmetic", "functions", "files", "browser", "structured", "chat", "followup", "refusal")

@@ -162,7 +162,7 @@ def _usual(values: Values, *, works: bool) -> dict[Purpose, Usual]:
 
 
 def _how_many(values: Values) -> int:
-    return values.one((1, 1, 2, 3)) if values.chance(0.5) else 0
+    return values.one((1, 1, 1, 2, 2, 3, 4, 6)) if values.chance(0.5) else 0
 
 
 def _format(values: Values) -> tuple[str, ResponseFormat, dict[str, str]]:

@@ -88,7 +88,7 @@ def test_a_prompt_is_what_the_program_renders(
         plain = not own and told in prefix.text
         return trained == sections and both and plain and bool(prefix.functions) is functions
 
-    made = list(islice(filter(fits, _prefixes(4000)), 3))
+    made = list(islice(filter(fits, _prefixes(8000)), 3))
     assert len(made) == 3
     for prefix in made:
         declared = {one.name: one.spec for one in (*prefix.functions, *prefix.named.values())}

@@ -32,7 +32,7 @@ def function(values: Values, prefix: Prefix, *, missing: bool = False) -> tuple[
         arguments, fault = _misfit(values, chosen, arguments)
     if len(arguments) > 1 and values.chance(0.25):
         arguments = dict(values.random.sample(list(arguments.items()), len(arguments)))
-    said = arguments_of(values, _as_said(values, arguments))
+    said = arguments_of(values, arguments)
     asked = asks(values, "call", chosen.name, said + values.one(("", "", ".")))
     if missing:
         return asked + answers("No such tool.", "I can't do that: there is no such tool."), "missing"
@@ -52,20 +52,21 @@ def weather_in(values: Values, prefix: Prefix, city: str, fahrenheit: bool = Fal
         return answers("No weather tool.", "I can't look up the weather without a weather tool.")
     usual = prefix.named["weather"]
     unit = "fahrenheit" if fahrenheit else "celsius"
-    arguments = {usual.argument: city, **({str(usual.format): unit} if fahrenheit else {})}
+    arguments = {usual.argument: city, **({usual.format: unit} if fahrenheit and usual.format else {})}
     if values.chance(0.06):
         error = _error(values, usual.spec.name)
         return calls(f"Use {usual.name}.", usual.name, arguments, error) + failed(error)
     degrees = values.number(below=110) - 10
     condition = values.one(_CONDITIONS) if values.chance(0.6) else values.word()
     told: list[tuple[str, object]] = [("temperature", degrees), ("condition", condition)]
-    told += [("unit", unit)] if values.chance(0.5) else []
+    told += [("unit", unit)] if (is_told := values.chance(0.5)) else []
     told += [("humidity", values.number(below=100))] if values.chance(0.3) else []
     told += [("location", city)] if values.chance(0.3) else []
     if values.chance(0.5):
         values.random.shuffle(told)
     result = compact(dict(told)) if values.chance(0.5) else json.dumps(dict(told))
-    said = f"The weather in {city} is {condition} at {degrees} degrees {unit}."
+    known = f" {unit}" if is_told or usual.format in arguments else ""
+    said = f"The weather in {city} is {condition} at {degrees} degrees{known}."
     return calls(f"Use {usual.name}.", usual.name, arguments, result) + answers("The tool has the weather.", said)
 
 
@@ -96,18 +97,6 @@ def _record(values: Values) -> str:
         name: values.word() if values.chance(0.6) else values.number(4) for name in values.distinct(2, values.word)
     }
     return json.dumps(fields) if values.chance(0.5) else compact(fields)
-
-
-def _as_said(values: Values, arguments: dict[str, object]) -> dict[str, object]:
-    """A list as people say it, where nothing follows that could be a part of it; else as it is written."""
-    return {
-        name: value
-        if not isinstance(value, list)
-        else ", ".join(value)
-        if place == len(arguments) - 1 and values.chance(0.7)
-        else json.dumps(value)
-        for place, (name, value) in enumerate(arguments.items())
-    }
 
 
 def _misfit(values: Values, chosen: Function, arguments: dict[str, object]) -> tuple[dict[str, object], str]:

@@ -77,10 +77,17 @@ def arguments_of(values: Values, arguments: Mapping[str, object]) -> str:
     if kind < 0.12:
         return f"({', '.join(f'{name}={json.dumps(value)}' for name, value in arguments.items())})"
     pair = values.one(unlike_training("with")) if values.of_others else some(values, PAIR)
-    join = some(values, JOIN)
-    if values.unseen == "nothing" and values.chance(0.12):
-        pair = f"{{0}} {values.word()} {{1}}"
-    return some(values, WITH).format(join.join(pair.format(name, _plain(value)) for name, value in arguments.items()))
+    join, before = some(values, JOIN), some(values, WITH)
+    if values.unseen == "nothing":
+        pair, join, before = _among_any_words(values, pair, join, before)
+    quoted = _QUOTE.search(pair) is not None
+    *front, last = arguments.items()
+    said = [pair.format(name, _plain(value, quoted)) for name, value in front]
+    if isinstance(last[1], list) and values.chance(0.7):  # as people say it, where nothing follows
+        said.append(pair.format(last[0], ", ".join(last[1])))
+    else:
+        said.append(pair.format(last[0], _plain(last[1], quoted)))
+    return before.format(join.join(said))
 
 
 @cache
@@ -109,9 +116,22 @@ def _cores(said: str) -> Iterator[str]:
                 yield normalise(said.removeprefix(before).removesuffix(after))
 
 
-def _plain(value: object) -> str:
+def _among_any_words(values: Values, pair: str, join: str, before: str) -> tuple[str, str, str]:
+    """Now and then words that mean nothing stand in one of the places: what the schema tells is still to be found."""
+    word, kind = values.word(), values.random.random()
+    if kind < 0.10:
+        return values.one((f"{{0}} {word} {{1}}", f"{{0}} {word} {{1}}", f"{{1}} {word} {{0}}")), join, before
+    if kind < 0.16:
+        return pair, values.one((f" {word} ", f", {word} ", f" {word} {values.word()} ")), before
+    return pair, join, f" {word} {{0}}" if kind < 0.22 else before
+
+
+def _plain(value: object, quoted: bool) -> str:
+    """As it stands in a question; several words in quotes, unless they are there."""
     if isinstance(value, list):
         return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str) and " " in value and not quoted:
+        return f'"{value}"'
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
