@@ -54,13 +54,23 @@ def _weather(values: Values, prefix: Prefix) -> list[Segment]:
 def _name(values: Values, prefix: Prefix) -> list[Segment]:
     before, _ = chat(values, prefix, "name")
     name = answer(before).removeprefix("Nice to meet you, ").removesuffix("!")
-    between = past(values.one((chat, arithmetic, weather))(values, prefix)[0]) if values.chance(0.5) else []
+    between: list[Segment] = []
+    if values.chance(0.5):
+        between = past(values.one((_other_chat, arithmetic, weather))(values, prefix)[0])
     return (
         past(before)
         + between
         + asks(values, "who am i", values.word())
         + answers("The user gave a name.", f"Your name is {name}.")
     )
+
+
+def _other_chat(values: Values, prefix: Prefix) -> tuple[list[Segment], str]:
+    """In which nobody says another name."""
+    while True:
+        made, topic = chat(values, prefix)
+        if topic != "name":
+            return made, topic
 
 
 def _another(values: Values, prefix: Prefix) -> list[Segment]:

@@ -21,7 +21,7 @@ TASKS: tuple[Task, ...] = get_args(Task)
 _HERE = "."
 _REFUSALS: Mapping[Task, tuple[str, str]] = {
     "list": ("No file tool.", "I can't list files without a file tool."),
-    "tree": ("No file tool.", "I can't list files without a file tool."),
+    "tree": ("No file tool.", "I can't show a tree without a file tool."),
     "read": ("No file tool.", "I can't read files without a file tool."),
     "grep": ("No file tool.", "I can't search files without a file tool."),
     "write": ("No file tool.", "I can't write files without a file tool."),

@@ -39,5 +39,5 @@ PAIR = (
 JOIN = (
     " and ", ", ", ", and ", "; ", " plus ", " & ", ", also ", " as well as ", " with ", "\n", ", then ", " then ",
     " and also ", " along with ", ", further ", " together with ", ", but ", ", well, ", " and then ", " besides ",
-    ". And ", " or rather ", ", plus ", ", next ",
+    ". And ", ", additionally ", ", plus ", ", next ",
 )  # fmt: skip

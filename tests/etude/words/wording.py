@@ -32,10 +32,10 @@ _BY_SHAPE: Mapping[str, tuple[str, ...]] = {
 """What is known by its value's shape and at most one word: training has it among any other words, too."""
 
 _STRANGE_VERBS = frozenset((
-    "weather", "search", "read", "list", "tree", "list here", "tree here", "write", "repeat", "shell", "date", "tools",
-    "first", "who am i", "sum", "spoken sum", "call", "person", "event", "pairs", "shopping",
+    "weather", "search", "read", "list", "tree", "write", "repeat", "shell", "date", "tools", "first", "who am i",
+    "sum", "spoken sum", "call", "pairs", "shopping",
 ))  # fmt: skip
-"""Of these the first word that can be chosen may be any other one, too, if enough is left that tells what is meant."""
+"""Of these the word that begins a frame may be any other one, too, if enough is left that tells what is meant."""
 _LEAST_LEFT = 4  # letters
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' ]*[A-Za-z]")
 
@@ -51,14 +51,16 @@ def phrased(values: Values, key: str, *parts: object) -> str:
     if values.of_others and (written := unlike_training(key)):
         text = values.one(written).format(*parts)
         return text.removesuffix(".") if text.endswith("..") else text  # a call's arguments may end in one
-    if values.unseen == "nothing" and key in _BY_SHAPE and values.chance(0.15):
+    shapely = key in _BY_SHAPE and (key != "read" or "." in str(parts[0]))  # a file without an ending is any word
+    if values.unseen == "nothing" and shapely and values.chance(0.15):
         said = _any_words(values, key)
     else:
         strange = key in _STRANGE_VERBS and values.unseen == "nothing" and values.chance(0.15)
         said = chosen(values, PHRASINGS[key], needs_value=values.unseen == "values", strange=strange)
     said = _careless(values, _around(values, said))
     quotes = values.one(_QUOTES) if key in _QUOTED and values.chance(0.12) and "`" not in said else "{}"
-    return said.format(quotes.format(parts[0]) if parts else "", *parts[1:])
+    text = said.format(quotes.format(parts[0]) if parts else "", *parts[1:])
+    return text.removesuffix(".") if text.endswith(" ..") else text  # the folder is ".", and ".." is another one
 
 
 def unknown(values: Values) -> str:
@@ -82,11 +84,12 @@ def arguments_of(values: Values, arguments: Mapping[str, object]) -> str:
         pair, join, before = _among_any_words(values, pair, join, before)
     quoted = _QUOTE.search(pair) is not None
     *front, last = arguments.items()
-    said = [pair.format(name, _plain(value, quoted)) for name, value in front]
+    bare = {True: _QUOTE.sub("", pair), False: pair}  # no quotes around a list
+    said = [bare[isinstance(value, list)].format(name, _plain(value, quoted)) for name, value in front]
     if isinstance(last[1], list) and values.chance(0.7):  # as people say it, where nothing follows
-        said.append(pair.format(last[0], ", ".join(last[1])))
+        said.append(bare[True].format(last[0], ", ".join(last[1])))
     else:
-        said.append(pair.format(last[0], _plain(last[1], quoted)))
+        said.append(bare[isinstance(last[1], list)].format(last[0], _plain(last[1], quoted)))
     return before.format(join.join(said))
 
 
@@ -182,15 +185,14 @@ def _parsed(frame: str) -> Frame:
 
 
 def _with_strange_word(values: Values, frame: Frame) -> Frame:
-    place = next((place for place, piece in enumerate(frame) if not isinstance(piece, str) and len(piece) > 3), None)
-    if place is None:
+    text = [piece if isinstance(piece, str) else min(piece, key=len) for piece in frame]
+    if len(frame) < 3 or text[0] or len(frame[1]) < 4 or not text[2].startswith(" "):
         return frame
-    left = "".join(piece if isinstance(piece, str) else piece[0] for piece in (*frame[:place], *frame[place + 1 :]))
     word = values.word()
-    strange = [_WORDS.sub(word, one, 1) for one in frame[place] if _WORDS.search(one) and "{" not in one]
-    if not strange or sum(map(str.isalpha, _VALUE.sub("", left))) < _LEAST_LEFT:
+    strange = [_WORDS.sub(word, one, 1) for one in frame[1] if _WORDS.search(one) and "{" not in one]
+    if not strange or sum(map(str.isalpha, _VALUE.sub("", "".join(text[2:])))) < _LEAST_LEFT:
         return frame
-    return (*frame[:place], (values.one((word, word.capitalize(), strange[0])),), *frame[place + 1 :])
+    return ((values.one((word, word.capitalize(), strange[0])),), *frame[2:])
 
 
 def _made(values: Values, frame: Frame, new: bool) -> tuple[str, bool]:
