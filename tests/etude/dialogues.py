@@ -41,7 +41,7 @@ _LESSONS: Mapping[str, _Skill] = {
 }  # fmt: skip
 
 _SHARES: Mapping[str, float] = {
-    "arithmetic": 2.2, "weather": 3.5, "files": 14, "functions": 14, "browser": 5.0, "chat": 4.8, "followup": 2.6,
+    "arithmetic": 2.2, "weather": 3.5, "files": 14, "functions": 14, "browser": 5.5, "chat": 6.8, "followup": 2.6,
     "copying": 1.4,
 }  # fmt: skip
 

@@ -179,7 +179,7 @@ def test_without_the_tool_it_says_so() -> None:
     said = {task: re.sub(r"<.*?>", "", answer).removeprefix("final") for task, answer in answers.items()}
     assert said == {
         "list": "I can't list files without a file tool.",
-        "tree": "I can't list files without a file tool.",
+        "tree": "I can't show a tree without a file tool.",
         "read": "I can't read files without a file tool.",
         "grep": "I can't search files without a file tool.",
         "write": "I can't write files without a file tool.",

@@ -12,7 +12,7 @@ from tests.etude.words.wording import unknown
 Topic = Literal["greeting", "who", "repeat", "name", "thanks", "date", "tools", "anything"]
 
 TOPICS: tuple[Topic, ...] = get_args(Topic)
-_SHARES = (1.5, 1.5, 4, 1.5, 1, 1, 3, 5)
+_SHARES = (1.5, 1.5, 4, 1.5, 1, 1, 3, 7)
 
 UNKNOWN = "I am a small study model; I don't know that. A real one: ossia models pull gpt-oss-20b"
 
