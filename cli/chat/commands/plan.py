@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from agent.prompt import GO, is_planned
 from agent.sessions.session import UserText
 from cli.chat.commands.common import Choice, CommandError, loaded
+from cli.terminal.input.typed import Typed
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
@@ -24,7 +25,7 @@ def plan(talk: Conversation, face: Face, argument: str) -> None:
     loaded(talk)
     talk.model.plan(True)
     face.note("only looking now: nothing can be changed until /go (/plan off ends it without a word)")
-    return talk.say(UserText(argument, argument)) if argument else None
+    return _say(talk, argument, argument) if argument else None
 
 
 def go(talk: Conversation, face: Face, argument: str) -> None:
@@ -35,4 +36,12 @@ def go(talk: Conversation, face: Face, argument: str) -> None:
         raise CommandError("there is no plan yet: say what to plan")
     loaded(talk)
     talk.model.plan(False)
-    return talk.say(UserText(f"{GO}\n\n{argument}".rstrip(), f"/go {argument}".rstrip()))
+    return _say(talk, f"/go {argument}".rstrip(), f"{GO}\n\n{argument}".rstrip())
+
+
+def _say(talk: Conversation, shown: str, text: str) -> None:
+    """Say it, with what goes along: files that it names with `@`, the output of a command before."""
+    typed = Typed(shown, text, literal=True)
+    if talk.attaching.needed(typed):
+        return talk.queue_up(typed)
+    return talk.say(UserText(text, shown))

@@ -53,6 +53,26 @@ def test_a_plan_is_made_then_carried_out(tmp_path: Path) -> None:
     chatting(case)
 
 
+def test_what_was_attached_goes_along_with_a_plan_and_with_go(tmp_path: Path) -> None:
+    spec = tmp_path / "spec.md"
+    spec.write_text("It must be green.\n")
+
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, FINAL, DONE)) as stage:
+            await stage.type("!echo forty-two\r")
+            await stage.until(lambda: "will be sent with your next message" in "\n".join(stage.rows))
+            await stage.type("/plan Look at that.\r")
+            await stage.until(lambda: len(stage.talk.session.ends) == 1)
+            assert not stage.talk.attaching.pending
+            await stage.type(f"/go Do as in @{spec} please.\r")
+            await stage.until(lambda: len(stage.talk.session.ends) == 2)
+            planned, going = (one.text for one in stage.talk.session.messages if one.role == "user")
+            assert "forty-two" in planned and planned.endswith(PLAN)
+            assert going.startswith(GO) and "It must be green." in going
+
+    chatting(case)
+
+
 def test_a_chat_that_goes_on_is_still_making_the_plan(tmp_path: Path) -> None:
     told = "a plan is being made: nothing can be changed until /go"
     planned: list[str] = []
