@@ -63,6 +63,7 @@ def test_what_was_attached_goes_along_with_a_plan_and_with_go(tmp_path: Path) ->
             await stage.until(lambda: "will be sent with your next message" in "\n".join(stage.rows))
             await stage.type("/plan Look at that.\r")
             await stage.until(lambda: len(stage.talk.session.ends) == 1)
+            await stage.settle()
             assert not stage.talk.attaching.pending
             await stage.type(f"/go Do as in @{spec} please.\r")
             await stage.until(lambda: len(stage.talk.session.ends) == 2)
