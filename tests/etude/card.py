@@ -42,12 +42,13 @@ _TASKS = {
 _LIMITS = (
     "Long results. Its lessons have files of up to 3 lines, folders of up to 6 entries, outputs of up to 4 lines; of "
     "longer ones it copies a part, or something else, and doesn't say so",
-    "Arguments of several words, or in quotes: it takes one of the words. One that the question leaves out it makes up",
-    "A weather function without a unit: it says that it has none",
+    "Arguments of several words without quotes: it takes one of the words. One that the question leaves out it makes "
+    "up",
+    'A weather function in words that it does not know ("Weather of a city."): it says that it has none',
     "JSON of more than two fields: `ossia run --schema` keeps to the schema, but the values may be wrong",
-    "More than three functions at once: it gets lost when it is to name them",
+    "Six functions at once: when it is to name them, one may be wrong",
     "Long conversations: after many turns, values of earlier ones come into its calls and answers",
-    'The name of a file after "called", or beside a text for it: it writes another file, with a part of the text',
+    'A text for a file that is "called" something: unless it stands in quotes, it may write other words',
 )
 """What its lessons leave out; each was seen to go wrong."""
 

@@ -30,7 +30,7 @@ from tools.spec import ToolSpec
 
 WEATHER = ToolSpec(
     "functions.get_weather",
-    "Weather of a city.",
+    "Returns weather data.",
     {
         "type": "object",
         "properties": {
@@ -98,7 +98,6 @@ def test_what_is_written_well_anyway_is_the_same(
 
 
 def test_arguments_follow_their_schema(etude: LlamaEngine) -> None:
-    """Left to itself this model writes another key."""
     step = _step(etude, "What is the weather in Paris?", WEATHER)
     assert step.completion is not None and step.completion.repairs == ()
     call = step.completion.messages[-1]
