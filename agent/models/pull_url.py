@@ -76,7 +76,11 @@ def pull_url(
     name = _checked_name(url)
     host = urlsplit(url).hostname or ""
     with quiet_hub(), _faults_of(host, name):
-        remote = _look(url)
+        try:
+            with _faults_of(host, name):
+                remote = _look(url)
+        except Transient:  # e.g. over a connection that was kept from before, and that the server has just closed
+            remote = _look(url)
         folder = _host_folder(url, data_dir) / f"{_of_address(url)}-{_digits(f'{remote.bytes} {remote.version}')}"
         target, partial = folder / name, folder / f"{name}.part"
         folder.mkdir(parents=True, exist_ok=True)

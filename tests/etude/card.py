@@ -96,9 +96,10 @@ phrasings, and questions outside of what it knows, are by someone who hadn't see
 Measured through llama.cpp as ossia runs it (`tests/etude/evaluate.py`). Greedy: a dialogue is *exact* if every token of
 every assistant message is right, the thinking included. At temperature 1, as gpt-oss is to be sampled, it counts if the
 calls, their arguments and the answer are right, whatever it thought. *New values*: words, names and numbers that it
-never saw. *New phrasings*: the questions' wording and the tools' names, too. *Phrasings of others*: the same, worded by
-someone who hadn't seen its lessons; but a quarter of the chat (what it can't answer) and the words between a call's
-arguments are such of the lessons' own as training leaves out.
+never saw. *New phrasings*: the questions' wording and the tools' names, too; the sentences are new, but most of their
+words stand somewhere in the lessons. *Phrasings of others*: worded by someone who hadn't seen its lessons; but a
+quarter of the chat (what it can't answer) and the words between a call's arguments are such of the lessons' own as
+training leaves out.
 
 {figures}
 
