@@ -44,7 +44,7 @@ _CUT: dict[TurnEnd, str] = {
     "tokens": "the answer is cut: --max-tokens was reached",
     "time": "the answer is cut: --timeout was reached",
     "context": "the answer is cut: the context is full; use a larger --context",
-    "loop": "the answer is cut: the model repeated itself; ask again, or use another --seed",
+    "loop": "the answer is cut: the model repeated itself; ask again in other words",
     "steps": "the step limit was reached: this is the answer from what there is",
 }
 _SILENT = "no answer came: the model ended its turn without one; ask again, or use another --seed"

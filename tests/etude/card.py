@@ -45,7 +45,12 @@ _LIMITS = (
     "Arguments of several words without quotes: it takes one of the words. One that the question leaves out it makes "
     "up",
     'A weather function in words that it does not know ("Weather of a city."): it says that it has none',
-    "JSON of more than two fields: `ossia run --schema` keeps to the schema, but the values may be wrong",
+    "A function that isn't named in the question, the weather aside: it seldom finds the one that fits",
+    "JSON by other schemas than those of the lessons (a person, an event, a list to buy, two fields): `ossia run "
+    "--schema` keeps to the schema, but the values may be wrong",
+    "Repeating a sentence that has a word twice: it may go on with that word until it is cut off",
+    "In a folder: deleting, changing, summing up (it reads the file instead); `search for X` goes to the web if that "
+    "is on",
     "Six functions at once: when it is to name them, one may be wrong",
     "Long conversations: after many turns, values of earlier ones come into its calls and answers",
     'A text for a file that is "called" something: unless it stands in quotes, it may write other words',
