@@ -283,11 +283,12 @@ class _Run:
             speed = f" · {speed_of(tokens_per_s)}" if (tokens_per_s := report.sums.tokens_per_s) else ""
             self._display.aside(f"{report.model} · {report.sums.completion} tokens{speed}")
 
-
     def _servers_limit(self) -> str:
         """What is said where a server cut the answer by a limit that isn't ours; "" where none did."""
         report, settings = self._report, self._settings
-        if report.end == "context" and is_server(settings.engine):
+        if not is_server(settings.engine):
+            return ""
+        if report.end == "context":
             ours = " (or a larger --context)" if isinstance(settings.context, int) else ""
             return f"the answer is cut: the context is full; give the server a larger one{ours}"
         if report.end != "tokens":

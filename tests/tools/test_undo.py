@@ -425,8 +425,9 @@ def test_a_command_that_fills_the_disk_is_a_result_that_says_so(
             raise OSError(errno.ENOSPC, "No space left on device")
 
         patched.setattr(TurnFolder, "add_before", full)
-        with pytest.raises(ToolFailed, match=r"the command has run, but .*undone.*No space left on device"):
-            command(journal, root, "echo two > a.py")
+        with pytest.raises(ToolFailed, match=r"has run, but .* can't be undone \(No space.*\)\n.*AGENTS\.md"):
+            command(journal, root, "echo two > a.py; echo evil > AGENTS.md")
+        assert not (root / "AGENTS.md").exists(), "what instructs later is put aside all the same"
     command(journal, root, "echo new > new.txt")
     journal.end_turn()
     undone = journal.undo()

@@ -188,8 +188,9 @@ class Journal:
         """Record what the command changed. If it left more than is kept, that is recorded by name only.
 
         What runs or instructs later is put aside first; returns the lines that report it (see `later.put_aside`).
-        Raises `ToolFailed` where that can't be done, as on a full disk.
+        Raises `ToolFailed` where that can't be done, as on a full disk; it holds the lines, if there are any.
         """
+        told: tuple[str, ...] | None = None
         try:
             with self._locked():
                 with Opened(self._tree) as opened:
@@ -203,8 +204,9 @@ class Journal:
                 return told
         except OSError as error:
             why = error.strerror or str(error)
-            lost = "what it changed can't be undone, nor was it looked at for what runs or instructs later"
-            raise ToolFailed(f"Error: the command has run, but {lost} ({why})") from error
+            lost = "what it changed can't be undone"
+            lost += ", nor was it looked at for what runs or instructs later" if told is None else ""
+            raise ToolFailed("\n".join([f"Error: the command has run, but {lost} ({why})", *(told or ())])) from error
         finally:
             self._running = False
             before.pending.done()

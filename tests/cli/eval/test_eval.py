@@ -233,8 +233,8 @@ def test_aime_is_read_from_a_file_and_stands_beside_published_figures(tmp_path: 
         (("eval", "--effort", "vast"), "--effort"),
         (("eval", "--aime", "/nowhere.csv"), "can't be read"),
         (("eval", "--runs", "0"), "--runs"),
-        (("eval", "--engine", "http://198.51.100.1:9"), "--allow-engine"),
-        (("eval", "--engine", "http://198.51.100.1:9", "--allow-engine", ""), "list of hosts"),
+        (("eval", "--engine", "http://gpu.test:9"), "--allow-engine"),
+        (("eval", "--engine", "http://gpu.test:9", "--allow-engine", ""), "list of hosts"),
     ],
 )
 def test_what_cannot_be_meant_is_one_line(arguments: tuple[str, ...], told: str) -> None:
