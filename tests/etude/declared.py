@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tests.etude.words.values import Values
+from tests.etude.words.wording import filled
 from tools.spec import ToolSpec
 
 Kind = Literal["string", "integer", "number", "boolean", "choice", "list"]
@@ -30,24 +31,38 @@ _NAMES: Mapping[Purpose, tuple[str, ...]] = {
     "read": ("read", "cat", "read_file", "view_file", "read_text", "show_file", "get_file", "file_text"),
     "shell": ("run", "bash", "execute", "run_shell", "run_command", "sh", "exec_command", "terminal"),
 }
+_GETS = "Get|Gets|Look up|Looks up|Fetch|Fetches|Returns|Return|Show|Shows|Find|Finds|Gives|Tells"
+_PLACE = (
+    "[| in a city| of a city| for a city| of a place| in the given location| in the provided location| for a location"
+    "| at a place| in a town]"
+)
 _DESCRIPTIONS: Mapping[Purpose, tuple[str, ...]] = {
     "weather": (
-        "Gets the current weather in the provided location.", "Gets the weather.", "The weather of a city.",
-        "Tells what the weather is like.", "Look up the weather of a place.", "Current weather.",
+        f"[{_GETS}] [|the ][|current ]weather[| conditions| report]{_PLACE}[.|]",
+        f"[|The |Current |The current |Today's ]weather{_PLACE}[.|]",
+        "[Tells|Says|Shows] [what the weather is like|how the weather is][| in a city| in a place][.|]",
+        "What the weather is[| like][| in a city| in a town| somewhere][.|]",
     ),
     "list": (
-        "Lists the files in a directory.", "List a directory.", "Lists a folder.", "Names the files of a folder.",
-        "Gives all files in a folder.", "List files.",
+        f"[List|Lists|{_GETS}] [|all |the |all the ]files [in|of|inside] "
+        "[a|the|some|the given] [directory|folder|path][.|]",
+        "[List|Lists] [a|the] [directory|folder][.|]", "[Names|Gives|Shows] [the files of a folder|all files][.|]",
+        "[List|Lists|The] files[| here][.|]", "[What is|Which files are] in a [folder|directory][.|]",
     ),
     "read": (
-        "Reads a text file.", "Read a file.", "Gives the text of a file.", "Shows what a file contains.",
-        "Returns the contents of a file.", "Read text from a file.",
+        "[Read|Reads|Open|Opens] [a|the|some] [|text ]file[| and returns its text| from disk][.|]",
+        "[Gives|Returns|Shows|Get|Fetch] the [text|contents|content] of [a|the|some] file[.|]",
+        "[Shows|Tells|Says] what a file [contains|says][.|]", "[Read|Reads] [|the ]text from a file[.|]",
+        "[|The ][contents|text] of a file[.|]",
     ),
     "shell": (
-        "Runs a shell command and returns its output.", "Run a command.", "Runs a command in the shell.",
-        "Executes a shell command.", "Run a command line.", "Gives the output of a command.",
+        "[Run|Runs|Execute|Executes] [a|the|any|some] [|shell ][command|command line]"
+        "[| and returns its output| in the shell| with bash][.|]",
+        "[Gives|Returns|Shows|Get] the output of a [|shell ]command[.|]",
+        "[Run|Runs|Execute] commands[| in a shell][.|]", "[A|The] [shell|terminal|command line][.|]",
     ),
 }  # fmt: skip
+"""Frames of what each of them says it does."""
 _ARGUMENTS: Mapping[Purpose, tuple[str, ...]] = {
     "weather": ("location", "location", "city", "place", "town"),
     "list": ("path", "folder", "directory", "dir"),
@@ -110,7 +125,7 @@ def make_usual(values: Values, purpose: Purpose) -> Usual:
             properties[format_key] = {**units, "default": "celsius"} if values.chance(0.7) else units
     elif values.chance(0.3):
         properties[values.one(("limit", "timeout", "depth"))] = {"type": "integer"}
-    told = values.one(_DESCRIPTIONS[purpose])
+    told = filled(values, values.one(_DESCRIPTIONS[purpose]))
     if values.unseen == "nothing" and values.chance(0.1):
         told = f"{told} {values.phrase(2, 5).capitalize()}."
     schema: Schema = {"type": "object", "properties": properties, "required": [argument]}
@@ -203,7 +218,8 @@ def value_for(values: Values, argument: Argument) -> object:
         case "choice":
             return values.one(argument.choices)
         case "list":
-            return values.distinct(values.several(1, 3), values.word)
+            alone = values.unseen == "nothing" and values.chance(0.25)  # looks like a string
+            return values.distinct(1 if alone else values.several(1, 3), values.word)
         case "integer":
             return values.number(8) * (-1 if values.chance(0.05) else 1)
         case "number":

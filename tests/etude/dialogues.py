@@ -37,12 +37,12 @@ _Skill = Callable[[Values, Prefix], _Made]
 _LESSONS: Mapping[str, _Skill] = {
     "arithmetic": arithmetic, "weather": weather, "files": files, "functions": function, "browser": browser,
     "chat": chat, "followup": followup, "copying": lambda values, prefix: (copying(values), "copying"),
-    "structured": structured,
+    "structured": structured, "tools": partial(chat, topic="tools"), "grep": partial(files, task="grep"),
 }  # fmt: skip
 
 _SHARES: Mapping[str, float] = {
-    "arithmetic": 2.2, "weather": 3.5, "files": 14, "functions": 14, "browser": 5.5, "chat": 6.8, "followup": 2.6,
-    "copying": 1.4,
+    "arithmetic": 2.2, "weather": 3.5, "files": 14, "functions": 14, "browser": 5.5, "chat": 8, "followup": 3.6,
+    "copying": 1.6, "tools": 1.2, "grep": 1.6,
 }  # fmt: skip
 
 SKILLS = ("arithmetic", "functions", "files", "browser", "structured", "chat", "followup", "refusal")
@@ -115,6 +115,8 @@ def _by_share(values: Values, prefix: Prefix) -> str:
     shares["browser"] = shares["browser"] if prefix.has_browser else 0.9
     shares["arithmetic"] = shares["arithmetic"] if prefix.has_python else 1.1
     shares["weather"] = shares["weather"] if "weather" in prefix.named else 0.5
+    shares["tools"] = shares["tools"] if prefix.tools else 0.1
+    shares["grep"] = shares["grep"] if prefix.has_files else 0.1
     if not prefix.has_files:
         shares["files"] = 2.0 if {"list", "read", "shell"} & set(prefix.named) else 1.2
     shares["functions"] = shares["functions"] if prefix.functions else 0.8

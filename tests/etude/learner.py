@@ -26,6 +26,7 @@ class Plan:
     adam_rate: float = 3e-3
     decay_from: float = 0.38
     last_rate: float = 0.01
+    softened: float = 1.7  # logits are divided by it in training: what it says at temperature 1 is as sure as 0.6
     warm_steps: int = 40
     average: float = 0.998
     checkpoint_minutes: float = 3.0

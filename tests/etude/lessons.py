@@ -30,6 +30,7 @@ class Lessons:
         draw, late = self._kinds.random(), progress > 0.65
         early = progress < 0.03 and not self._begun and self._kinds.random() < 0.5
         structured = draw < (0.25 if late else 0.12)
+        self._values.narrow(self._values.one((40, 120, 400)) if self._values.chance(0.5) else 0)
         prefix = make_prefix(self._values, "bare" if early else "structured" if structured else None)
         dialogues: list[Dialogue] = []
         tokens, most = 0, self._tokens // 3 if structured and late else self._tokens

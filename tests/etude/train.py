@@ -127,7 +127,8 @@ class Run:
         for _ in range(self.plan.prompts):
             sheet = self.lessons.next(progress)
             balance: list[Tensor] = []
-            loss = functional.cross_entropy(logits(ready, self.shape, sheet, balance), sheet.targets)
+            said = logits(ready, self.shape, sheet, balance) / self.plan.softened
+            loss = functional.cross_entropy(said, sheet.targets)
             ((loss + 0.01 * sum(balance) / len(balance)) / self.plan.prompts).backward()
             total += loss.item() / self.plan.prompts
             self.tokens += len(sheet.real)

@@ -97,7 +97,7 @@ def test_what_is_learnt_is_what_the_program_writes(etude_tokenizer: Tokenizer) -
         text = "".join(text for text, _ in dialogue.segments)
         assert _rendered(_messages(text), etude_tokenizer) == text
         seen.add(dialogue.skill)
-    assert len(seen) == 9
+    assert len(seen) == 11
 
 
 def test_a_past_turn_is_what_the_program_keeps_of_it(etude_tokenizer: Tokenizer) -> None:
@@ -109,3 +109,20 @@ def test_a_past_turn_is_what_the_program_keeps_of_it(etude_tokenizer: Tokenizer)
         assert _rendered(_messages(text + last), etude_tokenizer) == kept + last
         dropped += len(kept) < len(text) - 40
     assert dropped == 200
+
+
+def test_words_meet_again_where_there_are_few() -> None:
+    values = Values(31)
+    counts: dict[int, list[int]] = {}
+    for few in (0, 40, 0):
+        values.narrow(few)
+        counts.setdefault(few, []).append(len({values.word() for _ in range(300)}))
+    assert min(counts[0]) > 250 > 140 > counts[40][0]
+
+
+def test_a_word_comes_again_in_some_texts_of_training() -> None:
+    def again(values: Values) -> int:
+        texts = [values.text(6, 9).split() for _ in range(400)]
+        return sum(len(set(words)) < len(words) for words in texts)
+
+    assert again(Values(32)) > 2 * again(Values(32, "values")) > 0

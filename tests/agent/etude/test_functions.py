@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 
+from tests.etude.declared import PURPOSES, make_usual
 from tests.etude.dialogues import make_dialogue
 from tests.etude.prompts import Prefix, make_prefix
 from tests.etude.words.values import Values
@@ -68,3 +69,47 @@ def test_the_folder_itself_is_never_the_one_above() -> None:
         prefix = make_prefix(values)
         turns += make_dialogue(values, prefix, "files").user_turns
     assert len(turns) == 400 and not [one for one in turns if one.endswith(" ..")]
+
+
+def test_a_question_has_each_argument_s_name_and_value() -> None:
+    for prefix, question, arguments, text in _asked("functions", 500):
+        if "Error: " in text:
+            continue  # one may be left out, or be too many
+        names = {key for one in (*prefix.functions, *prefix.named.values()) for key in one.arguments}
+        for name, value in arguments.items():
+            assert name in names and name in question, question
+            for part in value if isinstance(value, list) else [value]:
+                plain = str(part).lower() if isinstance(part, bool) else str(part)
+                assert plain in question, (plain, question)
+
+
+def test_no_value_is_an_argument_s_name() -> None:
+    values = Values(26)
+    values.narrow(8)  # so few that they would meet
+    seen = 0
+    for _ in range(200):
+        prefix = make_prefix(values)
+        names = {one.name: set(one.arguments) for one in prefix.functions}
+        text = "".join(part for part, _ in make_dialogue(values, prefix, "functions").segments)
+        called = re.search(r"to=functions\.(\S+) ", text)
+        if called and called[1] in names and (said := _CALL.search(text)) and "Error: " not in text:
+            given = json.loads(said[1])
+            assert not names[called[1]] & {value for value in given.values() if isinstance(value, str)}, text
+            seen += len(given) > 1
+    assert seen > 10
+
+
+def test_a_function_s_purpose_is_described_in_many_ways() -> None:
+    values = Values(27, "values")  # training adds words of its own
+    for purpose in PURPOSES:
+        told = {make_usual(values, purpose).spec.description for _ in range(1500)}
+        assert len(told) > 40 and not [one for one in told if re.search(r"[\[\]|{}]|  ", one)]
+
+
+def test_the_weather_comes_as_json_or_as_a_sentence() -> None:
+    told = [text for _, _, _, text in _asked("weather", 600) if "The tool failed" not in text]
+    in_words = [text for text in told if "The tool says: " in text]
+    assert 0.04 < len(in_words) / len(told) < 0.2
+    for text in in_words:
+        assert (said := re.search(r"to=assistant<\|channel\|>commentary<\|message\|>(.*?)<\|end\|>", text))
+        assert text.endswith(f"The tool says: {said[1]}<|return|>")

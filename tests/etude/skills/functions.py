@@ -22,11 +22,9 @@ def function(values: Values, prefix: Prefix, *, missing: bool = False) -> tuple[
     chosen = unknown_function(values, prefix) if missing else values.one(prefix.functions)
     if not missing and prefix.named and values.unseen == "nothing" and values.chance(0.1):
         chosen = values.one(list(prefix.named.values()))  # by its name, too
-    arguments = {
-        name: value_for(values, argument)
-        for name, argument in chosen.arguments.items()
-        if argument.required or values.chance(0.35)
-    }
+    arguments = _arguments(values, chosen)
+    while chosen.arguments.keys() & set(map(str, arguments.values())):  # which is the name of which?
+        arguments = _arguments(values, chosen)
     fault = ""
     if not missing and values.chance(0.03):
         arguments, fault = _misfit(values, chosen, arguments)
@@ -37,6 +35,14 @@ def function(values: Values, prefix: Prefix, *, missing: bool = False) -> tuple[
     if missing:
         return asked + answers("No such tool.", "I can't do that: there is no such tool."), "missing"
     return asked + _used(values, chosen, arguments, fault), f"{len(arguments)} arguments"
+
+
+def _arguments(values: Values, chosen: Function) -> dict[str, object]:
+    return {
+        name: value_for(values, argument)
+        for name, argument in chosen.arguments.items()
+        if argument.required or values.chance(0.35)
+    }
 
 
 def weather(values: Values, prefix: Prefix) -> tuple[list[Segment], str]:
@@ -58,6 +64,10 @@ def weather_in(values: Values, prefix: Prefix, city: str, fahrenheit: bool = Fal
         return calls(f"Use {usual.name}.", usual.name, arguments, error) + failed(error)
     degrees = values.number(below=110) - 10
     condition = values.one(_CONDITIONS) if values.chance(0.6) else values.word()
+    if values.chance(0.1):  # a sentence, which is told as it stands
+        text = _in_words(values, city, condition, f"{degrees} {unit}")
+        told_so = answers("The tool has answered.", f"The tool says: {text}")
+        return calls(f"Use {usual.name}.", usual.name, arguments, text) + told_so
     told: list[tuple[str, object]] = [("temperature", degrees), ("condition", condition)]
     told += [("unit", unit)] if (is_told := values.chance(0.5)) else []
     told += [("humidity", values.number(below=100))] if values.chance(0.3) else []
@@ -68,6 +78,14 @@ def weather_in(values: Values, prefix: Prefix, city: str, fahrenheit: bool = Fal
     known = f" {unit}" if is_told or usual.format in arguments else ""
     said = f"The weather in {city} is {condition} at {degrees} degrees{known}."
     return calls(f"Use {usual.name}.", usual.name, arguments, result) + answers("The tool has the weather.", said)
+
+
+def _in_words(values: Values, city: str, condition: str, degrees: str) -> str:
+    """The weather as plain text: `"rainy, 7 degrees"`."""
+    return values.one((
+        f"{condition}, {degrees}", f"{condition.capitalize()} in {city}, {degrees}.", f"{city}: {condition} {degrees}",
+        f"It is {condition} in {city}.", f"{degrees}, {condition}", values.text(2, 7),
+    ))  # fmt: skip
 
 
 def _used(values: Values, chosen: Function, arguments: dict[str, object], fault: str) -> list[Segment]:

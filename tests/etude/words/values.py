@@ -82,6 +82,12 @@ class Values:
         self.of_others = unseen == "others"
         self.unseen: Unseen = "phrasing" if unseen == "others" else unseen
         self._pieces = pieces if unseen == "nothing" else ()
+        self._few: list[str] = []
+
+    def narrow(self, count: int) -> None:
+        """Words come mostly from so few from now on (0: no longer): the same ones meet again, as in an exam."""
+        self._few = []
+        self._few = [self.word() for _ in range(count)]
 
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
@@ -101,6 +107,8 @@ class Values:
         return made
 
     def word(self) -> str:
+        if self._few and self.chance(0.75):
+            return self.one(self._few)
         if self._pieces and self.chance(0.3):
             return self.glued()
         return self._of(lambda: self.one(words())) if self.chance(0.7) else self._of(self._invented)
@@ -157,7 +165,10 @@ class Values:
 
     def text(self, least: int, most: int) -> str:
         """Words, now and then a capital, a comma, a number, a name or something of code among them."""
-        return " ".join(self._piece_of_text() for _ in range(self.several(least, most)))
+        pieces = [self._piece_of_text() for _ in range(self.several(least, most))]
+        if self.unseen == "nothing" and len(pieces) > 2 and self.chance(0.12):
+            pieces[self.several(1, len(pieces) - 1)] = self.one(pieces)  # a word that comes again
+        return " ".join(pieces)
 
     def code(self) -> str:
         """A line of a program or of a file with markup: `"print('harbor', 40)"`."""

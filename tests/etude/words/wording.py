@@ -28,6 +28,7 @@ _BY_SHAPE: Mapping[str, tuple[str, ...]] = {
     "sum": ("",), "weather": ("weather", "forecast", "temperature"), "call": ("",), "person": ("",),
     "read": ("read", "text", "says", "open", "content", "show", "print"), "pairs": ("",),
     "shell": ("run", "execute", "command"), "search": ("search", "web", "online"), "repeat": ("say", "repeat", "echo"),
+    "event": ("",), "write": ("write", "save", "put", "store", "create"),
 }  # fmt: skip
 """What is known by its value's shape and at most one word: training has it among any other words, too."""
 
@@ -36,6 +37,9 @@ _STRANGE_VERBS = frozenset((
     "sum", "spoken sum", "call", "pairs", "shopping",
 ))  # fmt: skip
 """Of these the word that begins a frame may be any other one, too, if enough is left that tells what is meant."""
+_LITTLE = ("to", "as", "the", "be", "is", "of", "for", "in", "at", "by", "on", "a", "with", "and", "it", "into", "so")
+_SIGNS = ("=>", ":=", "~", "|", "==", "::", ">>", "--", "...", "/", "@", "+", "*", "#")
+_ABOUT = ("about", "on", "for", "with", "around", "concerning")
 _LEAST_LEFT = 4  # letters
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' ]*[A-Za-z]")
 
@@ -51,7 +55,7 @@ def phrased(values: Values, key: str, *parts: object) -> str:
     if values.of_others and (written := unlike_training(key)):
         text = values.one(written).format(*parts)
         return text.removesuffix(".") if text.endswith("..") else text  # a call's arguments may end in one
-    shapely = key in _BY_SHAPE and (key != "read" or "." in str(parts[0]))  # a file without an ending is any word
+    shapely = key in _BY_SHAPE and (key not in ("read", "write") or "." in str(parts[0]))  # else it is any word
     if values.unseen == "nothing" and shapely and values.chance(0.15):
         said = _any_words(values, key)
     else:
@@ -121,12 +125,20 @@ def _cores(said: str) -> Iterator[str]:
 
 def _among_any_words(values: Values, pair: str, join: str, before: str) -> tuple[str, str, str]:
     """Now and then words that mean nothing stand in one of the places: what the schema tells is still to be found."""
-    word, kind = values.word(), values.random.random()
-    if kind < 0.10:
-        return values.one((f"{{0}} {word} {{1}}", f"{{0}} {word} {{1}}", f"{{1}} {word} {{0}}")), join, before
+    words, kind = _between(values), values.random.random()
     if kind < 0.16:
-        return pair, values.one((f" {word} ", f", {word} ", f" {word} {values.word()} ")), before
-    return pair, join, f" {word} {{0}}" if kind < 0.22 else before
+        return values.one((f"{{0}} {words} {{1}}", f"{{0}} {words} {{1}}", f"{{1}} {words} {{0}}")), join, before
+    if kind < 0.26:
+        return pair, values.one((f" {words} ", f" {words} ", f", {words} ")), before
+    return pair, join, f" {words} {{0}}" if kind < 0.34 else before
+
+
+def _between(values: Values) -> str:
+    """What may stand between two things that are known by themselves: `"harbor"`, `"to the tide"`, `"=>"`."""
+    if values.chance(0.15):
+        return values.one(_SIGNS)
+    words = range(values.one((1, 1, 2, 2, 3)))
+    return " ".join(values.one(_LITTLE) if values.chance(0.4) else values.word() for _ in words)
 
 
 def _plain(value: object, quoted: bool) -> str:
@@ -184,6 +196,11 @@ def _parsed(frame: str) -> Frame:
     return tuple(tuple(piece.split("|")) if place % 2 else piece for place, piece in enumerate(pieces))
 
 
+def filled(values: Values, frame: str) -> str:
+    """A frame with its choices made, whatever is kept for evaluation elsewhere."""
+    return "".join(piece if isinstance(piece, str) else values.one(piece) for piece in _parsed(frame))
+
+
 def _with_strange_word(values: Values, frame: Frame) -> Frame:
     text = [piece if isinstance(piece, str) else min(piece, key=len) for piece in frame]
     if len(frame) < 3 or text[0] or len(frame[1]) < 4 or not text[2].startswith(" "):
@@ -216,8 +233,15 @@ def _any_words(values: Values, key: str) -> str:
     if cue := values.one(_BY_SHAPE[key]):
         words.insert(values.several(0, len(words)), cue)
     before = " ".join(words)
+    if key == "search" and values.chance(0.5):
+        return f"{before} {values.one(_ABOUT)} {{0}}"
     if key in ("search", "repeat", "shell"):  # nothing else says where they begin
         return f"{before}: {{0}}"
+    if key == "event":
+        return f"{before} {values.one(('the', 'a', 'our', '-'))} {{0}} {values.one(('in', 'in', 'at'))} {{1}}".strip()
+    if key == "write":
+        word = values.word()
+        return values.one((f"{before} {{0}} {word}: {{1}}", f"{before} {{0}}: {{1}}", f'{before} "{{1}}" {word} {{0}}'))
     if key == "person":
         first, second = values.one((("{0}", "{1}"), ("{0}", "{1}"), ("{1}", "{0}")))
         between = values.one((" ", ", ", ": ", f" {values.word()} ", f" {values.word()} {values.word()} "))
