@@ -29,7 +29,7 @@ from tests.etude.exam.failures import calls, parsed, same
 from tests.etude.exam.worlds import Call, Question, make_question
 from tests.etude.words.values import Exam, Values
 from tests.support.command import ROOT, ossia
-from tests.support.pty import IDLE, PtyChat
+from tests.support.pty import PtyChat
 
 SKILLS = ("arithmetic", "functions", "files", "chat", "refusal")
 _SEED = 4242
@@ -99,7 +99,7 @@ def _chat(text: str, flags: Sequence[str], home: Path) -> Told:
         chat.idle()
         chat.sent = b""
         chat.press(f"{text}\r")
-        chat.until(lambda: IDLE.encode() in chat.sent)
+        chat.over()
         chat.press("\x04")
         chat.wait()
     (path,) = home.rglob("sessions.sqlite")

@@ -142,6 +142,18 @@ class PtyChat:
         """Wait until nothing runs; the seconds that took."""
         return self.until(lambda: self.title == IDLE)
 
+    def over(self, quiet_s: float = 5.0) -> None:
+        """Wait until a turn is over, by the bytes alone: the emulator would need most of a core.
+
+        Its title says so, or nothing has come for a while (what runs is animated): a turn can be over before the
+        screen is drawn once, and then its title never changed.
+        """
+        while IDLE.encode() not in self.sent and select.select([self.child.child_fd], [], [], quiet_s)[0]:
+            data = os.read(self.child.child_fd, 65536)
+            self.sent = self.sent[-4096:] + data
+            if not data:
+                return
+
     def resize(self, columns: int, rows: int) -> None:
         """Make the window another size. What stands on screen here is no longer what a terminal would show."""
         self.child.setwinsize(rows, columns)
