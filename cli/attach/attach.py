@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from tools.browser.document import Document
 
 Kind = Literal["file", "folder", "page", "output"]
+OUTPUT = "Output of the command"
+"""How the heading of a command's output begins."""
 
 _SHOWN_CHARS = 60
 _LINK = re.compile(r"【\d+†([^†】]*)(?:†[^】]*)?】")
@@ -119,7 +121,7 @@ def attach(
 def output_of(ran: Ran) -> Attachment:
     """The output of a command that the user ran, to go along with their next message."""
     end = "" if ran.status == 0 else f", {ran.end}"
-    text = block(f"Output of the command `{one_line(ran.command, 200)}`{end}:", ran.output or "(no output)")
+    text = block(f"{OUTPUT} `{one_line(ran.command, 200)}`{end}:", ran.output or "(no output)")
     label = f"!{ran.command}"
     size = size_of(bytes_of(ran.output))
     cut = ", cut in the middle" if ran.omitted_chars else ""

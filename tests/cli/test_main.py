@@ -129,6 +129,7 @@ def test_other_names_of_commands() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
+        ("run -5*8", 2, "a question that begins with a minus goes after --"),
         ("config list", 0, "effort = "),
         ("config ls", 0, "effort = "),
         ("config get top_p", 0, "top_p = 1.0  # default"),

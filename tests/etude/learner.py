@@ -34,9 +34,10 @@ class Plan:
     start: str | None = None  # a finished model's GGUF; None: weights set by hand and by chance
     hidden: int | None = None  # units of an expert; None: those of `start`, or `Shape`'s
 
-    def going_on(self, start: str) -> Plan:
+    def going_on(self, start: str, rates: float = 0.8) -> Plan:
         """The same from a finished model: lower rates, so that what it knows isn't lost before it learns more."""
-        return replace(self, start=start, tokens=2000, muon_rate=0.012, adam_rate=2.5e-3, warm_steps=20)
+        muon, adam = rates * self.muon_rate, rates * self.adam_rate
+        return replace(self, start=start, tokens=2000, muon_rate=muon, adam_rate=adam, warm_steps=20)
 
 
 class Team:

@@ -202,6 +202,7 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, help="of running, pauses left out (default 95, or as begun)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--start", help="a GGUF whose weights to go on from, e.g. agent/models/etude.gguf")
+    parser.add_argument("--rates", type=float, default=0.8, help="of the usual rates, from --start: %(default)s")
     parser.add_argument("--hidden", type=int, help="hidden units of an expert (default: those of --start, or 128)")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoints beside OUT, by their plan")
     arguments = parser.parse_args()
@@ -217,7 +218,7 @@ def _plan(arguments: argparse.Namespace) -> Plan:
         return plan if arguments.minutes is None else replace(plan, minutes=arguments.minutes)
     minutes = 95 if arguments.minutes is None else arguments.minutes
     plan = Plan(minutes, arguments.seed, hidden=arguments.hidden)
-    return plan if arguments.start is None else plan.going_on(arguments.start)
+    return plan if arguments.start is None else plan.going_on(arguments.start, arguments.rates)
 
 
 def _start_all() -> None:

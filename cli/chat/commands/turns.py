@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from agent.sessions.session import Entry, UserText
+from cli.attach.attach import OUTPUT
 from cli.chat.commands.common import Block, Choice, CommandError, loaded, must_be, no_argument, turn_of
 from cli.clean import one_line
 from cli.terminal.input.typed import as_text
@@ -60,6 +61,8 @@ def edit(talk: Conversation, face: Face, argument: str) -> None:
     asked = _question(talk, turn)
     if not asked.typed and "outside" in asked.brings:  # sent from the input it would count as the user's own words
         raise CommandError(f"turn {turn + 1} isn't your own text, so it can't be edited: /retry asks it again")
+    if asked.typed and asked.message.text.removeprefix(asked.typed).startswith(f"\n\n{OUTPUT}"):
+        face.note("the output of your command won't go along again: run it once more, or use /retry")
     face.put_into_input(as_text(asked.typed or asked.message.text), replaces=turn)
 
 

@@ -419,6 +419,21 @@ def test_a_token_that_is_kept_back_is_told(tmp_path: Path, monkeypatch: pytest.M
 # -- what was asked and answered ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a POSIX shell")
+@pytest.mark.parametrize("output", [False, True])
+def test_edit_tells_that_a_commands_output_does_not_go_along_again(tmp_path: Path, output: bool) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, answer("Yes."))) as stage:
+            if output:
+                await stage.type("!echo seen\r")
+                await stage.until(lambda: stage.talk.attaching.pending)
+            await send(stage, "Well?", "/edit")
+            assert stage.face.editor.text == "Well?"
+            assert ("the output of your command won't go along again" in text_of(stage)) is output
+
+    chatting(case)
+
+
 def test_retry_and_edit_go_back(tmp_path: Path) -> None:
     async def case() -> None:
         script = write_script(tmp_path, *(answer(f"Answer {number}.") for number in range(1, 7)))
