@@ -37,7 +37,12 @@ _STRANGE_VERBS = frozenset((
     "sum", "spoken sum", "call", "pairs", "shopping",
 ))  # fmt: skip
 """Of these the word that begins a frame may be any other one, too, if enough is left that tells what is meant."""
-_LITTLE = ("to", "as", "the", "be", "is", "of", "for", "in", "at", "by", "on", "a", "with", "and", "it", "into", "so")
+_LITTLE = (
+    "to", "as", "the", "be", "is", "of", "for", "in", "at", "by", "on", "a", "with", "and", "it", "into", "so", "from",
+    "that", "this", "then", "also", "or", "up", "over", "like", "not", "just", "only", "here", "now", "my", "your",
+    "has", "was", "will", "would", "can", "could", "may", "must", "let", "make", "take", "put", "use", "get", "go",
+    "too", "yet",
+)  # fmt: skip
 _SIGNS = ("=>", ":=", "~", "|", "==", "::", ">>", "--", "...", "/", "@", "+", "*", "#")
 _ABOUT = ("about", "on", "for", "with", "around", "concerning")
 _LEAST_LEFT = 4  # letters
@@ -126,11 +131,13 @@ def _cores(said: str) -> Iterator[str]:
 def _among_any_words(values: Values, pair: str, join: str, before: str) -> tuple[str, str, str]:
     """Now and then words that mean nothing stand in one of the places: what the schema tells is still to be found."""
     words, kind = _between(values), values.random.random()
-    if kind < 0.16:
-        return values.one((f"{{0}} {words} {{1}}", f"{{0}} {words} {{1}}", f"{{1}} {words} {{0}}")), join, before
-    if kind < 0.26:
-        return pair, values.one((f" {words} ", f" {words} ", f", {words} ")), before
-    return pair, join, f" {words} {{0}}" if kind < 0.34 else before
+    if kind < 0.2:
+        pair = values.one((f"{{0}} {words} {{1}}", f"{{0}} {words} {{1}}", f"{{1}} {words} {{0}}"))
+    elif kind < 0.32:
+        join = values.one((f" {words} ", f" {words} ", f", {words} "))
+    if (pair.startswith("{1}") and kind < 0.2) or not values.chance(0.14):  # else nothing tells where the value begins
+        return pair, join, before
+    return pair, join, f" {_between(values)} {{0}}"
 
 
 def _between(values: Values) -> str:
