@@ -86,12 +86,12 @@ def make_prefix(values: Values, kind: Kind | None = None) -> Prefix:
 
 
 def unknown_function(values: Values, prefix: Prefix) -> Function:
-    """A function that isn't declared there, whose name may look like one that is."""
+    """A function that isn't declared there, whose name may look like one that is; no plain word, a topic may be one."""
     while True:
         name = made_name(values)
         if prefix.functions and values.chance(0.3):
             name = f"{prefix.functions[0].name.split('_')[0]}_{values.word()}"
-        if name not in prefix.tools:
+        if name not in prefix.tools and not (name.isalpha() and name.islower()):
             return make_function(values, name)
 
 

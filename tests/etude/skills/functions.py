@@ -23,18 +23,23 @@ def function(values: Values, prefix: Prefix, *, missing: bool = False) -> tuple[
     if not missing and prefix.named and values.unseen == "nothing" and values.chance(0.1):
         chosen = values.one(list(prefix.named.values()))  # by its name, too
     arguments = _arguments(values, chosen)
-    while chosen.arguments.keys() & set(map(str, arguments.values())):  # which is the name of which?
+    while chosen.arguments.keys() & _words(arguments):  # which is the name of which?
         arguments = _arguments(values, chosen)
     fault = ""
     if not missing and values.chance(0.03):
         arguments, fault = _misfit(values, chosen, arguments)
     if len(arguments) > 1 and values.chance(0.25):
         arguments = dict(values.random.sample(list(arguments.items()), len(arguments)))
-    said = arguments_of(values, arguments)
+    said = arguments_of(values, arguments, misfit=bool(fault))
     asked = asks(values, "call", chosen.name, said + values.one(("", "", ".")))
     if missing:
         return asked + answers("No such tool.", "I can't do that: there is no such tool."), "missing"
     return asked + _used(values, chosen, arguments, fault), f"{len(arguments)} arguments"
+
+
+def _words(arguments: dict[str, object]) -> set[str]:
+    said = [value if isinstance(value, list) else [value] for value in arguments.values()]
+    return {word for items in said for item in items for word in str(item).split()}
 
 
 def _arguments(values: Values, chosen: Function) -> dict[str, object]:

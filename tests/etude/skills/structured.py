@@ -34,7 +34,9 @@ def _event(values: Values, prefix: Prefix) -> tuple[list[Segment], object]:
 
 
 def _pairs(values: Values, prefix: Prefix) -> tuple[list[Segment], object]:
-    answer = {key: values.word() if kind == "string" else values.number(6) for key, kind in prefix.fields.items()}
+    answer: dict[str, object] = {}
+    while not answer or answer.keys() & set(map(str, answer.values())):  # which is the key of which?
+        answer = {key: values.word() if kind == "string" else values.number(6) for key, kind in prefix.fields.items()}
     said = list(answer.items())
     if values.chance(0.4):
         said.reverse()

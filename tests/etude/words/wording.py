@@ -78,8 +78,8 @@ def unknown(values: Values) -> str:
     return unanswerable(values, _careless(values, _around(values, frame)))
 
 
-def arguments_of(values: Values, arguments: Mapping[str, object]) -> str:
-    """How a call's arguments are said: `" with room kitchen and level 40"`."""
+def arguments_of(values: Values, arguments: Mapping[str, object], *, misfit: bool = False) -> str:
+    """How a call's arguments are said: `" with room kitchen and level 40"`. A `misfit` is known by no schema."""
     if not arguments:
         return ""
     kind = values.random.random()
@@ -89,7 +89,7 @@ def arguments_of(values: Values, arguments: Mapping[str, object]) -> str:
         return f"({', '.join(f'{name}={json.dumps(value)}' for name, value in arguments.items())})"
     pair = values.one(unlike_training("with")) if values.of_others else some(values, PAIR)
     join, before = some(values, JOIN), some(values, WITH)
-    if values.unseen == "nothing":
+    if values.unseen == "nothing" and not misfit:
         pair, join, before = _among_any_words(values, pair, join, before)
     quoted = _QUOTE.search(pair) is not None
     *front, last = arguments.items()
@@ -235,8 +235,8 @@ def _made(values: Values, frame: Frame, new: bool) -> tuple[str, bool]:
 
 
 def _any_words(values: Values, key: str) -> str:
-    """The values of a kind in their order or another, among words that mean nothing."""
-    words = [values.word() for _ in range(values.several(0, 3))]
+    """The values of a kind in their order or another, among words that mean nothing: small, cities and names aren't."""
+    words = [values.word().lower() for _ in range(values.several(0, 3))]
     if cue := values.one(_BY_SHAPE[key]):
         words.insert(values.several(0, len(words)), cue)
     before = " ".join(words)
@@ -251,12 +251,12 @@ def _any_words(values: Values, key: str) -> str:
         return values.one((f"{before} {{0}} {word}: {{1}}", f"{before} {{0}}: {{1}}", f'{before} "{{1}}" {word} {{0}}'))
     if key == "person":
         first, second = values.one((("{0}", "{1}"), ("{0}", "{1}"), ("{1}", "{0}")))
-        between = values.one((" ", ", ", ": ", f" {values.word()} ", f" {values.word()} {values.word()} "))
-        return f"{before} {first}{between}{second} {values.one(('', values.word()))}".strip()
+        between = values.one((" ", ", ", ": ", f" {values.word().lower()} "))
+        return f"{before} {first}{between}{second} {values.one(('', values.word().lower()))}".strip()
     if key == "pairs":
         between, join = f" {values.word()} ", values.one((" and ", ", ", "; ", "\n", f" {values.word()} "))
         return f"{before} {{0}}{between}{{1}}{join}{{2}}{between}{{3}}".strip()
-    after = "" if key == "call" else " ".join(values.word() for _ in range(values.several(0, 2)))
+    after = "" if key == "call" else " ".join(values.word().lower() for _ in range(values.several(0, 2)))
     value = "{0}{1}" if key == "call" else "{0}"
     return f"{before} {value} {after}".strip() + values.one(("", "", "?", "."))[: key != "call"]
 
