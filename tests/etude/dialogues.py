@@ -41,8 +41,8 @@ _LESSONS: Mapping[str, _Skill] = {
 }  # fmt: skip
 
 _SHARES: Mapping[str, float] = {
-    "arithmetic": 2.2, "weather": 3.5, "files": 14, "functions": 14, "browser": 5.5, "chat": 8, "followup": 3.6,
-    "copying": 1.6, "tools": 1.2, "grep": 1.6,
+    "arithmetic": 2.0, "weather": 4.5, "files": 14, "functions": 14, "browser": 5.5, "chat": 8, "followup": 5,
+    "copying": 1.2, "tools": 2.2, "grep": 2,
 }  # fmt: skip
 
 SKILLS = ("arithmetic", "functions", "files", "browser", "structured", "chat", "followup", "refusal")
@@ -112,13 +112,13 @@ def _refusal(values: Values) -> tuple[_Skill, Callable[[Prefix], bool]]:
 def _by_share(values: Values, prefix: Prefix) -> str:
     """A missing tool is asked for often, too: such a dialogue is short, and the decision needs many prompts."""
     shares = dict(_SHARES)
-    shares["browser"] = shares["browser"] if prefix.has_browser else 0.9
-    shares["arithmetic"] = shares["arithmetic"] if prefix.has_python else 1.1
-    shares["weather"] = shares["weather"] if "weather" in prefix.named else 0.5
+    shares["browser"] = shares["browser"] if prefix.has_browser else 1.2
+    shares["arithmetic"] = shares["arithmetic"] if prefix.has_python else 1.5
+    shares["weather"] = shares["weather"] if "weather" in prefix.named else 0.8
     shares["tools"] = shares["tools"] if prefix.tools else 0.1
     shares["grep"] = shares["grep"] if prefix.has_files else 0.1
     if not prefix.has_files:
-        shares["files"] = 2.0 if {"list", "read", "shell"} & set(prefix.named) else 1.2
+        shares["files"] = 3.5 if {"list", "read", "shell"} & set(prefix.named) else 3.0
     shares["functions"] = shares["functions"] if prefix.functions else 0.8
     return values.random.choices(list(shares), list(shares.values()))[0]
 

@@ -18,7 +18,7 @@ _EXCEPTIONS = ("ValueError", "KeyError", "RuntimeError", "FileNotFoundError", "T
 
 def function(values: Values, prefix: Prefix, *, missing: bool = False) -> tuple[list[Segment], str]:
     """`Call set_lamp with room kitchen.` → the call → `The tool says: …`"""
-    missing = missing or not prefix.functions
+    missing = missing or not prefix.functions or (values.unseen == "nothing" and values.chance(0.12))
     chosen = unknown_function(values, prefix) if missing else values.one(prefix.functions)
     if not missing and prefix.named and values.unseen == "nothing" and values.chance(0.1):
         chosen = values.one(list(prefix.named.values()))  # by its name, too
@@ -69,7 +69,7 @@ def weather_in(values: Values, prefix: Prefix, city: str, fahrenheit: bool = Fal
         return calls(f"Use {usual.name}.", usual.name, arguments, error) + failed(error)
     degrees = values.number(below=110) - 10
     condition = values.one(_CONDITIONS) if values.chance(0.6) else values.word()
-    if values.chance(0.1):  # a sentence, which is told as it stands
+    if values.chance(0.14):  # a sentence, which is told as it stands
         text = _in_words(values, city, condition, f"{degrees} {unit}")
         told_so = answers("The tool has answered.", f"The tool says: {text}")
         return calls(f"Use {usual.name}.", usual.name, arguments, text) + told_so
