@@ -83,6 +83,16 @@ def test_a_question_has_each_argument_s_name_and_value() -> None:
                 assert plain in question, (plain, question)
 
 
+def test_a_function_that_is_not_there_is_asked_for_beside_others() -> None:
+    values = Values(28)
+    asked = [(prefix, make_dialogue(values, prefix, "functions")) for prefix in map(make_prefix, [values] * 500)]
+    beside = [(prefix, dialogue) for prefix, dialogue in asked if prefix.functions]
+    missing = [(prefix, dialogue) for prefix, dialogue in beside if dialogue.kind == "missing"]
+    assert 0.05 < len(missing) / len(beside) < 0.25
+    for prefix, dialogue in missing:
+        assert not set(prefix.tools) & set(re.findall(r"\w+", dialogue.user_turns[-1])), dialogue.user_turns
+
+
 def test_no_value_is_an_argument_s_name() -> None:
     values = Values(26)
     values.narrow(8)  # so few that they would meet
