@@ -47,6 +47,8 @@ def _sum(values: Values, prefix: Prefix) -> list[Segment]:
 
 def _weather(values: Values, prefix: Prefix) -> list[Segment]:
     before, _ = weather(values, prefix)
+    while "fahrenheit" in question(before):  # would the next be, too?
+        before, _ = weather(values, prefix)
     city = values.city()
     return past(before) + asks(values, "weather too", city) + weather_in(values, prefix, city)
 

@@ -21,7 +21,8 @@ def function(values: Values, prefix: Prefix, *, missing: bool = False) -> tuple[
     missing = missing or not prefix.functions or (values.unseen == "nothing" and values.chance(0.12))
     chosen = unknown_function(values, prefix) if missing else values.one(prefix.functions)
     if not missing and prefix.named and values.unseen == "nothing" and values.chance(0.1):
-        chosen = values.one(list(prefix.named.values()))  # by its name, too
+        named = [one for one in prefix.named.values() if "_" in one.name]  # no plain word, which may be a command
+        chosen = values.one(named) if named else chosen  # by its name, too
     arguments = _arguments(values, chosen)
     while chosen.arguments.keys() & _words(arguments):  # which is the name of which?
         arguments = _arguments(values, chosen)
@@ -123,17 +124,15 @@ def _record(values: Values) -> str:
 
 
 def _misfit(values: Values, chosen: Function, arguments: dict[str, object]) -> tuple[dict[str, object], str]:
-    """The arguments without one that is needed, or with one that isn't there, and what comes back for that."""
+    """The arguments without one that is needed, and what comes back for that."""
     musts = [name for name, argument in chosen.arguments.items() if argument.required]
-    left_out = values.one(musts) if musts and values.chance(0.5) else None
+    left_out = values.one(musts) if musts else None
     wrong = {name: value for name, value in arguments.items() if name != left_out}
-    if left_out is None:
-        wrong[values.word()] = values.word()
     try:
         ArgumentReader(chosen.spec).read(compact(wrong))
     except ToolFailed as error:
         return wrong, str(error)
-    return arguments, ""  # an empty schema lets anything pass
+    return arguments, ""  # nothing is needed
 
 
 def _error(values: Values, name: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Literal, get_args
 
 from tests.etude.declared import PURPOSES, Usual
 from tests.etude.prompts import Prefix
-from tests.etude.said import Segment, answers, asks, calls, compact, denied, failed, runs
+from tests.etude.said import Segment, answers, asks, calls, compact, denied, failed, question, runs
 from tests.etude.words.values import Values
 from tools.work._folder import count
 from tools.work.result import formed
@@ -19,6 +20,7 @@ Task = Literal["list", "tree", "read", "grep", "shell", "write"]
 
 TASKS: tuple[Task, ...] = get_args(Task)
 _HERE = "."
+_FILE = re.compile(r"\b(file|read|cat|less|text|lines|words|says?)\b", re.IGNORECASE)
 _REFUSALS: Mapping[Task, tuple[str, str]] = {
     "list": ("No file tool.", "I can't list files without a file tool."),
     "tree": ("No file tool.", "I can't show a tree without a file tool."),
@@ -129,11 +131,14 @@ def _no_folder(folder: str) -> tuple[str, ...]:
 
 def _ask_read(values: Values) -> _Asked:
     file = _file(values)
+    asked = asks(values, "read", file)
+    while "." not in file.rpartition("/")[2] and not _FILE.search(question(asked).replace(file, "")):  # as a folder is
+        asked = asks(values, "read", file)
     errors = (
         f"Error: there is no file {file!r}. repo_browser.list_dir shows what is there.",
         f"Error: {file!r} is a folder. Use repo_browser.list_dir.",
     )
-    return _Asked(asks(values, "read", file), "repo_browser.open_file", {"path": file}, file, errors)
+    return _Asked(asked, "repo_browser.open_file", {"path": file}, file, errors)
 
 
 def _ask_grep(values: Values) -> _Asked:

@@ -55,7 +55,7 @@ FRAMES = (
     "[Good|Bad|Nice|Strange|Awful|Interesting|Wrong|Right][.|!||, but {p}.]", "[Stop|Wait|Go away|Never mind|Forget it|Shut up][.|!|]",
     "[The|My|Our|His|This|Some] {w} [is|was|has|does|makes|gets] {p}[.||, why?|. What now?]", "{p} or {p}[?|]", "{w} vs {w}[?|]",
     "[def|function|class|SELECT|import|for|if|while|return|let|int] {w} {p}[;|:||]", "{w}({w}) [=|->|:] {w}",
-    "[Why|When|How] does the weather change[?| in {w}?]", "What is a [file|name|tool|date|call|web|folder|tree][?| in {w}?]",
+    "[Why|When|How] does the weather change[?|]", "What is a [file|name|tool|date|call|web|folder|tree][?| in {w}?]",
     "[Delete|Remove|Copy|Move|Rename|Close|Send|Upload|Install|Download] {p}[.||, please.]",
     "[Which|What] {w} [do you|should I|would you] [like|prefer|choose|take] [best|most|first|today][?|]",
     "[Let's|Let us|We could|Shall we] [play|talk about|discuss|start with|go to|make|sing] {p}[.|?||!]",

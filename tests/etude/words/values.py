@@ -54,6 +54,11 @@ def _listed(names: str, *more: str) -> tuple[str, ...]:
     return (*names.split(), *more)
 
 
+_SMALL_WORDS = frozenset(_listed("""\
+the a an and or of to in on at by for with from as is are was be it this that then also please again now but not into
+under about another next teh named called there our your my have has will would could must thanks web search online
+plus minus times following
+"""))  # fmt: skip
 CITIES = _listed(_CITIES, *_LONG_CITIES)
 NAMES = _listed(_NAMES)
 _SYLLABLES = tuple(onset + rime for onset in _listed(_ONSETS) for rime in _listed(_RIMES))
@@ -63,6 +68,12 @@ _SYLLABLES = tuple(onset + rime for onset in _listed(_ONSETS) for rime in _liste
 def words() -> tuple[str, ...]:
     """4,000 English words, the frequent ones first."""
     return _listed(Path(__file__).with_name("words.txt").read_text())
+
+
+@cache
+def _nouns() -> tuple[str, ...]:
+    """Those of the words that don't by themselves say how a sentence goes on."""
+    return tuple(word for word in words() if word not in _SMALL_WORDS)
 
 
 def held_out(value: object) -> bool:
@@ -111,7 +122,7 @@ class Values:
             return self.one(self._few)
         if self._pieces and self.chance(0.3):
             return self.glued()
-        return self._of(lambda: self.one(words())) if self.chance(0.7) else self._of(self._invented)
+        return self._of(lambda: self.one(_nouns())) if self.chance(0.7) else self._of(self._invented)
 
     def glued(self) -> str:
         """Some tokens in a row: a word that teaches to copy whatever comes."""
@@ -119,7 +130,7 @@ class Values:
             return self.word()
         while True:
             word = "".join(self.one(self._pieces) for _ in range(self.one((1, 1, 2, 2, 3))))
-            if 1 < len(word) < 16 and not held_out(word):
+            if 1 < len(word) < 16 and word.lower() not in _SMALL_WORDS and not held_out(word):
                 return word
 
     def city(self) -> str:

@@ -22,6 +22,8 @@ from tests.etude.words.values import Values
 _CHOICE = re.compile(r"\[([^\[\]]*)\]")
 _VALUE = re.compile(r"(\{\w\})")
 _QUOTE = re.compile("[\"`'“”]")
+_MARKS = re.compile('["`“]')  # those that are no apostrophe
+_GREP = re.compile(r"(grep|rg|ack|ag) \{0\}")
 _QUOTED = frozenset(("list", "tree", "read", "grep", "grep here", "write", "search", "repeat", "my name"))
 _QUOTES = ('"{}"', "`{}`", "'{}'", "“{}”")
 _BY_SHAPE: Mapping[str, tuple[str, ...]] = {
@@ -44,7 +46,7 @@ _LITTLE = (
     "too", "yet",
 )  # fmt: skip
 _SIGNS = ("=>", ":=", "~", "|", "==", "::", ">>", "--", "...", "/", "@", "+", "*", "#")
-_ABOUT = ("about", "on", "for", "with", "around", "concerning")
+_ABOUT = ("about", "on", "with", "around", "concerning")
 _LEAST_LEFT = 4  # letters
 _WORDS = re.compile(r"[A-Za-z][A-Za-z' ]*[A-Za-z]")
 
@@ -62,12 +64,14 @@ def phrased(values: Values, key: str, *parts: object) -> str:
         return text.removesuffix(".") if text.endswith("..") else text  # a call's arguments may end in one
     shapely = key in _BY_SHAPE and (key not in ("read", "write") or "." in str(parts[0]))  # else it is any word
     if values.unseen == "nothing" and shapely and values.chance(0.15):
-        said = _any_words(values, key)
+        said = _around(values, _any_words(values, key))  # its one cue is spelled right
     else:
         strange = key in _STRANGE_VERBS and values.unseen == "nothing" and values.chance(0.15)
         said = chosen(values, PHRASINGS[key], needs_value=values.unseen == "values", strange=strange)
-    said = _careless(values, _around(values, said))
-    quotes = values.one(_QUOTES) if key in _QUOTED and values.chance(0.12) and "`" not in said else "{}"
+        of_two = key == "grep here" and " " in str(parts[0]) and _GREP.match(said)  # else the second were a folder
+        said = said.replace("{0}", '"{0}"') if of_two else said
+        said = _careless(values, _around(values, said))
+    quotes = values.one(_QUOTES) if key in _QUOTED and values.chance(0.12) and not _MARKS.search(said) else "{}"
     text = said.format(quotes.format(parts[0]) if parts else "", *parts[1:])
     return text.removesuffix(".") if text.endswith(" ..") else text  # the folder is ".", and ".." is another one
 
@@ -90,7 +94,7 @@ def arguments_of(values: Values, arguments: Mapping[str, object], *, misfit: boo
     pair = values.one(unlike_training("with")) if values.of_others else some(values, PAIR)
     join, before = some(values, JOIN), some(values, WITH)
     if values.unseen == "nothing" and not misfit:
-        pair, join, before = _among_any_words(values, pair, join, before)
+        pair, join, before = _among_any_words(values, arguments, pair, join, before)
     quoted = _QUOTE.search(pair) is not None
     *front, last = arguments.items()
     bare = {True: _QUOTE.sub("", pair), False: pair}  # no quotes around a list
@@ -128,24 +132,34 @@ def _cores(said: str) -> Iterator[str]:
                 yield normalise(said.removeprefix(before).removesuffix(after))
 
 
-def _among_any_words(values: Values, pair: str, join: str, before: str) -> tuple[str, str, str]:
+def _among_any_words(
+    values: Values, arguments: Mapping[str, object], pair: str, join: str, before: str
+) -> tuple[str, str, str]:
     """Now and then words that mean nothing stand in one of the places: what the schema tells is still to be found."""
-    words, kind = _between(values), values.random.random()
+    words, kind = _between(values, arguments), values.random.random()
     if kind < 0.2:
         pair = values.one((f"{{0}} {words} {{1}}", f"{{0}} {words} {{1}}", f"{{1}} {words} {{0}}"))
     elif kind < 0.32:
         join = values.one((f" {words} ", f" {words} ", f", {words} "))
     if (pair.startswith("{1}") and kind < 0.2) or not values.chance(0.14):  # else nothing tells where the value begins
         return pair, join, before
-    return pair, join, f" {_between(values)} {{0}}"
+    return pair, join, f" {_between(values, arguments)} {{0}}"
 
 
-def _between(values: Values) -> str:
-    """What may stand between two things that are known by themselves: `"harbor"`, `"to the tide"`, `"=>"`."""
+def _between(values: Values, arguments: Mapping[str, object]) -> str:
+    """What may stand between two things that are known by themselves: `"harbor"`, `"to the tide"`, `"=>"`.
+
+    Of a single argument's value others would seem to be a part, so there are only small ones.
+    """
     if values.chance(0.15):
         return values.one(_SIGNS)
-    words = range(values.one((1, 1, 2, 2, 3)))
-    return " ".join(values.one(_LITTLE) if values.chance(0.4) else values.word() for _ in words)
+    small = 1.0 if len(arguments) == 1 else 0.4
+    while True:
+        words = [
+            values.one(_LITTLE) if values.chance(small) else values.word() for _ in range(values.one((1, 1, 2, 2, 3)))
+        ]
+        if arguments.keys().isdisjoint(words):
+            return " ".join(words)
 
 
 def _plain(value: object, quoted: bool) -> str:
@@ -211,6 +225,8 @@ def filled(values: Values, frame: str) -> str:
 def _with_strange_word(values: Values, frame: Frame) -> Frame:
     text = [piece if isinstance(piece, str) else min(piece, key=len) for piece in frame]
     if len(frame) < 3 or text[0] or len(frame[1]) < 4 or not text[2].startswith(" "):
+        return frame
+    if text[2].startswith(" {0}"):  # else nothing tells where the value begins
         return frame
     word = values.word()
     strange = [_WORDS.sub(word, one, 1) for one in frame[1] if _WORDS.search(one) and "{" not in one]
@@ -287,7 +303,7 @@ def _careless(values: Values, said: str) -> str:
 
 
 def _mistyped(values: Values, text: str) -> str:
-    letters = [place for place in range(1, len(text) - 2) if text[place - 1 : place + 2].isalpha()]
+    letters = [place for place in range(1, len(text) - 3) if text[place - 1 : place + 3].isalpha()]
     if not letters:
         return text
     at = values.one(letters)
