@@ -79,7 +79,7 @@ def make_prefix(values: Values, kind: Kind | None = None) -> Prefix:
     form, answer, fields = _format(values) if kind == "structured" else (None, None, {})
     told, effort = _instructions(values, works=works), values.one(efforts)
     specs = (*trained, *declared)
-    text = _rendered(compose(Request((), specs, effort, told, date, answer)))
+    text = rendered(compose(Request((), specs, effort, told, date, answer)))
     sections = sorted({spec.name.partition(".")[0] for spec in trained})
     names = (spec.name.removeprefix("functions.") for spec in declared)
     return Prefix(text, date, (*sections, *names), named, functions, form, fields)
@@ -95,7 +95,8 @@ def unknown_function(values: Values, prefix: Prefix) -> Function:
             return make_function(values, name)
 
 
-def _rendered(messages: Sequence[Message]) -> str:
+def rendered(messages: Sequence[Message]) -> str:
+    """The text of system and developer messages."""
     text, has_functions = "", declares_functions(messages)
     for message in messages:
         match message.content[0]:

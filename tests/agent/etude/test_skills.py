@@ -14,6 +14,7 @@ from agent.engine.base import Sampling
 from tests.etude.dialogues import SKILLS
 from tests.etude.evaluate import make_cases
 from tests.etude.exam.examination import Examiner, Outcome
+from tests.etude.exam.plain import plain_cases
 from tests.support.engines import ETUDE, load_engine
 
 _OF_EACH = 6
@@ -36,3 +37,11 @@ def test_nearly_all_of_a_skill_is_exact(skill: str, outcomes: list[Outcome]) -> 
 def test_calls_are_well_formed(outcomes: list[Outcome]) -> None:
     calls = [verdict for one in outcomes for verdict in one.verdicts if verdict.step.wants_call]
     assert len(calls) > 25 and sum(not verdict.well_formed for verdict in calls) <= 1
+
+
+def test_calls_in_everyday_words_are_right() -> None:
+    """71 of 80 of the model that is shipped."""
+    with closing(load_engine(ETUDE, context_tokens=4096)) as engine:
+        examiner = Examiner(engine)
+        outcomes = [examiner.examine(case, Sampling(temperature=0)) for case in plain_cases()]
+    assert sum(one.exact for one in outcomes) >= 66

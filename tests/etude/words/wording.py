@@ -93,7 +93,9 @@ def arguments_of(values: Values, arguments: Mapping[str, object], *, misfit: boo
         return f"({', '.join(f'{name}={json.dumps(value)}' for name, value in arguments.items())})"
     pair = values.one(unlike_training("with")) if values.of_others else some(values, PAIR)
     join, before = some(values, JOIN), some(values, WITH)
-    if values.unseen == "nothing" and not misfit:
+    if values.unseen == "nothing" and values.chance(0.3):  # as most people say it, and so as it must not be forgotten
+        pair, join, before = "{0} {1}", values.one((" and ", " and ", ", ")), " with {0}"
+    elif values.unseen == "nothing" and not misfit:
         pair, join, before = _among_any_words(values, arguments, pair, join, before)
     quoted = _QUOTE.search(pair) is not None
     *front, last = arguments.items()
