@@ -17,7 +17,7 @@ from tests.etude.exam.examination import Examiner, Outcome
 from tests.etude.exam.plain import plain_cases
 from tests.support.engines import ETUDE, load_engine
 
-_OF_EACH = 6
+_OF_EACH = 7
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_nearly_all_of_a_skill_is_exact(skill: str, outcomes: list[Outcome]) -> 
 
 def test_calls_are_well_formed(outcomes: list[Outcome]) -> None:
     calls = [verdict for one in outcomes for verdict in one.verdicts if verdict.step.wants_call]
-    assert len(calls) > 25 and sum(not verdict.well_formed for verdict in calls) <= 1
+    assert len(calls) > 30 and sum(not verdict.well_formed for verdict in calls) <= 1
 
 
 def test_calls_in_everyday_words_are_right() -> None:

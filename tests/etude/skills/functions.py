@@ -31,7 +31,7 @@ def function(values: Values, prefix: Prefix, *, missing: bool = False) -> tuple[
         arguments, fault = _misfit(values, chosen, arguments)
     if len(arguments) > 1 and values.chance(0.25):
         arguments = dict(values.random.sample(list(arguments.items()), len(arguments)))
-    said = arguments_of(values, arguments, misfit=bool(fault))
+    said = arguments_of(values, arguments)
     asked = asks(values, "call", chosen.name, said + values.one(("", "", ".")))
     if missing:
         return asked + answers("No such tool.", "I can't do that: there is no such tool."), "missing"

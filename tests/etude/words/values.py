@@ -71,7 +71,7 @@ def words() -> tuple[str, ...]:
 
 
 @cache
-def _nouns() -> tuple[str, ...]:
+def _plain_words() -> tuple[str, ...]:
     """Those of the words that don't by themselves say how a sentence goes on."""
     return tuple(word for word in words() if word not in _SMALL_WORDS)
 
@@ -122,7 +122,7 @@ class Values:
             return self.one(self._few)
         if self._pieces and self.chance(0.3):
             return self.glued()
-        return self._of(lambda: self.one(_nouns())) if self.chance(0.7) else self._of(self._invented)
+        return self._of(lambda: self.one(_plain_words())) if self.chance(0.7) else self._of(self._invented)
 
     def glued(self) -> str:
         """Some tokens in a row: a word that teaches to copy whatever comes."""

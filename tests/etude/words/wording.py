@@ -82,8 +82,8 @@ def unknown(values: Values) -> str:
     return unanswerable(values, _careless(values, _around(values, frame)))
 
 
-def arguments_of(values: Values, arguments: Mapping[str, object], *, misfit: bool = False) -> str:
-    """How a call's arguments are said: `" with room kitchen and level 40"`. A `misfit` is known by no schema."""
+def arguments_of(values: Values, arguments: Mapping[str, object]) -> str:
+    """How a call's arguments are said: `" with room kitchen and level 40"`."""
     if not arguments:
         return ""
     kind = values.random.random()
@@ -95,7 +95,7 @@ def arguments_of(values: Values, arguments: Mapping[str, object], *, misfit: boo
     join, before = some(values, JOIN), some(values, WITH)
     if values.unseen == "nothing" and values.chance(0.3):  # as most people say it, and so as it must not be forgotten
         pair, join, before = "{0} {1}", values.one((" and ", " and ", ", ")), " with {0}"
-    elif values.unseen == "nothing" and not misfit:
+    elif values.unseen == "nothing":
         pair, join, before = _among_any_words(values, arguments, pair, join, before)
     quoted = _QUOTE.search(pair) is not None
     *front, last = arguments.items()
