@@ -108,6 +108,8 @@ training leaves out.
 
 {figures}
 
+Calls in everyday words, "Use set_lamp with room bedroom and level 12" (`exam/plain.py`): {everyday}.
+
 Aimed at:
 
 {aims}
@@ -188,6 +190,7 @@ def card(model: Path, measured: Measured, training: Training, transcripts: str) 
         load_ms=main.settings["load_ms"],
         load=main.load,
         figures="\n".join(_table(measured.runs)),
+        everyday=", ".join(_everyday(measured.runs)),
         aims=_listed(_aims(measured.runs)),
         in_use=_listed(_in_use(measured)),
         not_so=_listed(_not_so(measured)),
@@ -227,6 +230,12 @@ def _table(runs: Sequence[Figures]) -> list[str]:
         cells = [f"{_of(run.right(skill), run.skills[skill])}, {run.percent(skill):.1f} %" for run in runs]
         lines.append(f"| {skill} | {_TASKS.get(skill, '')} | " + " | ".join(cells) + " |")
     return lines
+
+
+def _everyday(runs: Sequence[Figures]) -> Iterator[str]:
+    for run in runs:
+        if run.everyday:
+            yield f"{_of(run.everyday['right'], run.everyday, 'calls')} right ({run.name})"
 
 
 def _of(count: int, row: Row, whole: str = "dialogues") -> str:

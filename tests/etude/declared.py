@@ -22,7 +22,9 @@ _VERBS = (
     "get", "find", "set", "lookup", "make", "send", "open", "check", "add", "count", "list", "read", "run", "show",
     "create", "delete", "update", "fetch", "start", "stop", "move", "save", "load", "search",
 )  # fmt: skip
-_COMMON = ("path", "query", "id", "text", "name", "limit", "city", "command", "location", "file", "user", "title")
+_COMMON = (
+    "path", "query", "id", "text", "name", "limit", "city", "command", "location", "file", "user", "title", "to", "to", "from",
+)  # fmt: skip
 """What arguments are often called, whatever they are for."""
 
 _NAMES: Mapping[Purpose, tuple[str, ...]] = {

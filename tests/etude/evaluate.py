@@ -4,7 +4,8 @@ N unseen dialogues of each skill (`--count`), through our own engine, tokenizer 
 words, numbers and names that training never had; `phrasing`: phrasings and tool names, too; `others`: the same, with
 phrasings of people who had not seen the lessons (`exam/phrasings_of_others.txt`). A dialogue is exact when every token
 of the assistant's is the reference's, the thinking included; the same, when its calls, their arguments and the answer
-are. `--temperature 1` samples as gpt-oss is to be sampled. Ctrl-C prints what there is.
+are. `--temperature 1` samples as gpt-oss is to be sampled. With new values come 80 calls in everyday words
+(`exam/plain.py`) as well. Ctrl-C prints what there is.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from tests.bench.report import Report, file_facts, options
 from tests.etude.dialogues import SKILLS, unseen_dialogue
 from tests.etude.exam.examination import Case, Examiner, Outcome, make_case
 from tests.etude.exam.failures import FAILURES
+from tests.etude.exam.plain import plain_cases
 from tests.etude.words.values import Exam, Values
 from tests.support.engines import load_engine
 
@@ -152,13 +154,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     report.settings["load_ms"] = round(_load_ms(given.model), 1)
     skills = [skill for skill in SKILLS if not given.skill or skill in given.skill]
     cases = make_cases(skills, given.count, given.unseen, given.seed)
+    sampling = Sampling(temperature=given.temperature)
     outcomes: list[Outcome] = []
     begin = time.perf_counter()
     try:
-        for outcome in examine_all(given.model, cases, Sampling(temperature=given.temperature), given.jobs):
+        for outcome in examine_all(given.model, cases, sampling, given.jobs):
             outcomes.append(outcome)
             if len(outcomes) % _SAY_EVERY == 0:
                 report.say(f"{len(outcomes)} of {len(cases)}, {sum(one.exact for one in outcomes)} exact")
+        if given.unseen == "values" and not given.skill:
+            everyday = list(examine_all(given.model, plain_cases(), sampling, given.jobs))
+            report.row("everyday calls", calls=len(everyday), right=sum(one.same for one in everyday))
     except KeyboardInterrupt:
         report.say("interrupted: the figures are of what was examined so far")
     report.settings["seconds"] = round(time.perf_counter() - begin, 1)

@@ -12,7 +12,7 @@ from tests.etude.exam import others
 from tests.etude.prompts import make_prefix
 from tests.etude.transcripts import SCENES
 from tests.etude.words.unanswerable import FRAMES
-from tests.etude.words.values import Exam, Unseen, Values, held_out
+from tests.etude.words.values import Exam, Unseen, Values, held_out, words
 from tests.etude.words.wording import PHRASINGS, chosen, former, phrased, unlike_training
 from tests.support.command import ROOT
 
@@ -85,6 +85,13 @@ def test_a_value_is_of_training_or_of_the_exam() -> None:
     for unseen in exams:
         assert len(asked := _drawn(unseen)) > 1000
         assert all(map(held_out, asked))
+
+
+def test_training_has_cities_that_are_words_by_themselves_or_begin_with_one() -> None:
+    values = Values(17)
+    cities = {values.city() for _ in range(2000)}
+    assert len([one for one in cities if one.startswith("New ")]) > 30
+    assert len([one for one in cities if one.lower() in words()]) > 100
 
 
 def test_all_that_is_asked_is_kept_out() -> None:

@@ -22,7 +22,10 @@ Tables = Mapping[str, Sequence[Row]]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One run of `tests.etude.evaluate`: `skills["browser"]["exact"]`, and the same for each `(skill, kind)`."""
+    """One run of `tests.etude.evaluate`: `skills["browser"]["exact"]`, and the same for each `(skill, kind)`.
+
+    `everyday`: of new values only, the calls in everyday words: `{"calls": 80, "right": 78}`.
+    """
 
     settings: Row
     machine: Row
@@ -30,6 +33,7 @@ class Figures:
     skills: Mapping[str, Row]
     kinds: Mapping[tuple[str, str], Row] = field(default_factory=dict)
     failures: Mapping[str, int] = field(default_factory=dict)
+    everyday: Row = field(default_factory=dict)
 
     @property
     def greedy(self) -> bool:
@@ -76,7 +80,8 @@ def read_figures(path: Path, sha256: str) -> Figures:
     skills = {row["skill"]: row for row in tables["by skill"]}
     kinds = {(row["skill"], row["kind"]): row for row in tables["by kind"]}
     failures = {row["failure"]: row["dialogues"] for row in tables.get("by failure", ())}
-    return Figures(told["settings"], told["machine"], told["load"]["before"], skills, kinds, failures)
+    everyday = tables.get("everyday calls", [{}])[0]
+    return Figures(told["settings"], told["machine"], told["load"]["before"], skills, kinds, failures, everyday)
 
 
 def read_tables(path: Path, sha256: str) -> Tables:

@@ -29,6 +29,7 @@ Marseille Nice Toulouse Bordeaux Nantes Lille Moscow Kyiv Minsk Riga Vilnius Tal
 Tunis Algiers Rabat Dakar Kampala Lusaka Harare Luanda
 """
 _LONG_CITIES = ("New York", "San Francisco", "Los Angeles", "Mexico City", "Rio de Janeiro", "Cape Town", "Hong Kong")
+_FIRST_OF_CITIES = ("New", "New", "New", "Port", "San", "Saint", "Los", "Fort", "Lake", "North", "East", "Old", "Bad")
 _NAMES = """\
 Anna Bob Carol David Emma Frank Grace Henry Irene Jack Karen Leo Maria Nina Oscar Paul Quinn Rosa Sam Tina Uma Victor
 Wendy Xavier Yara Zoe Alice Ben Clara Daniel Eva Felix Gina Hugo Ida James Kate Liam Mia Noah Olga Peter Ruth Simon
@@ -134,7 +135,13 @@ class Values:
                 return word
 
     def city(self) -> str:
-        return self._of(lambda: self.one(CITIES)) if self.chance(0.45) else self._of(self._invented).capitalize()
+        """Half of them are none; training has such as are words by themselves, too, and such as begin with one."""
+        kind = self.random.random()
+        if kind < 0.45:
+            return self._of(lambda: self.one(CITIES))
+        if self.unseen == "nothing" and kind < 0.65:
+            return self._of(self._wordy_city)
+        return self._of(self._invented).capitalize()
 
     def name(self) -> str:
         return self._of(lambda: self.one(NAMES)) if self.chance(0.5) else self._of(self._invented).capitalize()
@@ -200,6 +207,11 @@ class Values:
         while held_out(value := make()) is (self.unseen == "nothing"):
             pass
         return value
+
+    def _wordy_city(self) -> str:
+        """`"Harbor"`, `"New Harbor"`, `"Port Lima"`: Nice and New York are cities, too."""
+        last = self.one((self.one(_plain_words()), self.one(CITIES), self._invented()))
+        return f"{self.one(_FIRST_OF_CITIES)} {last.title()}" if self.chance(0.5) else self.one(_plain_words()).title()
 
     def _invented(self) -> str:
         word = "".join(self.one(_SYLLABLES) for _ in range(self.one((2, 2, 3))))
