@@ -18,12 +18,17 @@ PURPOSES: tuple[Purpose, ...] = ("weather", "list", "read", "shell")
 
 _KINDS: Mapping[Kind, float] = {"string": 9, "integer": 4, "number": 2, "boolean": 2, "choice": 2, "list": 2.5}
 _COUNTS: Mapping[int, float] = {0: 1, 1: 4, 2: 3, 3: 1.5, 4: 0.5}
+_HARDER_KINDS = {**_KINDS, "list": 4}
+_HARDER_COUNTS = {**_COUNTS, 3: 2, 4: 1.2}
+"""Of training: what an exam has goes wrong most often with lists and with four arguments."""
+
 _VERBS = (
     "get", "find", "set", "lookup", "make", "send", "open", "check", "add", "count", "list", "read", "run", "show",
     "create", "delete", "update", "fetch", "start", "stop", "move", "save", "load", "search",
 )  # fmt: skip
 _COMMON = (
-    "path", "query", "id", "text", "name", "limit", "city", "command", "location", "file", "user", "title", "to", "to", "from",
+    "path", "query", "id", "text", "name", "limit", "city", "command", "location", "file", "user", "title", "to", "to",
+    "from",
 )  # fmt: skip
 """What arguments are often called, whatever they are for."""
 
@@ -106,7 +111,8 @@ class Usual(Function):
 
 def make_function(values: Values, name: str | None = None) -> Function:
     """A function with a name that no other has, and up to four arguments."""
-    count = values.random.choices(list(_COUNTS), list(_COUNTS.values()))[0]
+    counts = _HARDER_COUNTS if values.unseen == "nothing" else _COUNTS
+    count = values.random.choices(list(counts), list(counts.values()))[0]
     arguments = {key: _argument(values) for key in values.distinct(count, lambda: _key(values))}
     name = name or made_name(values)
     return Function(_spec(name, _told(values), _schema(values, arguments, mcp="__" in name)), arguments)
@@ -171,7 +177,8 @@ def _key(values: Values) -> str:
 
 
 def _argument(values: Values) -> Argument:
-    kind = values.random.choices(list(_KINDS), list(_KINDS.values()))[0]
+    kinds = _HARDER_KINDS if values.unseen == "nothing" else _KINDS
+    kind = values.random.choices(list(kinds), list(kinds.values()))[0]
     choices = tuple(values.distinct(values.several(2, 3), values.word)) if kind == "choice" else ()
     return Argument(kind, choices, values.chance(0.78))
 

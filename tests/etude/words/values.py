@@ -131,6 +131,7 @@ class Values:
             return self.word()
         while True:
             word = "".join(self.one(self._pieces) for _ in range(self.one((1, 1, 2, 2, 3))))
+            word = self.one(self._pieces) * self.several(2, 3) if self.chance(0.07) else word  # "ffffff"
             if 1 < len(word) < 16 and word.lower() not in _SMALL_WORDS and not held_out(word):
                 return word
 
