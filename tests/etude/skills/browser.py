@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from tests.etude.prompts import Prefix
-from tests.etude.said import Segment, answers, asks, compact, runs
+from tests.etude.said import Segment, answers, asks, compact, failed, runs
 from tests.etude.words.values import Values
 from tools.browser.document import Document, Hit
 from tools.browser.page import Page, search_page
+from tools.browser.search import SEARCH_FAILED
+from tools.library.library import EMPTY
 
 _VERBS = ("is", "was", "means", "has")
+NO_WEB = "No web search service is set up: `browser.open` of a URL works without one"
 _TOP_LEVELS = (".com", ".org", ".net", ".io", ".test", ".md")
 
 
@@ -19,18 +22,27 @@ def browser(values: Values, prefix: Prefix) -> tuple[list[Segment], str]:
     if not prefix.has_browser:
         return asked + answers("No browser tool.", "I can't search the web without the browser tool."), "missing"
     search = compact({"query": topic})
+    if values.chance(0.08):
+        error = f"{SEARCH_FAILED}`{topic}`: {values.one((values.phrase(2, 5), EMPTY, f'{EMPTY}. {NO_WEB}'))}"
+        return asked + runs("Search the web.", "browser.search", search, error) + failed(error), "search failed"
     if values.chance(0.05):
-        error = f"Error during search for `{topic}`: {values.phrase(2, 5)}"
-        failed = runs("Search the web.", "browser.search", search, error)
-        return asked + failed + answers("The search failed.", "The search failed."), "failed"
+        note = values.one(("", f"Nothing found in {values.one(('docs', 'library', values.word()))}. {NO_WEB}"))
+        nothing = runs(
+            "Search the web.", "browser.search", search, search_page(topic, (), note=note).show(0, count_tokens=len)
+        )
+        return asked + nothing + answers("Nothing was found.", "Nothing was found."), "nothing found"
     cursor = values.one((0, 0, 0, 0, 1, 2, 3, 4, 6))
     title = values.one((topic, topic, topic.capitalize(), values.phrase(1, 3)))
     url = _site(values) + values.one(("/", "/", f"/{values.word()}", f"/{values.word()}/{values.word()}"))
     found = [Hit(title, url, values.phrase(1, 5))]
     found += [Hit(values.phrase(1, 3), _site(values), values.phrase(1, 5)) for _ in range(values.one((0, 0, 1, 1, 2)))]
     results = search_page(topic, found).show(cursor, count_tokens=len)
-    fact, page = _page(values, topic, title, url)
     searched = runs("Search the web.", "browser.search", search, results)
+    if values.chance(0.05):
+        error = f"Error fetching URL `{url}`: {values.phrase(1, 4)}"
+        unopened = runs("Open the first result.", "browser.open", compact({"id": 0}), error)
+        return asked + searched + unopened + failed(error), "opening failed"
+    fact, page = _page(values, topic, title, url)
     shown = page.show(cursor + 1, count_tokens=len)
     opened = runs("Open the first result.", "browser.open", compact({"id": 0}), shown)
     cited = f"{fact} 【{cursor + 1}†L{page.lines.index(fact)}】"

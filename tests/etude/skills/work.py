@@ -14,7 +14,7 @@ from tests.etude.prompts import Prefix
 from tests.etude.said import Segment, answers, asks, calls, compact, denied, failed, question, runs
 from tests.etude.words.values import Values
 from tools.work._folder import count
-from tools.work.result import formed
+from tools.work.result import TIMED_OUT, formed
 
 Task = Literal["list", "tree", "read", "grep", "shell", "write"]
 
@@ -152,7 +152,11 @@ def _ask_grep(values: Values) -> _Asked:
 def _ask_shell(values: Values) -> _Asked:
     command = _command(values)
     said = asks(values, "shell", command)
-    return _Asked(said, "container.exec", {"command": ["bash", "-lc", command]}, command)
+    errors = (
+        f"Error: the shell is off on this machine: {values.phrase(2, 5)}",
+        f"Error: no commands run in this workspace: {values.phrase(2, 5)}. Choose another way",
+    )
+    return _Asked(said, "container.exec", {"command": ["bash", "-lc", command]}, command, errors)
 
 
 def _ask_write(values: Values) -> _Asked:
@@ -218,7 +222,10 @@ def _tell_shell(values: Values, asked: _Asked) -> _Told:
     kind = values.random.random()
     if kind < 0.2:
         return _Told("", "The command failed.", f"The command failed with status {status}.", status)
-    if kind < 0.4:
+    if kind < 0.3:
+        ended = f"[ERROR] timed out after {values.number(3)} s: the command and all it started were ended"
+        status, output = TIMED_OUT, values.one((ended, f"{output}\n{ended}"))
+    elif kind < 0.45:
         status, output = 127, f"/bin/bash: line 1: {asked.subject.partition(' ')[0]}: command not found"
     return _Told(output, "The command failed.", f"The command failed with status {status}:\n{output}", status)
 

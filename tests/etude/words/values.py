@@ -136,7 +136,14 @@ class Values:
                 return word
 
     def city(self) -> str:
-        """Half of them are none; training has such as are words by themselves, too, and such as begin with one."""
+        """Half of them are none; training has such as are words by themselves, too, and such as begin with one.
+
+        It also has some without capitals, as people write them.
+        """
+        city = self._city()
+        return city.lower() if self.unseen == "nothing" and self.chance(0.1) else city
+
+    def _city(self) -> str:
         kind = self.random.random()
         if kind < 0.45:
             return self._of(lambda: self.one(CITIES))
@@ -145,7 +152,8 @@ class Values:
         return self._of(self._invented).capitalize()
 
     def name(self) -> str:
-        return self._of(lambda: self.one(NAMES)) if self.chance(0.5) else self._of(self._invented).capitalize()
+        name = self._of(lambda: self.one(NAMES)) if self.chance(0.5) else self._of(self._invented).capitalize()
+        return name.lower() if self.unseen == "nothing" and self.chance(0.1) else name
 
     def number(self, digits: int = 12, below: int | None = None) -> int:
         """A number from 0, of at most so many digits, the short ones more often; or one `below` something."""

@@ -96,7 +96,9 @@ def arguments_of(values: Values, arguments: Mapping[str, object]) -> str:
     if values.unseen == "nothing" and values.chance(0.3):  # as most people say it, and so as it must not be forgotten
         pair, join, before = "{0} {1}", values.one((" and ", " and ", ", ")), " with {0}"
     elif values.unseen == "nothing":
-        pair, join, before = _among_any_words(values, arguments, pair, join, before)
+        strange = _among_any_words(values, arguments, pair, join, before)
+        if not any(one in held[3::4] for one, held in zip(strange, (PAIR, JOIN, WITH), strict=True)):
+            pair, join, before = strange
     quoted = _QUOTE.search(pair) is not None
     *front, last = arguments.items()
     bare = {True: _QUOTE.sub("", pair), False: pair}  # no quotes around a list
