@@ -1,7 +1,8 @@
 """User turns that the étude must never be trained on: `python -m tests.etude.reserved` writes them to `reserved.txt`.
 
 They are all that could be a user's turn in the README, in `docs/` and in the tests, the questions of the model card's
-transcripts included. The generator of the training data asks none of them, so that an answer seen there is no recall.
+transcripts and the calls in everyday words (`exam/plain.py`) included. The generator of the training data asks none of
+them, so that an answer seen there is no recall.
 """
 
 from __future__ import annotations
@@ -140,8 +141,10 @@ def _asked_in(source: str) -> Iterator[str]:
 
 def main() -> None:
     """Add to `reserved.txt`, one normalised turn a line, what it lacks. What stands there stays: training knew it."""
+    from tests.etude.exam.plain import plain_turns  # it needs the generator, which needs this module
+
     before = written() if PATH.exists() else frozenset()
-    turns = sorted(before | collect(ROOT))
+    turns = sorted(before | collect(ROOT) | set(map(normalise, plain_turns())))
     PATH.write_text("\n".join(turns) + "\n", encoding="utf-8")
     print(f"{PATH.name} has {len(turns)} turns, {len(turns) - len(before)} of them new")
 

@@ -6,6 +6,8 @@ from words between every name and value was right in 92 % of an exam's calls, an
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from agent.prompt import compose
 from agent.request import Request
 from tests.etude.dialogues import Dialogue
@@ -29,20 +31,27 @@ _PHRASINGS = ("Call {0} with {1}.", "Use {0} with {1}", "Please call {0} with {1
 
 def plain_cases() -> list[Case]:
     """80 of them, each with its function alone in the prompt."""
-    return [
-        _case(name, kinds, dict(zip(kinds, given, strict=True)), phrasing)
-        for name, kinds, values in _FUNCTIONS
-        for given in values
-        for phrasing in _PHRASINGS
-    ]
+    return [_case(name, kinds, arguments, asked) for name, kinds, arguments, asked in _asked()]
 
 
-def _case(name: str, kinds: dict[str, str], arguments: dict[str, object], phrasing: str) -> Case:
+def plain_turns() -> Iterator[str]:
+    """What they ask."""
+    return (asked for *_, asked in _asked())
+
+
+def _asked() -> Iterator[tuple[str, dict[str, str], dict[str, object], str]]:
+    for name, kinds, values in _FUNCTIONS:
+        for given in values:
+            arguments = dict(zip(kinds, given, strict=True))
+            said = " and ".join(f"{key} {value}" for key, value in arguments.items())
+            yield from ((name, kinds, arguments, phrasing.format(name, said)) for phrasing in _PHRASINGS)
+
+
+def _case(name: str, kinds: dict[str, str], arguments: dict[str, object], asked: str) -> Case:
     properties = {key: {"type": kind} for key, kind in kinds.items()}
     schema = {"type": "object", "properties": properties, "required": list(kinds)}
     spec = ToolSpec(f"functions.{name}", "Does it.", schema, provenance="user")
-    asked = user(phrasing.format(name, " and ".join(f"{key} {value}" for key, value in arguments.items())))
     called = calls("Call the tool.", name, arguments, "done")
     told = answers("The tool has answered.", "The tool says: done")
     prompt = rendered(compose(Request((), (spec,), "medium", None, "2026-11-27", None)))
-    return make_case(prompt, Dialogue("functions", "plain", (*asked, *called, *told)))
+    return make_case(prompt, Dialogue("functions", "plain", (*user(asked), *called, *told)))
