@@ -77,6 +77,7 @@ _ARGUMENTS: Mapping[Purpose, tuple[str, ...]] = {
     "shell": ("command", "cmd", "script", "line"),
 }
 _UNITS = ("celsius", "fahrenheit")
+_SPARE = ("limit", "timeout", "depth")
 _FORMATS = ("format", "format", "unit", "units")
 
 
@@ -113,7 +114,10 @@ def make_function(values: Values, name: str | None = None) -> Function:
     """A function with a name that no other has, and up to four arguments."""
     counts = _HARDER_COUNTS if values.unseen == "nothing" else _COUNTS
     count = values.random.choices(list(counts), list(counts.values()))[0]
-    arguments = {key: _argument(values) for key in values.distinct(count, lambda: _key(values))}
+    keys = values.distinct(count, lambda: _key(values))
+    arguments = {key: _argument(values) for key in keys}
+    while any(not set(keys).isdisjoint(one.choices) for one in arguments.values()):  # a value that is a name, too
+        arguments = {key: _argument(values) for key in keys}
     name = name or made_name(values)
     return Function(_spec(name, _told(values), _schema(values, arguments, mcp="__" in name)), arguments)
 
@@ -132,7 +136,7 @@ def make_usual(values: Values, purpose: Purpose) -> Usual:
             units: Schema = {"type": "string", "enum": list(_UNITS)}
             properties[format_key] = {**units, "default": "celsius"} if values.chance(0.7) else units
     elif values.chance(0.3):
-        properties[values.one(("limit", "timeout", "depth"))] = {"type": "integer"}
+        properties[values.one([one for one in _SPARE if one != argument])] = {"type": "integer"}
     told = filled(values, values.one(_DESCRIPTIONS[purpose]))
     if values.unseen == "nothing" and values.chance(0.1):
         told = f"{told} {values.phrase(2, 5).capitalize()}."

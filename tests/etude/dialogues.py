@@ -41,7 +41,7 @@ _LESSONS: Mapping[str, _Skill] = {
 }  # fmt: skip
 
 _SHARES: Mapping[str, float] = {
-    "arithmetic": 2.0, "weather": 4.5, "files": 14, "functions": 14, "browser": 5.5, "chat": 8, "followup": 5,
+    "arithmetic": 2.0, "weather": 4.5, "files": 16.5, "functions": 14, "browser": 5.5, "chat": 8, "followup": 5,
     "copying": 1.2, "tools": 2.2, "grep": 2,
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ from tests.etude.exam import others
 from tests.etude.prompts import make_prefix
 from tests.etude.transcripts import SCENES
 from tests.etude.words.unanswerable import FRAMES
-from tests.etude.words.values import Exam, Unseen, Values, held_out, words
+from tests.etude.words.values import CITIES, Exam, Unseen, Values, held_out, words
 from tests.etude.words.wording import PHRASINGS, chosen, former, phrased, unlike_training
 from tests.support.command import ROOT
 
@@ -69,8 +69,11 @@ def _drawn(unseen: Unseen) -> set[object]:
     """What values are made of, but for digits (too few to be kept apart) and the usual endings of files."""
     values = Values(16, unseen, ("har", "bor", "el"))
     drawn: set[object] = set()
+    known = {city.lower() for city in CITIES}
     for _ in range(500):
         drawn |= {make() for make in (values.word, values.city, values.name, values.number, values.glued)}
+        if (city := values.city()).lower() not in known:  # but "Los Angeles", which is kept or not as a whole
+            drawn |= set(city.split())
         paths = (values.identifier(), values.file(), values.path())
         drawn |= {part for path in paths for part in re.split(r"[_/.-]+", path)}
     endings = {"", "txt", "py", "md", "json", "csv", "log", "toml", "html", "c"}

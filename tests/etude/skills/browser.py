@@ -20,7 +20,7 @@ def browser(values: Values, prefix: Prefix) -> tuple[list[Segment], str]:
     topic = values.phrase(1, 3) if values.chance(0.8) else values.name()
     asked = asks(values, "search", topic)
     if not prefix.has_browser:
-        return asked + answers("No browser tool.", "I can't search the web without the browser tool."), "missing"
+        return asked + answers("No browser tool.", "I can't search the web without the browser tool."), "no browser"
     search = compact({"query": topic})
     if values.chance(0.08):
         error = f"{SEARCH_FAILED}`{topic}`: {values.one((values.phrase(2, 5), EMPTY, f'{EMPTY}. {NO_WEB}'))}"

@@ -68,7 +68,7 @@ def weather_in(values: Values, prefix: Prefix, city: str, fahrenheit: bool = Fal
     if values.chance(0.06):
         error = _error(values, usual.spec.name)
         return calls(f"Use {usual.name}.", usual.name, arguments, error) + failed(error)
-    degrees = values.number(below=110) - 10
+    degrees = -values.number(below=20) if values.chance(0.1) else values.number(below=100)
     condition = values.one(_CONDITIONS) if values.chance(0.6) else values.word()
     if values.chance(0.14):  # a sentence, which is told as it stands
         text = _in_words(values, city, condition, f"{degrees} {unit}")

@@ -21,6 +21,10 @@ Task = Literal["list", "tree", "read", "grep", "shell", "write"]
 TASKS: tuple[Task, ...] = get_args(Task)
 _HERE = "."
 _FILE = re.compile(r"\b(file|read|cat|less|text|lines|words|says?)\b", re.IGNORECASE)
+_TIMED_OUT = (
+    "[ERROR] timed out after {} s: the command and all it started were ended; a longer `timeout` can be given, at most "
+    "600000"
+)
 _REFUSALS: Mapping[Task, tuple[str, str]] = {
     "list": ("No file tool.", "I can't list files without a file tool."),
     "tree": ("No file tool.", "I can't show a tree without a file tool."),
@@ -223,7 +227,7 @@ def _tell_shell(values: Values, asked: _Asked) -> _Told:
     if kind < 0.2:
         return _Told("", "The command failed.", f"The command failed with status {status}.", status)
     if kind < 0.3:
-        ended = f"[ERROR] timed out after {values.number(3)} s: the command and all it started were ended"
+        ended = _TIMED_OUT.format(values.number(3))
         status, output = TIMED_OUT, values.one((ended, f"{output}\n{ended}"))
     elif kind < 0.45:
         status, output = 127, f"/bin/bash: line 1: {asked.subject.partition(' ')[0]}: command not found"

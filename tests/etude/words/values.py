@@ -29,7 +29,7 @@ Marseille Nice Toulouse Bordeaux Nantes Lille Moscow Kyiv Minsk Riga Vilnius Tal
 Tunis Algiers Rabat Dakar Kampala Lusaka Harare Luanda
 """
 _LONG_CITIES = ("New York", "San Francisco", "Los Angeles", "Mexico City", "Rio de Janeiro", "Cape Town", "Hong Kong")
-_FIRST_OF_CITIES = ("New", "New", "New", "Port", "San", "Saint", "Los", "Fort", "Lake", "North", "East", "Old", "Bad")
+_FIRST_OF_CITIES = ("New", "New", "New", "Port", "San", "Saint", "Las", "Fort", "Lake", "North", "East", "Old", "Bad")
 _NAMES = """\
 Anna Bob Carol David Emma Frank Grace Henry Irene Jack Karen Leo Maria Nina Oscar Paul Quinn Rosa Sam Tina Uma Victor
 Wendy Xavier Yara Zoe Alice Ben Clara Daniel Eva Felix Gina Hugo Ida James Kate Liam Mia Noah Olga Peter Ruth Simon
@@ -219,7 +219,9 @@ class Values:
 
     def _wordy_city(self) -> str:
         """`"Harbor"`, `"New Harbor"`, `"Port Lima"`: Nice and New York are cities, too."""
-        last = self.one((self.one(_plain_words()), self.one(CITIES), self._invented()))
+        last = self._of(
+            lambda: self.one((self.one(_plain_words()), self.one(CITIES[: -len(_LONG_CITIES)]), self._invented()))
+        )
         return f"{self.one(_FIRST_OF_CITIES)} {last.title()}" if self.chance(0.5) else self.one(_plain_words()).title()
 
     def _invented(self) -> str:
