@@ -31,8 +31,8 @@ text as in `LICENSE`). The code around them is our own, and so are the descripti
 
 ## Model
 
-`agent/models/etude.gguf` was trained from scratch for this project, on synthetic dialogues; it contains nobody else's
-weights. gpt-oss-20b and gpt-oss-120b are not part of this package: OpenAI publishes them under the Apache License 2.0.
+`agent/models/etude.gguf` was trained for this project, on synthetic dialogues; it contains nobody else's weights.
+gpt-oss-20b and gpt-oss-120b are not part of this package: OpenAI publishes them under the Apache License 2.0.
 
 ## Packages
 

@@ -1,24 +1,24 @@
 """Writes the model card beside the model.
 
     python -m tests.etude.card MODEL.gguf --log training.log --torch 2.14.1 \\
-        --figures values.json phrasing.json others.json hot.json --outside outside.json --in-use in_use.json
+        --figures values.json phrasing.json others.json values_hot.json phrasing_hot.json --parity parity.txt \\
+        --outside outside.json --in-use in_use.json
 
-The figures are files of `tests.etude.evaluate --json` on that very file, the other two those of `tests.etude.outside`
-and `tests.etude.in_use`. The transcripts are made anew, how long it was trained stands in the log of
-`tests.etude.train`. Only the words around them stand here.
+The figures are files of `tests.etude.evaluate --json` on that very file (with a seed that no lesson was mended by), the
+other ones those of `tests.etude.parity`, `tests.etude.outside` and `tests.etude.in_use`. The transcripts are made anew,
+how long it was trained stands in the log of `tests.etude.train`. Only the words around them stand here.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from agent.models.model import ModelFile, open_model
-from tests.etude.exam.figures import ALL, Figures, Measured, Row, read_figures, read_log, read_tables
+from tests.etude.exam.figures import ALL, Figures, Measured, Row, read_figures, read_log, read_tables, sha256_of
 from tests.etude.transcripts import markdown, play_all
 
 NAME = "etude.md"
@@ -103,20 +103,23 @@ every assistant message is right, the thinking included. At temperature 1, as gp
 calls, their arguments and the answer are right, whatever it thought. *New values*: words, names and numbers that it
 never saw. *New phrasings*: the questions' wording and the tools' names, too; the sentences are new, but most of their
 words stand somewhere in the lessons. *Phrasings of others*: worded by someone who hadn't seen its lessons; but a
-quarter of the chat (what it can't answer) and the words between a call's arguments are such of the lessons' own as
-training leaves out.
+third of the chat (what it can't answer) and most of the words around a call's arguments are such of the lessons' own
+as training leaves out. The dialogues are those of seed {seed_of_exam}.
 
 {figures}
 
-Calls in everyday words, "Use set_lamp with room bedroom and level 12" (`exam/plain.py`): {everyday}.
+Calls in everyday words, "Use set_lamp with room bedroom and level 12" (`exam/plain.py`; each function alone in the
+prompt, in words that its lessons have): {everyday}.
+
+llama.cpp beside torch (`parity.py`): {parity}.
 
 Aimed at:
 
 {aims}
 
 Through the installed program, with real tools (`tests/etude/in_use.py`): sums, functions, files, chat and refusals, one
-turn with one call at most, and no tool fails; chat and refusals without tools. Not asked there: the browser, JSON,
-follow-ups.
+turn with one call at most, only the tool on that it needs, and no tool fails; chat and refusals without tools. Not
+asked there: commands, its tools, the browser, JSON, follow-ups.
 
 {in_use}
 
@@ -150,7 +153,7 @@ class Aim:
         return f"{self.each} % in each skill" + (f", {self.over_all} % over all" if self.over_all else "")
 
 
-AIMS: Mapping[str, Aim] = {"values": Aim(97), "phrasing": Aim(60, 80)}
+AIMS: Mapping[str, Aim] = {"values": Aim(97), "phrasing": Aim(60, 80), "others": Aim(60, 80)}
 """By what was unseen."""
 
 
@@ -174,7 +177,7 @@ def card(model: Path, measured: Measured, training: Training, transcripts: str) 
         words=sum(token.strip().isalpha() for token in _ordinary(opened)),
         file=model.name,
         size=opened.file_bytes,
-        sha256=_sha256(model),
+        sha256=sha256_of(model),
         network=_network(opened),
         start=training.start,
         seed=training.seed,
@@ -190,7 +193,9 @@ def card(model: Path, measured: Measured, training: Training, transcripts: str) 
         load_ms=main.settings["load_ms"],
         load=main.load,
         figures="\n".join(_table(measured.runs)),
-        everyday=", ".join(_everyday(measured.runs)),
+        everyday=", ".join(_everyday(measured.runs)) or "not measured",
+        parity=measured.parity,
+        seed_of_exam=main.settings["seed"],
         aims=_listed(_aims(measured.runs)),
         in_use=_listed(_in_use(measured)),
         not_so=_listed(_not_so(measured)),
@@ -235,7 +240,8 @@ def _table(runs: Sequence[Figures]) -> list[str]:
 def _everyday(runs: Sequence[Figures]) -> Iterator[str]:
     for run in runs:
         if run.everyday:
-            yield f"{_of(run.everyday['right'], run.everyday, 'calls')} right ({run.name})"
+            how = "exact" if run.greedy else f"right at temperature {run.settings['temperature']:g}"
+            yield f"{_of(run.count(run.everyday), run.everyday)} {how}"
 
 
 def _of(count: int, row: Row, whole: str = "dialogues") -> str:
@@ -253,7 +259,7 @@ def _aims(runs: Sequence[Figures]) -> Iterator[str]:
         least = min(percent, key=lambda skill: percent[skill])
         told = f"{percent[ALL]:.1f} %, {percent[least]:.1f} % in {least}" if least != ALL else f"{percent[ALL]:.1f} %"
         verdict = "reached" if percent[ALL] >= CALLS_AIM else "missed"
-        yield f"{run.name}: {CALLS_AIM} % of the calls that were reached well-formed: {verdict} ({told})"
+        yield f"{run.name}: {CALLS_AIM} % of the calls that it makes well-formed: {verdict} ({told})"
 
 
 def _in(missed: Sequence[str]) -> str:
@@ -296,10 +302,6 @@ def _is_weak(row: Row) -> bool:
     return row["dialogues"] >= 5 and float(row["exact"]) < _WEAK * float(row["dialogues"])
 
 
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
 def main(argv: Sequence[str] | None = None) -> None:
     """Write the card beside the model."""
     parser = argparse.ArgumentParser(prog="python -m tests.etude.card", description="Write the étude's model card.")
@@ -310,15 +312,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--start", default=_SCRATCH, help="what the training started from [scratch]")
     parser.add_argument("--remark", default="", help="what else is to be said of the training")
     parser.add_argument("--figures", type=Path, nargs="+", required=True, help="files of tests.etude.evaluate --json")
+    parser.add_argument("--parity", type=Path, required=True, help="what tests.etude.parity printed")
     parser.add_argument("--outside", type=Path, required=True, help="the file of tests.etude.outside --json")
     parser.add_argument("--in-use", type=Path, required=True, help="the file of tests.etude.in_use --json")
     given = parser.parse_args(argv)
     model = given.model.resolve()
-    sha256 = _sha256(model)
+    sha256 = sha256_of(model)
     measured = Measured(
         [read_figures(path, sha256) for path in given.figures],
         read_tables(given.outside, sha256),
         read_tables(given.in_use, sha256),
+        given.parity.read_text(encoding="utf-8").strip(),
     )
     log = read_log(given.log.read_text(encoding="utf-8"))
     training = Training(log, given.seed, given.torch, given.start, given.remark)

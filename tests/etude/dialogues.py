@@ -14,7 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 
 from tests.etude import reserved
 from tests.etude.prompts import Prefix, make_prefix
@@ -25,7 +25,7 @@ from tests.etude.skills.chat import chat, copying
 from tests.etude.skills.followup import followup
 from tests.etude.skills.functions import function, weather
 from tests.etude.skills.structured import structured
-from tests.etude.skills.work import TASKS, files
+from tests.etude.skills.work import TASKS, Task, files
 from tests.etude.words.values import Values
 
 _MOST_CHARACTERS = 3000
@@ -91,6 +91,9 @@ def _exam(values: Values, skill: str) -> tuple[_Skill, Callable[[Prefix], bool]]
     if skill == "functions":
         if values.chance(0.2):
             return weather, lambda prefix: "weather" in prefix.named
+        if values.chance(0.1):  # other people's functions for work in a folder
+            task = values.one(("list", "read", "shell"))
+            return partial(files, task=task), lambda prefix: task in prefix.named and not _has_trained(prefix, task)
         return function, lambda prefix: bool(prefix.functions)
     return {"chat": chat, "followup": followup}[skill], lambda prefix: True
 
@@ -98,7 +101,7 @@ def _exam(values: Values, skill: str) -> tuple[_Skill, Callable[[Prefix], bool]]
 def _refusal(values: Values) -> tuple[_Skill, Callable[[Prefix], bool]]:
     if values.chance(0.5):
         task = values.one(TASKS)
-        return partial(files, task=task), lambda prefix: not (prefix.has_files or task in prefix.named)
+        return partial(files, task=task), lambda prefix: not (_has_trained(prefix, task) or task in prefix.named)
     kind = values.one(("python", "browser", "weather", "function"))
     if kind == "python":
         return arithmetic, lambda prefix: not prefix.has_python
@@ -107,6 +110,10 @@ def _refusal(values: Values) -> tuple[_Skill, Callable[[Prefix], bool]]:
     if kind == "weather":
         return weather, lambda prefix: "weather" not in prefix.named
     return partial(function, missing=True), lambda prefix: True
+
+
+def _has_trained(prefix: Prefix, task: Task) -> bool:
+    return prefix.has_shell if task == "shell" else prefix.has_files
 
 
 def _by_share(values: Values, prefix: Prefix) -> str:
@@ -124,18 +131,13 @@ def _by_share(values: Values, prefix: Prefix) -> str:
 
 
 def _acceptable(values: Values, skill: str, make: Callable[[], _Made]) -> Dialogue:
-    kept_out = _reserved(of_others=not values.of_others)  # an exam may ask what others wrote
+    kept_out = reserved.written() if values.of_others else reserved.load()  # an exam may ask what others wrote
     while True:
         segments, kind = make()
         dialogue = Dialogue(skill, kind, tuple(segments))
         fits = sum(len(text) for text, _ in segments) < _MOST_CHARACTERS
         if fits and not any(reserved.normalise(turn) in kept_out for turn in dialogue.user_turns):
             return dialogue
-
-
-@cache
-def _reserved(*, of_others: bool) -> frozenset[str]:
-    return reserved.load() if of_others else reserved.written()
 
 
 def main() -> None:

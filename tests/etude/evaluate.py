@@ -10,7 +10,6 @@ are. `--temperature 1` samples as gpt-oss is to be sampled. With new values come
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import multiprocessing
 import signal
@@ -30,6 +29,7 @@ from tests.bench.report import Report, file_facts, options
 from tests.etude.dialogues import SKILLS, unseen_dialogue
 from tests.etude.exam.examination import Case, Examiner, Outcome, make_case
 from tests.etude.exam.failures import FAILURES
+from tests.etude.exam.figures import sha256_of
 from tests.etude.exam.plain import plain_cases
 from tests.etude.words.values import Exam, Values
 from tests.support.engines import load_engine
@@ -47,7 +47,7 @@ def make_cases(skills: Sequence[str], count: int, unseen: Exam, seed: int) -> li
         values = Values(seed + zlib.crc32(skill.encode()), unseen)
         for _ in range(count):
             prefix, dialogue = unseen_dialogue(values, skill)
-            cases.append(replace(make_case(prefix.text, dialogue), skill=skill))
+            cases.append(make_case(prefix.text, dialogue))
     return cases
 
 
@@ -84,7 +84,8 @@ def count_up(report: Report, outcomes: Sequence[Outcome], skills: Sequence[str])
             continue
         steps = [step for one in those for step in one.case.steps]
         verdicts = [verdict for one in those for verdict in one.verdicts]
-        called = [verdict for verdict in verdicts if verdict.step.wants_call]
+        wanted = [verdict for verdict in verdicts if verdict.step.wants_call]
+        called = [verdict for verdict in verdicts if verdict.calls]
         report.row(
             "by skill",
             skill=skill,
@@ -93,7 +94,7 @@ def count_up(report: Report, outcomes: Sequence[Outcome], skills: Sequence[str])
             exact_percent=100 * sum(one.exact for one in those) / len(those),
             same=sum(one.same for one in those),
             calls=sum(step.wants_call for step in steps),
-            calls_right=sum(verdict.same for verdict in called),
+            calls_right=sum(verdict.same for verdict in wanted),
             calls_well_formed_percent=100 * _share([verdict.well_formed for verdict in called]),
             completions=len(verdicts),
             well_formed_percent=100 * _share([verdict.well_formed for verdict in verdicts]),
@@ -148,8 +149,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Examine, and print the figures."""
     given = _parse(argv)
     report = Report("etude")
-    report.settings |= file_facts(given.model) | {"bytes": given.model.stat().st_size}
-    report.settings["sha256"] = hashlib.sha256(given.model.read_bytes()).hexdigest()
+    report.settings |= file_facts(given.model) | {"bytes": given.model.stat().st_size, "sha256": sha256_of(given.model)}
     report.settings |= {name: getattr(given, name) for name in ("count", "unseen", "temperature", "seed")}
     report.settings["load_ms"] = round(_load_ms(given.model), 1)
     skills = [skill for skill in SKILLS if not given.skill or skill in given.skill]
@@ -164,7 +164,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                 report.say(f"{len(outcomes)} of {len(cases)}, {sum(one.exact for one in outcomes)} exact")
         if given.unseen == "values" and not given.skill:
             everyday = list(examine_all(given.model, plain_cases(), sampling, given.jobs))
-            report.row("everyday calls", calls=len(everyday), right=sum(one.same for one in everyday))
+            exact, same = sum(one.exact for one in everyday), sum(one.same for one in everyday)
+            report.row("everyday calls", dialogues=len(everyday), exact=exact, same=same)
     except KeyboardInterrupt:
         report.say("interrupted: the figures are of what was examined so far")
     report.settings["seconds"] = round(time.perf_counter() - begin, 1)

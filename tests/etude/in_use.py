@@ -8,7 +8,6 @@ answer that follows from what the tool really said. Then the README's first comm
 from __future__ import annotations
 
 import datetime
-import hashlib
 import json
 import re
 import tempfile
@@ -25,14 +24,15 @@ from harmony.messages import FINAL, Message
 from tests.bench.processes import own_home
 from tests.bench.report import Report, file_facts, options
 from tests.etude.dialogues import unseen_dialogue
-from tests.etude.exam.failures import calls, parsed, same
-from tests.etude.exam.worlds import Call, Question, make_question
+from tests.etude.exam.failures import calls, same
+from tests.etude.exam.figures import sha256_of
+from tests.etude.exam.worlds import Call, Question, arguments_of, make_question
 from tests.etude.words.values import Exam, Values
 from tests.support.command import ROOT, ossia
 from tests.support.pty import PtyChat
 
 SKILLS = ("arithmetic", "functions", "files", "chat", "refusal")
-_SEED = 4242
+_SEED = 2424  # other questions than those of tests.etude.evaluate
 _TRIES = 40  # dialogues for each question: so many have a world that can't be made
 _SAY_EVERY = 10
 _MOST_CHARACTERS = 100
@@ -90,7 +90,7 @@ def ask(model: Path, question: Question) -> Both:
 
 def _run(text: str, flags: Sequence[str], home: Path) -> Told:
     line = json.loads(ossia("run", "--json", *flags, "--", text, env=own_home(home)).stdout)
-    made = tuple((call["name"], _arguments(call["name"], call["arguments"])) for call in line["calls"])
+    made = tuple((call["name"], arguments_of(call["name"], call["arguments"])) for call in line["calls"])
     return Told(made, line["calls"][0]["result"] if made else "", line["answer"] or "")
 
 
@@ -113,13 +113,9 @@ def _chat(text: str, flags: Sequence[str], home: Path) -> Told:
 
 def _of(messages: Sequence[Message]) -> Told:
     said = [one for one in messages if one.role == "assistant"]
-    made = tuple((one.recipient or "", _arguments(one.recipient, one.text)) for one in said if calls(one))
+    made = tuple((one.recipient or "", arguments_of(one.recipient, one.text)) for one in said if calls(one))
     results = [one.text for one in messages if one.role == "tool"]
     return Told(made, results[0] if results else "", "".join(one.text for one in said if one.channel == FINAL))
-
-
-def _arguments(name: str | None, text: str) -> object:
-    return text if name == "python" else parsed(text)
 
 
 def first_command(model: Path, times: int) -> int:
@@ -176,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     model = given.model.resolve()
     report = Report("etude in use")
     report.settings |= file_facts(model) | {name: getattr(given, name) for name in ("count", "unseen", "seed")}
-    report.settings["sha256"] = hashlib.sha256(model.read_bytes()).hexdigest()
+    report.settings["sha256"] = sha256_of(model)
     skills = [skill for skill in SKILLS if not given.skill or skill in given.skill]
     questions = [one for skill in skills for one in make_questions(skill, given.count, given.unseen, given.seed)]
     asked: list[Both] = []

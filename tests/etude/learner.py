@@ -43,15 +43,12 @@ class Plan:
 class Team:
     """The processes of a run, this one of rank `rank`: tensors are summed over all of them."""
 
-    def __init__(self, rank: int, alone: bool) -> None:
-        self.rank, self.alone = rank, alone
-        if not alone:
-            torch.distributed.init_process_group("gloo")
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        torch.distributed.init_process_group("gloo")
 
     def add_up(self, tensors: list[Tensor]) -> None:
         """In place, the sums over all processes."""
-        if self.alone:
-            return
         flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
         torch.distributed.all_reduce(flat)
         for tensor, total in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
@@ -112,7 +109,7 @@ class Learner:
         updates = {name: torch.zeros_like(self.weights[name]) for name in self.matrices}
         for index, name in enumerate(self.matrices):
             self.momentum[name].mul_(0.95).add_(gradients[name])
-            if index // 4 % PROCESSES == team.rank or team.alone:  # four matrices a layer
+            if index // 4 % PROCESSES == team.rank:  # four matrices a layer
                 updates[name] = self._update(name, gradients[name].add(self.momentum[name], alpha=0.95))
         team.add_up(list(updates.values()))
         for name, update in updates.items():

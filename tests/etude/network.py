@@ -3,7 +3,7 @@ tiles.
 
 Everything has one of a few shapes, for a reason that was measured: oneDNN compiles a kernel for every new matrix shape
 (3.4 ms, where the product itself takes 0.4 ms), and that was two thirds of the first study's training time. So a prompt
-is padded to a multiple of 128 tokens, dialogues are packed into rows of 256 or 512, and every expert's tokens are
+is padded to a multiple of 128 tokens, dialogues are packed into rows of 256, 512 or 1024, and every expert's tokens are
 padded to a multiple of 128. Tokens of one row that belong to different dialogues do not see each other.
 
 The order of the arithmetic is llama.cpp's (`llama_model_openai_moe_iswa`): YaRN with rounded correction dimensions, an

@@ -2,13 +2,12 @@
 
 The questions of `exam/outside.txt`, greedy, each under the prompts that the program makes with no tools, with python,
 and with python, the browser and a workspace. An honest no is the étude's "I don't know that", word for word; another
-no is any "I can't …", which may name a tool that would be of no use. A call of `browser.search` is told as a search:
-it may be right. Every other call is wrong, and so is every other answer.
+no is any "I can't …", which may name a tool that would be of no use. A call of `browser.search`, where it is on, is
+told as a search: it may be right. Every other call is wrong, and so is every other answer.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,6 +33,7 @@ from tests.bench.report import Report, file_facts, options
 from tests.etude.exam import others
 from tests.etude.exam.examination import Examiner
 from tests.etude.exam.failures import MALFORMED, calls
+from tests.etude.exam.figures import sha256_of
 from tests.etude.skills.chat import UNKNOWN
 from tests.support.engines import GREEDY, load_engine
 
@@ -56,13 +56,13 @@ class Asked:
     said: str
 
 
-def reply(said: Sequence[Message] | None) -> str:
-    """Which of `REPLIES` it is. None: it is malformed."""
+def reply(said: Sequence[Message] | None, tools: str) -> str:
+    """Which of `REPLIES` it is. None: it is malformed. `tools`: those of the prompt."""
     if not said:
         return MALFORMED
     last = said[-1]
     if calls(last):
-        return SEARCH if last.recipient == "browser.search" else WRONG_CALL
+        return SEARCH if last.recipient == "browser.search" and "browser" in tools else WRONG_CALL
     if last.text == UNKNOWN:
         return HONEST
     return OTHER_NO if last.text.startswith("I can't ") else WRONG
@@ -86,7 +86,7 @@ def ask(engine: Engine, questions: Sequence[str], workspace: Path) -> Iterator[A
             got = examiner.complete(prompt(question), GREEDY, _MOST_TOKENS)
             said = examiner.read(got)
             text = _told(said[-1]) if said else examiner.tokenizer.decode(got)
-            yield Asked(tools, question, reply(said), text)
+            yield Asked(tools, question, reply(said, tools), text)
 
 
 def _told(last: Message) -> str:
@@ -116,8 +116,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("model", type=Path, help="a GGUF file")
     given = parser.parse_args(argv)
     report = Report("etude outside")
-    report.settings |= file_facts(given.model)
-    report.settings["sha256"] = hashlib.sha256(given.model.read_bytes()).hexdigest()
+    report.settings |= file_facts(given.model) | {"sha256": sha256_of(given.model)}
     with tempfile.TemporaryDirectory() as folder, closing(load_engine(given.model, context_tokens=4096)) as engine:
         workspace = Path(folder, "work")
         workspace.mkdir()

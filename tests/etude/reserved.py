@@ -11,6 +11,7 @@ import ast
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from tests.etude.exam import others
@@ -60,11 +61,13 @@ def asked(root: Path) -> frozenset[str]:
     return frozenset(normalise(text) for text in texts if could_be_asked(text)) - {""}
 
 
+@cache
 def load() -> frozenset[str]:
     """What the command wrote, and what others wrote (`exam/others.py`)."""
     return written() | frozenset(map(normalise, others.turns()))
 
 
+@cache
 def written() -> frozenset[str]:
     """What the command wrote."""
     return frozenset(PATH.read_text(encoding="utf-8").splitlines())
@@ -125,7 +128,7 @@ def _not_said(node: ast.AST) -> list[ast.expr]:
 
 
 def _asked_in(source: str) -> Iterator[str]:
-    """What `ossia("run", …)` asks the built-in model, `_asked(…)` of `test_etude_tools.py`, and each `Scene(…)`."""
+    """What `ossia("run", …)` asks the built-in model, `_asked(…)` of `test_tools.py`, and each `Scene(…)`."""
     for node in ast.walk(ast.parse(source)) if _MAY_ASK.search(source) else ():
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue

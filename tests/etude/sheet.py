@@ -1,7 +1,7 @@
 """One prompt and its dialogues as the network takes them: token slots, and who may see whom.
 
-A prompt is padded to a multiple of 128 tokens, and dialogues are packed into rows of 256 or 512. Those in one row do
-not see each other; all see the prompt, which is computed once for them.
+A prompt is padded to a multiple of 128 tokens, and dialogues are packed into rows of 256, 512 or 1024. Those in one
+row do not see each other; all see the prompt, which is computed once for them.
 """
 
 from __future__ import annotations

@@ -44,15 +44,18 @@ ALLOCATOR = ":".join(
 
 
 class Clock:
-    """Seconds of running: a stretch of more than five between two looks is a pause, and isn't counted."""
+    """Seconds of running: a stretch of more than five between two looks is a pause, and isn't counted.
+
+    So compiling isn't either, and on a machine that needs more than five for a step the run would never end.
+    """
 
     def __init__(self, spent: float = 0.0) -> None:
         self.spent, self._last = spent, time.monotonic()
 
-    def look(self, longest: float = 5.0) -> float:
+    def look(self) -> float:
         now = time.monotonic()
         passed, self._last = now - self._last, now
-        self.spent += passed if passed < longest else 0.0
+        self.spent += passed if passed < 5 else 0.0
         return self.spent
 
 
@@ -83,11 +86,11 @@ def examine(weights: Weights, shape: Shape, prompts: int = 18, dialogues: int = 
 class Run:
     """One process of a run."""
 
-    def __init__(self, out: Path, plan: Plan, rank: int, alone: bool, resume: bool) -> None:
+    def __init__(self, out: Path, plan: Plan, rank: int, resume: bool) -> None:
         torch.set_num_threads(1)
         torch.manual_seed(plan.seed)
         compile_small_parts()
-        self.out, self.plan, self.team = out, plan, Team(rank, alone)
+        self.out, self.plan, self.team = out, plan, Team(rank)
         weights, self.shape = _saved(out) if resume else _first(plan)
         self.learner, self.clock = Learner(weights, plan), Clock()
         self.lessons = Lessons(plan.seed, rank, plan.tokens, begun=plan.start is not None)
@@ -119,7 +122,7 @@ class Run:
         """Of the run, from 0 to 1: the mean, so that all processes do the same."""
         mine = torch.tensor([self.clock.look() / (60 * self.plan.minutes)], dtype=torch.float64)
         self.team.add_up([mine])
-        return float(mine) / (1 if self.team.alone else PROCESSES)
+        return float(mine) / PROCESSES
 
     def _step(self, progress: float) -> None:
         ready = prepared(self.learner.weights)
@@ -135,14 +138,13 @@ class Run:
             self.dialogues += int(sheet.owners.max()) + 1
         gradients = {name: value.grad.float() for name, value in ready.items()}
         self.team.add_up(list(gradients.values()))
-        if not self.team.alone:
-            torch._foreach_div_(list(gradients.values()), PROCESSES)
+        torch._foreach_div_(list(gradients.values()), PROCESSES)
         self.learner.learn(gradients, progress, self.team)
         self.loss = total if self.learner.step == 1 else 0.97 * self.loss + 0.03 * total
 
     def _say(self, spent: float) -> None:
         if self.team.rank == 0:
-            tokens = self.tokens * (1 if self.team.alone else PROCESSES)
+            tokens = self.tokens * PROCESSES
             print(
                 f"{spent / 60:.2f} min, step {self.learner.step}, loss {self.loss:.4f}, {tokens / 1e6:.2f} M tokens, "
                 f"{tokens / spent:.0f} a second, {self.dialogues} dialogues of mine, load {os.getloadavg()[0]:.1f}",
@@ -209,7 +211,7 @@ def main() -> None:
     if "RANK" not in os.environ:
         _start_all()
         return
-    Run(arguments.out, _plan(arguments), int(os.environ["RANK"]), alone=False, resume=arguments.resume).go()
+    Run(arguments.out, _plan(arguments), int(os.environ["RANK"]), resume=arguments.resume).go()
 
 
 def _plan(arguments: argparse.Namespace) -> Plan:

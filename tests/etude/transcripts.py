@@ -1,8 +1,9 @@
 """A transcript of each skill, as the model card shows it: `python -m tests.etude.transcripts MODEL.gguf`.
 
 Every question is asked through the installed command, with the real tools: confined python, a folder, a file of
-functions, a web site and a search service on loopback. Only a JSON answer is asked for in this process, since the
-command has no flag for it. Greedy. None of these questions is in the training data (`reserved.py` collects them, too).
+functions, a web site and a search service on loopback. Only a JSON answer is asked for in this process: the command's
+`--schema` would hold the model to it. Greedy. None of these questions is in the training data (`reserved.py` collects
+them, too).
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ SCENES = (
     Scene("structured", "none", ("My friend Wilhelmina is 47.",), ResponseFormat("person", PERSON)),
     Scene("structured", "none", ("There is a jazz concert in Ljubljana.",), ResponseFormat("event", EVENT)),
     Scene("chat", "none", ("Hello!", "Who are you?", "Repeat after me: small boats sail at dawn")),
+    Scene("chat", "none", ("Why is the sky blue?",)),
     Scene("chat", "functions", ("Which tools can you use?",)),
     Scene("followup", "python", ("What is 7351*88?", "Now add 1000.", "Divide that by 7.")),
     Scene("followup", "none", ("My name is Wilhelmina.", "What is my name?")),

@@ -19,6 +19,7 @@ from tests.support.command import line_of, ossia
 KNOWS_NOT = f"<|channel|>final<|message|>{UNKNOWN}<|return|>"
 SEARCH = '<|channel|>analysis to=browser.search code<|message|>{"query":"moon"}<|call|>'
 FILE = '<|channel|>analysis to=repo_browser.open_file code<|message|>{"path":"moon"}<|call|>'
+MOST = "python, browser, workspace"
 PARIS = "<|channel|>final<|message|>Paris.<|return|>"
 
 
@@ -35,27 +36,29 @@ PARIS = "<|channel|>final<|message|>Paris.<|return|>"
 def test_what_a_reply_is(said: str | None, told: str) -> None:
     thought = Message("assistant", ("Hm.",), channel="analysis")
     answer = Message("assistant", (said or "",), channel="final")
-    assert reply((thought, answer) if said else None) == told
+    assert reply((thought, answer) if said else None, "none") == told
     for name, call in (("browser.search", "search"), ("browser.open", "wrong call"), ("python", "wrong call")):
-        assert reply((thought, Message("assistant", ("1",), channel="analysis", recipient=name))) == call
+        assert reply((thought, Message("assistant", ("1",), channel="analysis", recipient=name)), MOST) == call
+        assert (
+            reply((thought, Message("assistant", ("1",), channel="analysis", recipient=name)), "python") == "wrong call"
+        )
 
 
 def test_each_question_is_asked_under_each_prompt(etude_tokenizer: Tokenizer, tmp_path: Path) -> None:
     engine = ScriptedEngine(Script((KNOWS_NOT, PARIS, "<|channel|>final", SEARCH, FILE, KNOWS_NOT)), etude_tokenizer)
-    most = "python, browser, workspace"
     assert list(ask(engine, ["How far is the moon?", "Why?"], tmp_path)) == [
         Asked("none", "How far is the moon?", "honest no", UNKNOWN),
         Asked("none", "Why?", "wrong answer", "Paris."),
         Asked("python", "How far is the moon?", "malformed", "<|channel|>final<|endoftext|>"),
-        Asked("python", "Why?", "search", 'browser.search {"query":"moon"}'),
-        Asked(most, "How far is the moon?", "wrong call", 'repo_browser.open_file {"path":"moon"}'),
-        Asked(most, "Why?", "honest no", UNKNOWN),
+        Asked("python", "Why?", "wrong call", 'browser.search {"query":"moon"}'),
+        Asked(MOST, "How far is the moon?", "wrong call", 'repo_browser.open_file {"path":"moon"}'),
+        Asked(MOST, "Why?", "honest no", UNKNOWN),
     ]
 
 
 def test_the_prompts_are_the_program_s(etude_tokenizer: Tokenizer, tmp_path: Path) -> None:
     flags = ["--model", "etude", "--max-tokens", "1", "--json", "--unconfined", "--workspace", str(tmp_path)]
-    prompt = prompter(prompt_sets(tmp_path)["python, browser, workspace"], etude_tokenizer)
+    prompt = prompter(prompt_sets(tmp_path)[MOST], etude_tokenizer)
 
     done = line_of(ossia("run", "Why is the sky blue?", *flags))
 

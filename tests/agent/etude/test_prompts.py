@@ -119,7 +119,7 @@ def test_a_prompt_is_not_long(etude_tokenizer: Tokenizer) -> None:
 def test_no_function_is_seen_twice() -> None:
     functions = [one for prefix in _prefixes(5000) for one in (*prefix.functions, *prefix.named.values())]
     made = [one for one in functions if not isinstance(one, Usual)]
-    assert len(made) > 3000 and len({one.name for one in made}) > 0.995 * len(made)
+    assert len(made) > 3000 and len({one.name for one in made}) > 0.999 * len(made)
     assert all(re.fullmatch(r"[A-Za-z0-9_]{2,64}", one.name) for one in functions)
     shapes: dict[str, Callable[[str], object]] = {
         "snake": re.compile(r"[a-z]+(_[a-z]+)+").fullmatch,
@@ -149,7 +149,7 @@ def test_calls_have_the_arguments_that_are_declared() -> None:
         for skill in ("functions", "weather", "files"):
             text = "".join(text for text, _ in make_dialogue(values, prefix, skill).segments)
             for name, arguments, result in _CALL.findall(text):
-                if "unknown argument" in result or "is a required property" in result:
+                if "is a required property" in result:
                     faults += 1
                     continue
                 given = json.loads(arguments)

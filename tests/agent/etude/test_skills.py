@@ -13,9 +13,14 @@ import pytest
 from agent.engine.base import Sampling
 from tests.etude.dialogues import SKILLS
 from tests.etude.evaluate import make_cases
+from tests.etude.exam import others
 from tests.etude.exam.examination import Examiner, Outcome
 from tests.etude.exam.plain import plain_cases
+from tests.etude.prompts import make_prefix
+from tests.etude.skills.chat import UNKNOWN
+from tests.etude.words.values import Values
 from tests.support.engines import ETUDE, load_engine
+from tests.support.streams import harmony_ids
 
 _OF_EACH = 7
 
@@ -45,3 +50,20 @@ def test_calls_in_everyday_words_are_right() -> None:
         examiner = Examiner(engine)
         outcomes = [examiner.examine(case, Sampling(temperature=0)) for case in plain_cases()]
     assert sum(one.exact for one in outcomes) >= 66
+
+
+def test_what_it_does_not_know_gets_an_honest_no() -> None:
+    """83 of 100 of the model that is shipped, in the 100 of `tests.etude.outside`."""
+    prompt = make_prefix(Values(5), "bare").text
+    with closing(load_engine(ETUDE, context_tokens=4096)) as engine:
+        examiner = Examiner(engine)
+        said = [
+            examiner.complete(
+                harmony_ids(examiner.tokenizer, f"{prompt}<|start|>user<|message|>{question}<|end|><|start|>assistant"),
+                Sampling(temperature=0),
+                200,
+            )
+            for question in others.outside()[:25]
+        ]
+        honest = [one for one in said if UNKNOWN in examiner.tokenizer.decode(one)]
+    assert len(honest) >= 18

@@ -9,6 +9,7 @@ from typing import get_args
 from tests.etude import reserved
 from tests.etude.dialogues import SKILLS, make_dialogue, unseen_dialogue
 from tests.etude.exam import others
+from tests.etude.exam.plain import plain_turns
 from tests.etude.prompts import make_prefix
 from tests.etude.transcripts import SCENES
 from tests.etude.words.unanswerable import FRAMES
@@ -53,6 +54,10 @@ def test_what_others_wrote() -> None:
         assert {phrased(exam, key, *"wxyz") for _ in range(20)} <= theirs
     assert len(others.outside()) == 100
     assert {reserved.normalise(one) for one in others.turns()} <= reserved.load()
+
+
+def test_calls_in_everyday_words_are_kept_out() -> None:
+    assert {reserved.normalise(one) for one in plain_turns()} <= reserved.load()
 
 
 def test_what_the_lessons_before_had() -> None:

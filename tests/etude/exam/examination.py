@@ -63,6 +63,11 @@ class Verdict:
     well_formed: bool
     failure: str
 
+    @property
+    def calls(self) -> bool:
+        """Whether it is a call; one that is malformed is, where a call was wanted."""
+        return self.got.endswith("<|call|>") or (self.step.wants_call and not self.well_formed)
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
@@ -136,7 +141,9 @@ class Examiner:
 
     def _judge(self, case: Case, step: Step, wanted: Sequence[int], got: Sequence[int]) -> Verdict:
         said, exact = self.read(got), list(got) == list(wanted)
-        wrong = failure(case.steps[0].given, self.read(wanted) or said or (), said)
+        reference = self.read(wanted)
+        assert reference is not None
+        wrong = failure(case.steps[0].given, reference, said)
         told = wrong or ("" if exact else ONLY_WORDS)
         return Verdict(step, self.tokenizer.decode(got), exact, not wrong, said is not None, told)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ Tables = Mapping[str, Sequence[Row]]
 class Figures:
     """One run of `tests.etude.evaluate`: `skills["browser"]["exact"]`, and the same for each `(skill, kind)`.
 
-    `everyday`: of new values only, the calls in everyday words: `{"calls": 80, "right": 78}`.
+    `everyday`: a row of the calls in everyday words, which come with new values only.
     """
 
     settings: Row
@@ -51,7 +52,11 @@ class Figures:
 
     def right(self, skill: str) -> int:
         """Exact dialogues, if it is greedy; otherwise those that are the same but for thoughts and spelling."""
-        return int(self.skills[skill]["exact" if self.greedy else "same"])
+        return self.count(self.skills[skill])
+
+    def count(self, row: Row) -> int:
+        """The same of any row."""
+        return int(row["exact" if self.greedy else "same"])
 
     def percent(self, skill: str) -> float:
         return 100 * self.right(skill) / float(self.skills[skill]["dialogues"])
@@ -61,16 +66,22 @@ class Figures:
 class Measured:
     """All that is known of a model. `runs` have a greedy one with `unseen` "values".
 
-    `outside` and `in_use`: the tables of the commands of those names.
+    `outside` and `in_use`: the tables of the commands of those names; `parity`: the line of that one.
     """
 
     runs: Sequence[Figures]
     outside: Tables
     in_use: Tables
+    parity: str
 
     @property
     def main(self) -> Figures:
         return next(run for run in self.runs if run.greedy and run.unseen == "values")
+
+
+def sha256_of(path: Path) -> str:
+    """Of the file's content, as the figures have it."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def read_figures(path: Path, sha256: str) -> Figures:

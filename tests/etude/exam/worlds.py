@@ -82,7 +82,7 @@ def make_question(prefix: Prefix, dialogue: Dialogue, today: str) -> Question | 
     Where the answer has the date of the prompt, it is to be today's.
     """
     said = [found for text, ours in dialogue.segments if ours for found in _MESSAGE.findall(text)]
-    calls = tuple((name, _arguments(name, text)) for name, text in said if name)
+    calls = tuple((name, arguments_of(name, text)) for name, text in said if name)
     results = [text for text, ours in dialogue.segments if not ours and " to=assistant<" in text]
     (_, answer), (turn, *more) = said[-1], dialogue.user_turns
     if more or len(calls) > 1 or len(results) != len(calls) or turn.startswith(_AT_THE_START) or "@" in turn:
@@ -121,7 +121,8 @@ def payload(result: str) -> str:
     return formed[1] if formed else _NEW_KERNEL.sub("", result)
 
 
-def _arguments(name: str, text: str) -> object:
+def arguments_of(name: str | None, text: str) -> object:
+    """A call's: the code of `python`, or what the JSON says."""
     return text if name == "python" else parsed(text)
 
 

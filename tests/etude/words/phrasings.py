@@ -12,7 +12,6 @@ from collections.abc import Mapping
 _SUM = "What is|What's|How much is|What does|Compute|Calculate|Work out|Evaluate|Solve|Find|Determine|Figure out|Reckon"
 _TELL = "Tell me|I need to know|I want to know|I'd like to know|Do you know|Let me know|Can you tell me|I wonder|Say"
 _CAN = "Can you|Could you|Would you|Will you|I want you to|I'd like you to|I need you to|You should|Go and|Try to"
-_SHOW = "Show|Show me|Display|Print|Give me|Output|Let me see|Get me|Bring up|I want to see|Present|Reveal"
 _ABOUT = "about|on|for|regarding|with|around|concerning|as to"
 _THE_FILE = "|the file |file |the text file |that file |the document |our file |this: "
 _FOLDER = "the folder |folder |the directory |directory |the dir |path |the path |my folder "

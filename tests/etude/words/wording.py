@@ -101,12 +101,14 @@ def arguments_of(values: Values, arguments: Mapping[str, object]) -> str:
             pair, join, before = strange
     quoted = _QUOTE.search(pair) is not None
     *front, last = arguments.items()
-    bare = {True: _QUOTE.sub("", pair), False: pair}  # no quotes around a list
-    said = [bare[isinstance(value, list)].format(name, _plain(value, quoted)) for name, value in front]
-    if isinstance(last[1], list) and values.chance(0.7):  # as people say it, where nothing follows
-        said.append(bare[True].format(last[0], ", ".join(last[1])))
+    bare = _QUOTE.sub("", pair)  # no quotes around a list
+    said = [(bare if isinstance(value, list) else pair).format(name, _plain(value, quoted)) for name, value in front]
+    name, value = last
+    if isinstance(value, list):
+        listed = values.chance(0.7)  # as people say it, where nothing follows
+        said.append(bare.format(name, ", ".join(value) if listed else _plain(value, quoted)))
     else:
-        said.append(bare[isinstance(last[1], list)].format(last[0], _plain(last[1], quoted)))
+        said.append(pair.format(name, _plain(value, quoted)))
     return before.format(join.join(said))
 
 
@@ -276,9 +278,10 @@ def _any_words(values: Values, key: str) -> str:
     if key == "pairs":
         between, join = f" {values.word()} ", values.one((" and ", ", ", "; ", "\n", f" {values.word()} "))
         return f"{before} {{0}}{between}{{1}}{join}{{2}}{between}{{3}}".strip()
-    after = "" if key == "call" else " ".join(values.word().lower() for _ in range(values.several(0, 2)))
-    value = "{0}{1}" if key == "call" else "{0}"
-    return f"{before} {value} {after}".strip() + values.one(("", "", "?", "."))[: key != "call"]
+    if key == "call":
+        return f"{before} {{0}}{{1}}".strip()
+    after = " ".join(values.word().lower() for _ in range(values.several(0, 2)))
+    return f"{before} {{0}} {after}".strip() + values.one(("", "", "?", "."))
 
 
 def _around(values: Values, said: str) -> str:
