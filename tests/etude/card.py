@@ -42,18 +42,15 @@ _TASKS = {
 _LIMITS = (
     "Long results. Its lessons have files of up to 3 lines, folders of up to 6 entries, outputs of up to 4 lines; of "
     "longer ones it copies a part, or something else, and doesn't say so",
-    "Arguments of several words without quotes: it takes one of the words. One that the question leaves out it makes "
-    "up",
-    'A weather function in words that it does not know ("Weather of a city."): it says that it has none',
+    "Arguments of several words without quotes: it takes a part of them. One that the question leaves out it makes up, "
+    "or it goes on until it is cut off",
     "A function that isn't named in the question, the weather aside: it seldom finds the one that fits",
     "JSON by other schemas than those of the lessons (a person, an event, a list to buy, two fields): `ossia run "
-    "--schema` keeps to the schema, but the values may be wrong",
-    "Repeating a sentence that has a word twice: it may go on with that word until it is cut off",
+    "--schema` keeps to the schema, but the values may be wrong, or it is cut off",
     "In a folder: deleting, changing, summing up (it reads the file instead); `search for X` goes to the web if that "
-    "is on",
-    "Six functions at once: when it is to name them, one may be wrong",
+    "is on; of `grep X FILE` it may show the whole file",
+    "Six functions at once: when it is to name them, one may be missing",
     "Long conversations: after many turns, values of earlier ones come into its calls and answers",
-    'A text for a file that is "called" something: unless it stands in quotes, it may write other words',
 )
 """What its lessons leave out; each was seen to go wrong."""
 
@@ -90,11 +87,11 @@ relied on, and it knows nothing about the world. For real use: `ossia models pul
 (`start.py`), learns with its experts rounded to MXFP4 from the first step on (`train.py`), and is written as a GGUF
 (`export.py`). What it read is made of templates, a list of English words, and the texts that gpt-oss's prompts have.
 
-Its lessons ask no user turn of the README, of `docs/`, of the tests or of the evaluation word for word: the generator
-never asks what `tests/etude/reserved.txt` lists. An eighth of all words, names, numbers (of two digits and more) and
-paths is kept for evaluation, and so is a quarter of all phrasings and of the names of its usual functions. Other
-phrasings, and questions outside of what it knows, are by someone who hadn't seen its lessons (in `exam/`).
-`tests/agent/etude/test_unseen.py` tests it.{before}
+Its lessons ask no user turn of the README, of `docs/`, of the tests or of the evaluation word for word (but "hello" and
+"hi"): the generator never asks what `tests/etude/reserved.txt` lists. An eighth of all words, names, numbers (of two
+digits and more) and paths is kept for evaluation, and so is a quarter of all phrasings and of the names of its usual
+functions. Other phrasings, and questions outside of what it knows, are by someone who hadn't seen its lessons (in
+`exam/`). `tests/agent/etude/test_unseen.py` tests it.{before}
 
 ## What it does
 

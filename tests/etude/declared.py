@@ -46,7 +46,7 @@ _PLACE = (
 _DESCRIPTIONS: Mapping[Purpose, tuple[str, ...]] = {
     "weather": (
         f"[{_GETS}] [|the ][|current ]weather[| conditions| report]{_PLACE}[.|]",
-        f"[|The |Current |The current |Today's ]weather{_PLACE}[.|]",
+        f"[|The |Current |The current |Today's ]weather{_PLACE}[.|]", f"Weather{_PLACE}[.|]",
         "[Tells|Says|Shows] [what the weather is like|how the weather is][| in a city| in a place][.|]",
         "What the weather is[| like][| in a city| in a town| somewhere][.|]",
     ),

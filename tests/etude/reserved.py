@@ -2,7 +2,7 @@
 
 They are all that could be a user's turn in the README, in `docs/` and in the tests, the questions of the model card's
 transcripts and the calls in everyday words (`exam/plain.py`) included. The generator of the training data asks none of
-them, so that an answer seen there is no recall.
+them, so that an answer seen there is no recall; but for bare greetings, which everybody says.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ _MAX_CHARACTERS = 120
 _MAX_LINES = 8
 _ASKS_THE_TRAINED_MODEL = frozenset({"evaluate", "transcripts"})
 """Of `tests/etude/` only these: what the other modules spell is what it is trained on."""
+
+_SAID_BY_EVERYBODY = frozenset({"hello", "hi"})
+"""What most people say first: it is trained on, wherever it stands."""
 
 _USER_TURN = re.compile(r"<\|start\|>user<\|message\|>(.*?)<\|end\|>", re.DOTALL)
 _QUOTED = re.compile(r'"([^"\n]+)"|“([^”\n]+)”|`([^`\n]+)`|(?<!\w)\'([^\'\n]+)\'(?!\w)')
@@ -51,14 +54,14 @@ def collect(root: Path) -> frozenset[str]:
     texts += [text for module in _modules(root) for text in _in_module(module.read_text(encoding="utf-8"))]
     texts += [turn for file in (root / "tests").rglob("*.txt") for turn in _USER_TURN.findall(file.read_text("utf-8"))]
     turns = (turn for text in texts for turn in _turns(text))
-    return frozenset(normalise(turn) for turn in turns if could_be_asked(turn)) - {""}
+    return frozenset(normalise(turn) for turn in turns if could_be_asked(turn)) - _SAID_BY_EVERYBODY - {""}
 
 
 def asked(root: Path) -> frozenset[str]:
     """Those of them that surely are asked: after `ossia run` in the pages and the tests, and in the transcripts."""
     texts = [text for page in _pages(root) for text in _ASKED.findall(page.read_text(encoding="utf-8"))]
     texts += [text for module in _modules(root) for text in _asked_in(module.read_text(encoding="utf-8"))]
-    return frozenset(normalise(text) for text in texts if could_be_asked(text)) - {""}
+    return frozenset(normalise(text) for text in texts if could_be_asked(text)) - _SAID_BY_EVERYBODY - {""}
 
 
 @cache

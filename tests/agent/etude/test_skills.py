@@ -19,6 +19,7 @@ from tests.etude.exam.plain import plain_cases
 from tests.etude.prompts import make_prefix
 from tests.etude.skills.chat import UNKNOWN
 from tests.etude.words.values import Values
+from tests.support.command import ossia
 from tests.support.engines import ETUDE, load_engine
 from tests.support.streams import harmony_ids
 
@@ -36,7 +37,7 @@ def outcomes() -> Iterator[list[Outcome]]:
 @pytest.mark.parametrize("skill", SKILLS)
 def test_nearly_all_of_a_skill_is_exact(skill: str, outcomes: list[Outcome]) -> None:
     wrong = [one.verdicts[-1].got for one in outcomes if one.case.skill == skill and not one.exact]
-    assert len(wrong) <= 2, wrong
+    assert len(wrong) <= 1, wrong
 
 
 def test_calls_are_well_formed(outcomes: list[Outcome]) -> None:
@@ -45,11 +46,11 @@ def test_calls_are_well_formed(outcomes: list[Outcome]) -> None:
 
 
 def test_calls_in_everyday_words_are_right() -> None:
-    """71 of 80 of the model that is shipped."""
+    """80 of 80 of the model that is shipped."""
     with closing(load_engine(ETUDE, context_tokens=4096)) as engine:
         examiner = Examiner(engine)
         outcomes = [examiner.examine(case, Sampling(temperature=0)) for case in plain_cases()]
-    assert sum(one.exact for one in outcomes) >= 66
+    assert sum(one.exact for one in outcomes) >= 76
 
 
 def test_what_it_does_not_know_gets_an_honest_no() -> None:
@@ -67,3 +68,9 @@ def test_what_it_does_not_know_gets_an_honest_no() -> None:
         ]
         honest = [one for one in said if UNKNOWN in examiner.tokenizer.decode(one)]
     assert len(honest) >= 18
+
+
+def test_it_greets_back() -> None:
+    """What most people say first, under the prompt that they get."""
+    said = [ossia("run", greeting, "--quiet").stdout.decode().strip() for greeting in ("hello", "Hello", "hi", "Hi!")]
+    assert said == ["Hello! How can I help you?"] * 4

@@ -32,7 +32,11 @@ def repeat(values: Values, text: str) -> list[Segment]:
 
 
 def _greeting(values: Values, prefix: Prefix) -> list[Segment]:
-    return asks(values, "greeting", values.name()) + answers("A greeting.", "Hello! How can I help you?")
+    if values.unseen == "nothing" and values.chance(0.3):  # what most people say first
+        said = user(values.one(("hello", "Hello", "hi", "Hi")) + values.one(("", "", "!", ".")))
+    else:
+        said = asks(values, "greeting", values.name())
+    return said + answers("A greeting.", "Hello! How can I help you?")
 
 
 def _who(values: Values, prefix: Prefix) -> list[Segment]:
