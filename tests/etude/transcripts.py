@@ -102,7 +102,7 @@ SCENES = (
     Scene("browser", "web", ("Search the web for blue heron.",)),
     Scene("structured", "none", ("My friend Wilhelmina is 47.",), ResponseFormat("person", PERSON)),
     Scene("structured", "none", ("There is a jazz concert in Ljubljana.",), ResponseFormat("event", EVENT)),
-    Scene("chat", "none", ("Hello!", "Who are you?", "Repeat after me: small boats sail at dawn")),
+    Scene("chat", "none", ("Hello there!", "Who are you?", "Repeat after me: small boats sail at dawn")),
     Scene("chat", "none", ("Why is the sky blue?",)),
     Scene("chat", "functions", ("Which tools can you use?",)),
     Scene("followup", "python", ("What is 7351*88?", "Now add 1000.", "Divide that by 7.")),
