@@ -18,7 +18,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agent.models.model import ModelFile, open_model
-from tests.etude.exam.figures import ALL, Figures, Measured, Row, read_figures, read_log, read_tables, sha256_of
+from tests.etude.exam.figures import (
+    ALL,
+    Figures,
+    Measured,
+    Row,
+    read_figures,
+    read_log,
+    read_parity,
+    read_tables,
+    sha256_of,
+)
 from tests.etude.transcripts import markdown, play_all
 
 NAME = "etude.md"
@@ -46,7 +56,7 @@ _LIMITS = (
     "or it goes on until it is cut off",
     "A function that isn't named in the question, the weather aside: it seldom finds the one that fits",
     "JSON by other schemas than those of the lessons (a person, an event, a list to buy, two fields): `ossia run "
-    "--schema` keeps to the schema, but the values may be wrong, or it is cut off",
+    "--schema` keeps to the schema unless it is cut off, but the values may be wrong",
     "In a folder: deleting, changing, summing up (it reads the file instead); `search for X` goes to the web if that "
     "is on; of `grep X FILE` it may show the whole file",
     "Six functions at once: when it is to name them, one may be missing",
@@ -106,7 +116,7 @@ as training leaves out. The dialogues are those of seed {seed_of_exam}.
 {figures}
 
 Calls in everyday words, "Use set_lamp with room bedroom and level 12" (`exam/plain.py`; each function alone in the
-prompt, in words that its lessons have): {everyday}.
+prompt, in a wording that its lessons have, with values of which most aren't in them): {everyday}.
 
 llama.cpp beside torch (`parity.py`): {parity}.
 
@@ -115,8 +125,8 @@ Aimed at:
 {aims}
 
 Through the installed program, with real tools (`tests/etude/in_use.py`): sums, functions, files, chat and refusals, one
-turn with one call at most, only the tool on that it needs, and no tool fails; chat and refusals without tools. Not
-asked there: commands, its tools, the browser, JSON, follow-ups.
+turn with one call at most, with only the tool that it needs, and no tool fails; chat and refusals without tools. Not
+asked there: commands through the trained tool, what tools it has, the browser, JSON, follow-ups.
 
 {in_use}
 
@@ -166,7 +176,10 @@ class Training:
 
 
 def card(model: Path, measured: Measured, training: Training, transcripts: str) -> str:
-    """The whole page."""
+    """The whole page. Raises ValueError when the runs' dialogues aren't those of one seed."""
+    seeds = sorted({run.settings["seed"] for run in measured.runs})
+    if len(seeds) > 1:
+        raise ValueError(f"expected figures of one seed, they are of {', '.join(map(str, seeds))}: evaluate anew")
     opened, main, log = open_model(model), measured.main, training.log
     return _CARD.format(
         parameters=f"{_parameters(opened) / 1e6:.2f}",
@@ -192,7 +205,7 @@ def card(model: Path, measured: Measured, training: Training, transcripts: str) 
         figures="\n".join(_table(measured.runs)),
         everyday=", ".join(_everyday(measured.runs)) or "not measured",
         parity=measured.parity,
-        seed_of_exam=main.settings["seed"],
+        seed_of_exam=seeds[0],
         aims=_listed(_aims(measured.runs)),
         in_use=_listed(_in_use(measured)),
         not_so=_listed(_not_so(measured)),
@@ -251,8 +264,8 @@ def _aims(runs: Sequence[Figures]) -> Iterator[str]:
             missed = aim.missed(run)
             yield f"{run.name}: {aim}: " + (f"missed {_in(missed)}" if missed else "reached")
     for run in runs:
-        rows = {skill: run.skills[skill] for skill in (ALL, *_TASKS) if run.skills[skill]["calls"]}
-        percent = {skill: float(row["calls_well_formed_percent"]) for skill, row in rows.items()}
+        rows = {skill: run.skills[skill] for skill in (ALL, *_TASKS)}
+        percent = {skill: float(row["calls_well_formed_percent"]) for skill, row in rows.items()}  # 100 where none are
         least = min(percent, key=lambda skill: percent[skill])
         told = f"{percent[ALL]:.1f} %, {percent[least]:.1f} % in {least}" if least != ALL else f"{percent[ALL]:.1f} %"
         verdict = "reached" if percent[ALL] >= CALLS_AIM else "missed"
@@ -319,7 +332,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         [read_figures(path, sha256) for path in given.figures],
         read_tables(given.outside, sha256),
         read_tables(given.in_use, sha256),
-        given.parity.read_text(encoding="utf-8").strip(),
+        read_parity(given.parity, sha256),
     )
     log = read_log(given.log.read_text(encoding="utf-8"))
     training = Training(log, given.seed, given.torch, given.start, given.remark)

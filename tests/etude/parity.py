@@ -18,6 +18,7 @@ import torch
 
 from tests.etude import tokenizer
 from tests.etude.dialogues import make_dialogue
+from tests.etude.exam.figures import sha256_of
 from tests.etude.export import Array, read_checkpoint
 from tests.etude.lessons import sheet_of
 from tests.etude.network import Weights, logits, prepared
@@ -94,6 +95,7 @@ def main() -> None:
     alike = (ours.argmax(1) == theirs.argmax(1)).mean()
     print(f"{len(ours)} positions of {len(pairs)} dialogues: the same token at {alike:.2%};", end=" ")
     print(f"logits (of spread {ours.std():.2f}) apart by {apart.mean():.3f} on average, {apart.max():.2f} at most")
+    print(f"of sha256 {sha256_of(arguments.gguf)}")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 They are all that could be a user's turn in the README, in `docs/` and in the tests, the questions of the model card's
 transcripts and the calls in everyday words (`exam/plain.py`) included. The generator of the training data asks none of
-them, so that an answer seen there is no recall; but for bare greetings, which everybody says.
+them, so that an answer seen there is no recall; but for "hello" and "hi", which everybody says.
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from agent.models.catalog import ETUDE_PATH
 from tests.etude import card
 from tests.etude.card import Training
 from tests.etude.dialogues import SKILLS
-from tests.etude.exam.figures import Figures, Measured, Row, read_figures, read_log
+from tests.etude.exam.figures import Figures, Measured, Row, read_figures, read_log, read_parity
 
 CARD = ETUDE_PATH.with_name(card.NAME)
 
@@ -29,6 +30,24 @@ def test_figures_of_another_file_are_refused(tmp_path: Path) -> None:
     path.write_text(json.dumps({"settings": {"sha256": "a" * 64}}))
     with pytest.raises(ValueError, match=r"expected figures of bbbbbbbbbbbb…, they are of aaaaaaaaaaaa…: eval"):
         read_figures(path, "b" * 64)
+
+
+def test_parity_of_another_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "parity.txt"
+    path.write_text("all alike\nof sha256 " + "a" * 64 + "\n")
+    assert read_parity(path, "a" * 64) == "all alike"
+    with pytest.raises(ValueError, match=r"expected parity of bbbbbbbbbbbb…, it is of aaaaaaaaaaaa…: compare"):
+        read_parity(path, "b" * 64)
+    path.write_text("all alike\n")
+    with pytest.raises(ValueError, match="it is of no file"):
+        read_parity(path, "a" * 64)
+
+
+def test_figures_of_two_seeds_are_refused() -> None:
+    other = _run("phrasing")
+    other = replace(other, settings={**other.settings, "seed": 8})
+    with pytest.raises(ValueError, match="expected figures of one seed, they are of 7, 8"):
+        _told(_run("values"), other)
 
 
 def test_the_last_line_of_a_log_counts() -> None:
@@ -75,7 +94,10 @@ def _told(*runs: Figures, start: str = "scratch") -> list[str]:
 def test_the_card_says_which_aims_were_reached_and_missed() -> None:
     hot = _run("phrasing", 1, **(dict.fromkeys(SKILLS, 75) | {"functions": 59}))
     told = _told(_run("values", chat=96), _run("phrasing", calls=90), hot, _run("others", chat=1))
-    assert "prompt, in words that its lessons have): 78 of 80 exact." in "\n".join(told)
+    assert (
+        "in a wording that its lessons have, with values of which most aren't in them): 78 of 80 exact."
+        in "\n".join(told)
+    )
     assert "llama.cpp beside torch (`parity.py`): all alike." in told
     begin = told.index("Aimed at:") + 2
     assert told[begin : told.index("", begin)] == [

@@ -11,17 +11,16 @@ from contextlib import closing
 import pytest
 
 from agent.engine.base import Sampling
+from cli.settings.table import Settings
 from tests.etude.dialogues import SKILLS
 from tests.etude.evaluate import make_cases
 from tests.etude.exam import others
 from tests.etude.exam.examination import Examiner, Outcome
 from tests.etude.exam.plain import plain_cases
-from tests.etude.prompts import make_prefix
+from tests.etude.outside import prompter
 from tests.etude.skills.chat import UNKNOWN
-from tests.etude.words.values import Values
 from tests.support.command import ossia
 from tests.support.engines import ETUDE, load_engine
-from tests.support.streams import harmony_ids
 
 _OF_EACH = 7
 
@@ -41,7 +40,7 @@ def test_nearly_all_of_a_skill_is_exact(skill: str, outcomes: list[Outcome]) -> 
 
 
 def test_calls_are_well_formed(outcomes: list[Outcome]) -> None:
-    calls = [verdict for one in outcomes for verdict in one.verdicts if verdict.step.wants_call]
+    calls = [verdict for one in outcomes for verdict in one.verdicts if verdict.calls]
     assert len(calls) > 30 and sum(not verdict.well_formed for verdict in calls) <= 1
 
 
@@ -54,23 +53,16 @@ def test_calls_in_everyday_words_are_right() -> None:
 
 
 def test_what_it_does_not_know_gets_an_honest_no() -> None:
-    """83 of 100 of the model that is shipped, in the 100 of `tests.etude.outside`."""
-    prompt = make_prefix(Values(5), "bare").text
+    """20 of these 25 of the model that is shipped."""
     with closing(load_engine(ETUDE, context_tokens=4096)) as engine:
         examiner = Examiner(engine)
-        said = [
-            examiner.complete(
-                harmony_ids(examiner.tokenizer, f"{prompt}<|start|>user<|message|>{question}<|end|><|start|>assistant"),
-                Sampling(temperature=0),
-                200,
-            )
-            for question in others.outside()[:25]
-        ]
+        prompt = prompter(Settings(no_tools=True), examiner.tokenizer)
+        said = [examiner.complete(prompt(one), Sampling(temperature=0), 200) for one in others.outside()[:25]]
         honest = [one for one in said if UNKNOWN in examiner.tokenizer.decode(one)]
-    assert len(honest) >= 18
+    assert len(honest) >= 17, len(honest)
 
 
 def test_it_greets_back() -> None:
-    """What most people say first, under the prompt that they get."""
+    """What most people say first, under the prompt that they get. It is trained on these."""
     said = [ossia("run", greeting, "--quiet").stdout.decode().strip() for greeting in ("hello", "Hello", "hi", "Hi!")]
     assert said == ["Hello! How can I help you?"] * 4

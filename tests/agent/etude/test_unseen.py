@@ -1,4 +1,7 @@
-"""What the étude is asked in the README, in the tests and in its evaluation, it was never trained on."""
+"""What the étude is asked in the README, in the tests and in its evaluation, it was never trained on.
+
+But for "hello" and "hi".
+"""
 
 from __future__ import annotations
 

@@ -78,11 +78,13 @@ def test_the_etude_is_greedy_unless_told_otherwise() -> None:
     """At temperature 1 it adds wrongly now and then: a bad first minute. The seeds would tell."""
 
     def asked(seed: int, *flags: str) -> bytes:
-        return ossia("run", "Repeat: tall ships sail home", "--quiet", "--seed", str(seed), *flags).stdout
+        return ossia(
+            "run", "Finish this sentence: the night was dark and", "--quiet", "--seed", str(seed), *flags
+        ).stdout
 
     greedy = asked(0, "--temperature", "0")
     assert [asked(seed) for seed in range(3)] == [greedy] * 3
-    assert {asked(seed, "--temperature", "3") for seed in range(4)} != {greedy}
+    assert {asked(seed, "--temperature", "1") for seed in range(8)} != {greedy}
 
 
 def test_a_model_that_is_named_needs_no_line() -> None:

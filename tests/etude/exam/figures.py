@@ -101,6 +101,14 @@ def read_tables(path: Path, sha256: str) -> Tables:
     return tables
 
 
+def read_parity(path: Path, sha256: str) -> str:
+    """What `tests.etude.parity` printed, without the line that says of which file. Raises ValueError likewise."""
+    told, _, of = path.read_text(encoding="utf-8").strip().partition("\nof sha256 ")
+    if of != sha256:
+        raise ValueError(f"expected parity of {sha256[:12]}…, it is of {of[:12] or 'no file'}…: compare it anew")
+    return told
+
+
 def read_log(text: str) -> dict[str, float]:
     """The last word of a training's log: `{"minutes": 95.0, "steps": 2900, "millions": 21.4, "dialogues": 190000}`.
 
