@@ -52,15 +52,18 @@ _TASKS = {
 _LIMITS = (
     "Long results. Its lessons have files of up to 3 lines, folders of up to 6 entries, outputs of up to 4 lines; of "
     "longer ones it copies a part, or something else, and doesn't say so",
-    "Arguments of several words without quotes: it takes a part of them. One that the question leaves out it makes up, "
-    "or it goes on until it is cut off",
+    'Arguments that the question doesn\'t name ("Use set_lamp to set the kitchen lamp to 40"; "with room kitchen and '
+    'level 40" is right) or leaves out: it makes them up, or goes on until it is cut off',
+    "Arguments of several words without quotes: it takes a part of them",
+    "Text piped in beside a question: it often answers something else",
     "A function that isn't named in the question, the weather aside: it seldom finds the one that fits",
     "JSON by other schemas than those of the lessons (a person, an event, a list to buy, two fields): `ossia run "
     "--schema` keeps to the schema unless it is cut off, but the values may be wrong",
     "In a folder: deleting, changing, summing up (it reads the file instead); `search for X` goes to the web if that "
-    "is on; of `grep X FILE` it may show the whole file",
+    "is on; of `grep X FILE` it may show the whole file. Text in single quotes it may write with the quote and more",
     "Six functions at once: when it is to name them, one may be missing",
-    "Long conversations: after many turns, values of earlier ones come into its calls and answers",
+    "Long conversations: after many turns, values of earlier ones come into its calls and answers; thanks or a goodbye "
+    "after a result may get the result again",
 )
 """What its lessons leave out; each was seen to go wrong."""
 
