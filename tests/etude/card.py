@@ -119,7 +119,8 @@ as training leaves out. The dialogues are those of seed {seed_of_exam}.
 {figures}
 
 Calls in everyday words, "Use set_lamp with room bedroom and level 12" (`exam/plain.py`; each function alone in the
-prompt, in a wording that its lessons have, with values of which most aren't in them): {everyday}.
+prompt, in a wording that its lessons have, with values of which most aren't in them):
+{everyday}.
 
 llama.cpp beside torch (`parity.py`): {parity}.
 
@@ -267,10 +268,9 @@ def _aims(runs: Sequence[Figures]) -> Iterator[str]:
             missed = aim.missed(run)
             yield f"{run.name}: {aim}: " + (f"missed {_in(missed)}" if missed else "reached")
     for run in runs:
-        rows = {skill: run.skills[skill] for skill in (ALL, *_TASKS)}
-        percent = {skill: float(row["calls_well_formed_percent"]) for skill, row in rows.items()}  # 100 where none are
+        percent = {skill: float(run.skills[skill]["calls_well_formed_percent"]) for skill in (ALL, *_TASKS)}
         least = min(percent, key=lambda skill: percent[skill])
-        told = f"{percent[ALL]:.1f} %, {percent[least]:.1f} % in {least}" if least != ALL else f"{percent[ALL]:.1f} %"
+        told = f"{percent[ALL]:.2f} %, {percent[least]:.2f} % in {least}" if least != ALL else f"{percent[ALL]:.2f} %"
         verdict = "reached" if percent[ALL] >= CALLS_AIM else "missed"
         yield f"{run.name}: {CALLS_AIM} % of the calls that it makes well-formed: {verdict} ({told})"
 

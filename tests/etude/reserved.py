@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -24,7 +24,7 @@ _ASKS_THE_TRAINED_MODEL = frozenset({"evaluate", "transcripts"})
 """Of `tests/etude/` only these: what the other modules spell is what it is trained on."""
 
 _SAID_BY_EVERYBODY = frozenset({"hello", "hi"})
-"""What most people say first: it is trained on, wherever it stands."""
+"""What most people say first: training asks it, though the tests quote it."""
 
 _USER_TURN = re.compile(r"<\|start\|>user<\|message\|>(.*?)<\|end\|>", re.DOTALL)
 _QUOTED = re.compile(r'"([^"\n]+)"|“([^”\n]+)”|`([^`\n]+)`|(?<!\w)\'([^\'\n]+)\'(?!\w)')
@@ -54,14 +54,14 @@ def collect(root: Path) -> frozenset[str]:
     texts += [text for module in _modules(root) for text in _in_module(module.read_text(encoding="utf-8"))]
     texts += [turn for file in (root / "tests").rglob("*.txt") for turn in _USER_TURN.findall(file.read_text("utf-8"))]
     turns = (turn for text in texts for turn in _turns(text))
-    return frozenset(normalise(turn) for turn in turns if could_be_asked(turn)) - _SAID_BY_EVERYBODY - {""}
+    return _reserved(turns)
 
 
 def asked(root: Path) -> frozenset[str]:
     """Those of them that surely are asked: after `ossia run` in the pages and the tests, and in the transcripts."""
     texts = [text for page in _pages(root) for text in _ASKED.findall(page.read_text(encoding="utf-8"))]
     texts += [text for module in _modules(root) for text in _asked_in(module.read_text(encoding="utf-8"))]
-    return frozenset(normalise(text) for text in texts if could_be_asked(text)) - _SAID_BY_EVERYBODY - {""}
+    return _reserved(texts)
 
 
 @cache
@@ -86,6 +86,10 @@ def could_be_asked(text: str) -> bool:
     if not any(one.isalpha() for one in text) or _MARKUP.search(text):
         return False
     return " " in text or not _PATH_OR_NAME.fullmatch(text.rstrip(".?!"))
+
+
+def _reserved(texts: Iterable[str]) -> frozenset[str]:
+    return frozenset(normalise(text) for text in texts if could_be_asked(text)) - _SAID_BY_EVERYBODY - {""}
 
 
 def _turns(text: str) -> Iterator[str]:

@@ -53,7 +53,7 @@ def test_calls_in_everyday_words_are_right() -> None:
 
 
 def test_what_it_does_not_know_gets_an_honest_no() -> None:
-    """20 of these 25 of the model that is shipped."""
+    """21 of these 25 of the model that is shipped."""
     with closing(load_engine(ETUDE, context_tokens=4096)) as engine:
         examiner = Examiner(engine)
         prompt = prompter(Settings(no_tools=True), examiner.tokenizer)

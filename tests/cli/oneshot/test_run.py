@@ -75,12 +75,11 @@ def test_from_a_folder_with_packages_of_the_same_names(tmp_path: Path) -> None:
 
 
 def test_the_etude_is_greedy_unless_told_otherwise() -> None:
-    """At temperature 1 it adds wrongly now and then: a bad first minute. The seeds would tell."""
+    """At temperature 1 it goes wrong now and then: a bad first minute. Four of the first eight seeds tell."""
+    question = "Finish this sentence: the night was dark and"
 
     def asked(seed: int, *flags: str) -> bytes:
-        return ossia(
-            "run", "Finish this sentence: the night was dark and", "--quiet", "--seed", str(seed), *flags
-        ).stdout
+        return ossia("run", question, "--quiet", "--seed", str(seed), *flags).stdout
 
     greedy = asked(0, "--temperature", "0")
     assert [asked(seed) for seed in range(3)] == [greedy] * 3
