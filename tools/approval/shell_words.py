@@ -22,7 +22,7 @@ _PLAIN = r"[\w\-./,:=+@%]|(?<=[A-Za-z0-9~^])[~^]"
 _WORD = re.compile(rf"""((?:{_PLAIN}|'[^']*'|"[^"$`\\!]*")+)[ \t]*""")
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")  # letters by their category, but invisible
 _QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
-_SHELLS = frozenset({"bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"})
+SHELLS = frozenset({"bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"})
 _RESERVED = frozenset(
     {
         *("if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "in", "function"),
@@ -33,7 +33,7 @@ _RESERVED = frozenset(
 
 def script_of(words: Sequence[str]) -> str | None:
     """The command that `["bash", "-lc", COMMAND]` has a shell run; None for every other list, which no shell reads."""
-    return words[2] if len(words) == 3 and words[0] in _SHELLS and words[1] in ("-c", "-lc") else None
+    return words[2] if len(words) == 3 and words[0] in SHELLS and words[1] in ("-c", "-lc") else None
 
 
 def one_line_of(words: Sequence[str]) -> str:
@@ -118,7 +118,7 @@ def command_denied(pattern: str, command: str) -> Match:
     wanted = [folded(word) for word in pattern_words(pattern)]
     wanted = wanted[:-1] if wanted[-1] == "*" and len(wanted) > 1 else wanted
     folded_command = folded(command)
-    for words in _commands_in(folded_command):
+    for words in commands_in(folded_command):
         if _begins_with(wanted, words) or _begins_with(wanted, [posixpath.basename(words[0]), *words[1:]]):
             return "yes"
     if words_of(command) is None:
@@ -139,7 +139,7 @@ def _in_this_order(wanted: Sequence[str], words: Sequence[str]) -> bool:
     return not left
 
 
-def _commands_in(command: str) -> Iterator[Sequence[str]]:
+def commands_in(command: str) -> Iterator[Sequence[str]]:
     """The words of each command in a longer one, without wrappers before it. Never fails."""
     for words in _split(command):
         start = 0

@@ -7,6 +7,8 @@ import math
 import re
 from collections.abc import Mapping
 
+from tools.calls.patch_commands import BEGIN, command_patch
+
 EXEC, PATCH_TOOL = "container.exec", "repo_browser.apply_patch"
 _FOLDER = ("dir", "directory", "folder", "dir_path", "directory_path")
 _FILE = ("file_path", "file", "filename", "filepath", "target_file")
@@ -39,9 +41,6 @@ _DEFAULTS: Mapping[str, Mapping[str, object]] = {
     "repo_browser.search": {"path": ""},
 }
 """For arguments that models leave out although they are required."""
-
-_BEGIN, _END = "*** Begin Patch", "*** End Patch"
-_HEREDOC = re.compile(r"""(?:apply_?patch)\s+<<-?\s*(['"]?)(\w+)\1[ \t]*\n(.*)\n\2\s*""", re.DOTALL)
 
 
 def from_other_tools(name: str, value: object, schema: Mapping[str, object]) -> object:
@@ -85,7 +84,7 @@ def _one_patch(value: object) -> str | None:
     if isinstance(value, dict):
         value = next(iter(value.values())) if len(value) == 1 else value.get("patch")
     words = value if isinstance(value, list) else [value]
-    patches = [word for word in words if isinstance(word, str) and (_BEGIN in word or len(words) == 1)]
+    patches = [word for word in words if isinstance(word, str) and (BEGIN in word or len(words) == 1)]
     return patches[0] if len(patches) == 1 else None
 
 
@@ -111,24 +110,12 @@ def _list_in(text: str) -> list[object] | None:
 
 
 def patch_in(name: str, args: object) -> str | None:
-    """A patch that was sent to `container.exec` as a command: bare, after `apply_patch`, or as its here-document.
+    """A patch that was sent to `container.exec` as a command, for `repo_browser.apply_patch`.
 
-    None for any other command. Nothing else may be around the patch: `cd x && apply_patch …` is a command, and so is
-    one with a `workdir`, from where its paths would count.
+    None for any other command; nothing else may be in it than `apply_patch` and `cd` to a folder.
     """
     asked = args if name == EXEC and isinstance(args, dict) else {}
     words = asked.get("command")
-    if not isinstance(words, list) or not words or asked.get("workdir") not in (None, "", "."):
+    if not isinstance(words, list) or not words:
         return None
-    if len(words) == 2 and words[0] in ("apply_patch", "applypatch"):
-        text = str(words[1]).strip()
-    else:
-        text = str(words[-1]).strip() if len(words) in (1, 3) else ""
-    heredoc = _HEREDOC.fullmatch(text)
-    if heredoc:
-        text = heredoc[3].strip()
-    elif text.startswith(("apply_patch", "applypatch")):
-        text = text.partition("patch")[2].strip()
-        if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
-            text = text[1:-1].strip()
-    return text if text.startswith(_BEGIN) and text.endswith(_END) else None
+    return command_patch([str(word) for word in words], str(asked.get("workdir") or ""))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import cast
 
 from tools.approval.shell_words import one_line_of, script_of
+from tools.calls.patch_commands import applies_a_patch
 from tools.safe_files import locate
 from tools.spec import ToolFailed
 from tools.work._folder import as_mapping
@@ -19,7 +20,7 @@ _SECONDS_BELOW = 1_000
 """A `timeout` below this is meant as seconds: models write 10 as well as 10000."""
 _MAX_BYTES = 100_000
 """Linux allows 128 KiB for one argument of a command."""
-_IS_PATCH = re.compile(r"\s*(?:cd\s+\S+\s*(?:&&|;)\s*)?(?:\w+\.)?apply_?patch\b", re.IGNORECASE)
+_IS_PATCH = re.compile(r"\s*(?:\w+\.)?apply_?patch\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,10 @@ class Command:
             raise ToolFailed("Error: `command` is empty: give a program and its arguments, or bash, -lc and a command")
         if words[0].startswith("-"):
             raise ToolFailed(f"Error: {words[0]!r} is no program: begin `command` with one")
-        if _IS_PATCH.match(text or words[0]):
+        if _IS_PATCH.match(text or words[0]) or applies_a_patch(words):
             raise ToolFailed(
                 "Error: apply_patch is not a program: call the tool repo_browser.apply_patch with the patch itself, "
-                "from `*** Begin Patch` to `*** End Patch`, as its argument"
+                "from `*** Begin Patch` to `*** End Patch`, as its argument, and run other commands by themselves"
             )
         if any("\0" in word for word in words):
             raise ToolFailed("Error: `command` holds a null character: send plain text")

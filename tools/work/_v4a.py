@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import json
+import posixpath
 import re
-import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
+from tools.calls.patch_commands import BEGIN, END, shell_patch
 from tools.spec import ToolFailed
 
-BEGIN, END = "*** Begin Patch", "*** End Patch"
 _ADD, _UPDATE, _DELETE = "*** Add File:", "*** Update File:", "*** Delete File:"
 _MOVE, _AT_END = "*** Move to:", "*** End of File"
+_SECTIONS = (_ADD, _UPDATE, _DELETE)
 _FORM = (
     "A patch is '*** Begin Patch', then for each file '*** Add File: PATH', '*** Update File: PATH' or "
     "'*** Delete File: PATH' with its lines, then '*** End Patch'"
 )
 _LINE_NUMBERS = re.compile(r"-\d+(?:,\d+)? \+\d+(?:,\d+)? @@.*")
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)\w+\1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,23 +64,25 @@ class Update:
 Section = Add | Delete | Update
 
 
-def parse(text: str) -> tuple[Section, ...]:
-    """The sections of a patch. Raises `ToolFailed`, which quotes the wrong line and says what may stand there.
+def parse(text: str) -> tuple[str, tuple[Section, ...]]:
+    """The folder of a `cd` before the patch, "" without one, and the sections, whose paths have it in front.
 
     What models put around a patch is removed: Markdown fences, `apply_patch <<'EOF' … EOF`, `{"input": …}`,
-    `["apply_patch", …]`, prose. A patch that lacks its end is refused: it may have been cut.
+    `["apply_patch", …]`, prose. A patch that lacks its end is refused: it may have been cut. Raises `ToolFailed`, which
+    quotes the wrong line and says what may stand there.
     """
-    lines = list(_own_lines(_unwrapped(text)))
-    sections = tuple(_Reader(lines).sections())
+    folder, text = _unwrapped(text)
+    sections = tuple(_Reader(list(_own_lines(text)), folder).sections())
     if not sections:
         raise ToolFailed(f"Error: the patch is empty. {_FORM}.")
-    return sections
+    return folder, sections
 
 
 # -- removing what stands around it ------------------------------------------------------------------------------------
 
 
-def _unwrapped(text: str) -> str:
+def _unwrapped(text: str) -> tuple[str, str]:
+    """The folder of a `cd` before the patch, and the text with the patch."""
     stripped = text.strip()
     if stripped[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):
@@ -89,36 +91,61 @@ def _unwrapped(text: str) -> str:
             inner = next((item for item in strings if isinstance(item, str) and BEGIN in item), None)
             if inner is not None:
                 return _unwrapped(inner)
+    if command := shell_patch(text):
+        return command.folder, _with_plain_ends(command.text)
     before, begin, _ = text.partition(BEGIN)
     if begin and re.search(r"\bcd\s", before):
-        _refuse(f"{before.strip()!r} stands before the patch: paths count from the workspace, without 'cd'")
-    if begin and _HEREDOC.sub("", before).rstrip("\n").endswith(('"', "'")):  # a shell's argument: apply_patch "…"
-        with suppress(ValueError):
-            inner = next((word for word in shlex.split(text) if BEGIN in word), None)
-            if inner is not None and inner != text:
-                return _unwrapped(inner)
+        _refuse(
+            f"{before.strip()!r} stands before the patch: send the patch alone, its paths counted from the workspace, "
+            "without 'cd'"
+        )
+    return "", _with_plain_ends(text)
+
+
+def _with_plain_ends(text: str) -> str:
     lines = text.split("\n")
     ends = [line.endswith("\r") for line in lines[:-1]]
     return text.replace("\r\n", "\n") if ends and all(ends) else text
 
 
 def _own_lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines between `*** Begin Patch` and `*** End Patch`, with their numbers; of all patches, if several."""
+    """The lines between `*** Begin Patch` and `*** End Patch`, with their numbers; of all patches, if several.
+
+    Blanks before `*** …` are taken off where the line can't be one of the file: not in an update, unless its own
+    `*** Update File:` has the same, or the patch ends there.
+    """
     inside = begun = False
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip() == BEGIN:
+    lines = _dedented(text.rstrip().split("\n"))
+    front: str | None = None  # what may stand before `***`; None: any blanks
+    for number, line in enumerate(lines, 1):
+        bare = line.strip()
+        blanks = line[: len(line) - len(line.lstrip())]
+        marked = bare.startswith("*** ") and (front is None or blanks in ("", front))
+        if bare == BEGIN:
             inside = begun = True
-        elif not begun and line.startswith((_ADD, _UPDATE, _DELETE)):
+            front = None
+        elif inside and bare == END and (marked or number == len(lines)):
+            inside, front = False, None
+        elif inside or (not begun and line.startswith(_SECTIONS)):
             inside = begun = True
-            yield number, line
-        elif inside and line.rstrip() == END:
-            inside = False
-        elif inside:
-            yield number, line
+            if marked and bare.startswith(_SECTIONS):
+                front = blanks if bare.startswith(_UPDATE) else None
+            yield number, bare if marked else line
     if not begun:
         _refuse(f"no line is {BEGIN!r}. {_FORM}")
     if inside:
         _refuse(f"the last line is not {END!r}: the patch may have been cut. Send it whole")
+
+
+def _dedented(lines: list[str]) -> list[str]:
+    """Without the blanks that stand before every line of the patch, `*** Begin Patch` too."""
+    begin = next((line for line in lines if line.strip() == BEGIN), "")
+    blanks = begin[: len(begin) - len(begin.lstrip())]
+    ends = [at for at, line in enumerate(lines) if line.strip() == END]
+    patch = lines[lines.index(begin) : ends[-1] + 1] if blanks and ends else []
+    if not all(line.startswith(blanks) for line in patch if line.strip()):
+        return lines
+    return [line.removeprefix(blanks) for line in lines]
 
 
 def _refuse(what: str) -> NoReturn:
@@ -129,8 +156,8 @@ def _refuse(what: str) -> NoReturn:
 
 
 class _Reader:
-    def __init__(self, lines: list[tuple[int, str]]) -> None:
-        self._lines, self._at = lines, 0
+    def __init__(self, lines: list[tuple[int, str]], folder: str) -> None:
+        self._lines, self._at, self._folder = lines, 0, folder
 
     def sections(self) -> Iterator[Section]:
         while self._at < len(self._lines):
@@ -153,13 +180,13 @@ class _Reader:
 
     def _in_section(self) -> bool:
         line = self._peek()
-        return line is not None and not line.startswith((_ADD, _UPDATE, _DELETE))
+        return line is not None and not line.startswith(_SECTIONS)
 
     def _path(self, line: str, directive: str, number: int) -> str:
         path = line[len(directive) :].strip()
         if not path:
             _refuse(f"line {number} is {line!r}, and a path is missing behind the colon")
-        return path
+        return posixpath.join(self._folder, path)
 
     def _unexpected(self, number: int, line: str, expected: str) -> NoReturn:
         _refuse(f"line {number} is {line[:200]!r}, where {expected} was expected")

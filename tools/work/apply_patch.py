@@ -65,7 +65,10 @@ class ApplyPatch(FileTool):
         workspace = workspace_of(context)
         planner = _Planner(workspace)
         try:
-            for section in parse(str(as_mapping(args)["patch"])):
+            folder, sections = parse(str(as_mapping(args)["patch"]))
+            if locate(workspace.root, folder).kind != "folder":
+                raise ToolFailed(f"Error: there is no folder {folder!r}. Send the patch alone, without 'cd'.")
+            for section in sections:
                 planner.take(section)
         except Misfit as misfit:
             names = planner.subjects

@@ -260,7 +260,6 @@ def test_a_megabyte_is_read() -> None:
         (A_PATCH, A_PATCH),
         (f"apply_patch <<'EOF'\n{A_PATCH}\nEOF\n", A_PATCH),
         (f'applypatch "{A_PATCH}"', A_PATCH),
-        (f"cd x && apply_patch <<'EOF'\n{A_PATCH}\nEOF", None),
         (f"apply_patch <<'EOF'\n{A_PATCH}\nEOF\nrm x", None),
         (f"{A_PATCH}\nrm x", None),
         ("apply_patch --help", None),
@@ -270,7 +269,6 @@ def test_a_megabyte_is_read() -> None:
 def test_a_patch_in_place_of_a_command(command: str, patch: str | None) -> None:
     assert patch_in(SHELL.name, {"command": [*BASH, command]}) == patch
     assert patch_in(SHELL.name, {"command": [command]}) == patch
-    assert patch_in(SHELL.name, {"command": [*BASH, command], "workdir": "src"}) is None
     assert patch_in(READ.name, {"command": [*BASH, command]}) is None
 
 

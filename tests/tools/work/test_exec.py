@@ -264,6 +264,9 @@ def test_what_it_brings(shell: Shell) -> None:
     [
         "apply_patch <<'EOF'\n*** Begin Patch\n*** End Patch\nEOF",
         "cd inner && apply_patch '*** Begin Patch'",
+        "cat <<'EOF' | apply_patch\n*** Begin Patch\n*** End Patch\nEOF",
+        "apply_patch <<'EOF' && ls\n*** Begin Patch\n*** End Patch\nEOF",
+        "ls\n  /bin/apply_patch < a.patch",
         "applypatch x",
     ],
 )
@@ -271,6 +274,11 @@ def test_a_patch_as_a_command_is_sent_to_its_tool(shell: Shell, command: str) ->
     ran = shell.run(command)
     assert ran.result.error and ran.asked == []
     assert ran.text.startswith("Error: apply_patch is not a program: call the tool repo_browser.apply_patch")
+
+
+def test_a_command_that_only_names_apply_patch_runs(shell: Shell) -> None:
+    ran = shell.run("cat <<'EOF'; echo apply_patch\napply_patch <<X\n*** Begin Patch\nEOF")
+    assert ran.text == "apply_patch <<X\n*** Begin Patch\napply_patch"
 
 
 @pytest.mark.parametrize("command", ["", "  \n", "echo \0", "echo \ud800", "echo " + "x" * 100_001])

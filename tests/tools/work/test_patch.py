@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.oracle.patches import count_outcomes
 from tests.support.folders import Folder
+from tools.calls.foreign_arguments import patch_in
 
 
 @pytest.fixture
@@ -400,9 +402,81 @@ def test_wrappers_are_taken_off(folder: Folder, arguments: str) -> None:
     assert path.read_text() == 'it\'s\n"new" \\n\n'
 
 
-def test_a_patch_of_another_folder_is_not_guessed_at(folder: Folder) -> None:
+_IN_SUB = _update("a.txt", "@@", "-old", "+it's $HOME `x` \\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["apply_patch", f"<<'EOF'\n{_IN_SUB.replace('a.txt', 'sub dir/a.txt')}\nEOF\n"],
+        ["applypatch", f"<<-PATCH\n\t{_IN_SUB.replace('a.txt', 'sub dir/a.txt')}\n\tPATCH"],
+        ["/usr/bin/bash", "-lc", f"cd 'sub dir' && apply_patch <<'EOF'\n{_IN_SUB}\nEOF"],
+        ["zsh", "-l", "-c", f'cd "sub dir"\n/bin/apply_patch << "E-1"  \n{_IN_SUB}\nE-1  \n\n'],
+        [f"cd sub\\ dir; applypatch <<EOF\n{_IN_SUB}\nEOF"],
+        ["bash", "-c", f"cd ./'sub dir'/deep && \\\n cd -- .. && apply_patch <<'EOF'\n{_IN_SUB}"],
+        ["bash", "-lc", "cd 'sub dir' && apply_patch '" + _IN_SUB.replace("'", "'\\''") + "'"],
+        ["sh", "-c", 'cd sub" "dir && apply_patch "' + re.sub(r"([\\$`\"])", r"\\\1", _IN_SUB) + '"'],
+        ["cd", "sub\\ dir", "&&", "apply_patch", f"<<'EOF'\n{_IN_SUB}\nEOF"],
+        ["bash", "-lc", f"cd 'sub dir' && repo_browser.apply_patch <<'EOF'\r\n{_IN_SUB}\r\nEOF"],
+    ],
+)
+def test_a_command_that_is_a_patch(folder: Folder, command: list[str]) -> None:
+    """Exactly what the question shows is applied: no shell expands anything, and paths count from the `cd`."""
+    path = folder.write("sub dir/a.txt", "old\n")
+    folder.write("sub dir/deep/b.txt")
+    patch = patch_in("container.exec", {"command": command})
+    assert patch is not None
+    result = folder.send("apply_patch", patch)
+    assert folder.output(result) == "Success. Updated the following files:\nM sub dir/a.txt\n"
+    assert path.read_text() == "it's $HOME `x` \\n\n"
+
+
+def test_a_patch_from_the_workdir_of_a_command(folder: Folder) -> None:
+    path = folder.write("src/sub/a.txt", "old\n")
+    asked = {"command": ["bash", "-lc", f"cd sub && apply_patch <<'EOF'\n{_IN_SUB}\nEOF"], "workdir": "src"}
+    patch = patch_in("container.exec", asked)
+    assert patch is not None and not folder.send("apply_patch", patch).error
+    assert path.read_text() == "it's $HOME `x` \\n\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "complaint"),
+    [
+        (f"cd sub/$x && apply_patch <<'EOF'\n{PATCH}\nEOF", "without 'cd'"),
+        (f"cd ~/sub && apply_patch <<'EOF'\n{PATCH}\nEOF", "without 'cd'"),
+        (f"cd none && apply_patch <<'EOF'\n{PATCH}\nEOF", "there is no folder 'none'"),
+        (f"cd .. && apply_patch <<'EOF'\n{PATCH}\nEOF", "leads out of the workspace"),
+    ],
+)
+def test_a_patch_of_a_folder_that_is_not_there(folder: Folder, command: str, complaint: str) -> None:
     folder.write("a.txt", 'it\'s\n"old" $HOME `x`\n')
-    _refused(folder, f"cd sub && apply_patch <<'EOF'\n{PATCH}\nEOF", "without 'cd'")
+    _refused(folder, command, complaint)
+
+
+@pytest.mark.parametrize(
+    "patch",
+    [
+        "*** Begin Patch\n  *** Update File: a.txt\n@@\n-old\n+new\n  *** Add File: b.txt\n+x\n *** End Patch",
+        "*** Begin Patch\n *** Add File: b.txt\n+x\n\t*** Update File: a.txt\n-old\n+new\n *** End Patch \n",
+        "*** Begin Patch\n *** Update File: a.txt\n *** Move to: a.txt\n-old\n+new\n *** End of File \n"
+        " *** Add File: b.txt\n+x\n  *** End Patch",
+        "  *** Begin Patch\n  *** Update File: a.txt\n  @@\n  -old\n  +new\n\n"
+        "  *** Add File: b.txt\n  +x\n  *** End Patch",
+    ],
+)
+def test_blanks_before_the_marks(folder: Folder, patch: str) -> None:
+    folder.write("a.txt", "old\n")
+    result = folder.call("apply_patch", patch=patch)
+    assert not result.error, result.text
+    assert folder.tree() == {"a.txt": b"new\n", "b.txt": b"x\n"}
+
+
+def test_a_line_of_the_file_that_looks_like_a_mark(folder: Folder) -> None:
+    """With a blank in front it is context, as in Codex, where the sections' own marks have none."""
+    path = folder.write("a.md", "*** Add File: x\n*** End Patch\nold\n")
+    patch = _update("a.md", "@@", " *** Add File: x", " *** End Patch", "-old", "+new")
+    assert not folder.call("apply_patch", patch=patch).error
+    assert path.read_text() == "*** Add File: x\n*** End Patch\nnew\n"
 
 
 def test_a_patch_of_too_much_at_once(folder: Folder) -> None:
