@@ -14,9 +14,17 @@ from tools._scratch import Scratch
 from tools.sandbox import _seccomp
 from tools.sandbox._interpreter import Interpreter
 from tools.sandbox._launcher import launcher_command
+from tools.sandbox._search_path import Sees, under, usable
 from tools.sandbox.confinement import Confinement, ConfinementName
 from tools.sandbox.job import DATA_PATH, MIB, SHELL_LIMITS, Job, Launch, pipe_with
-from tools.sandbox.private import PUBLIC_STATE, on_the_way, private_files, private_folders, private_in_workspace
+from tools.sandbox.private import (
+    PUBLIC_STATE,
+    command_sees,
+    on_the_way,
+    private_files,
+    private_folders,
+    private_in_workspace,
+)
 
 _KERNELS_HOME = "/home/user"
 _UNPRIVILEGED = 1000
@@ -126,7 +134,7 @@ def _kernel(job: Job, interpreter: Interpreter) -> _Inside:
     names = [word for name in ("passwd", "group") for word in ("--ro-bind", job.fixed / name, f"/etc/{name}")]
     limits = {**job.limits.rlimits("AS", "FSIZE", "NOFILE", "CORE"), "NPROC": job.limits.processes - _OWN_PROCESSES}
     program = launcher_command(job, {"data": DATA_PATH, "limits": limits, "terminals": True}, bare=False)
-    env = job.environment(_KERNELS_HOME, "/tmp")
+    env = job.environment(_KERNELS_HOME, "/tmp", usable(job.search_folders(), _kernel_sees(interpreter)))
     return _Inside([*_system(interpreter), *folders, *names], program, DATA_PATH, env)
 
 
@@ -140,7 +148,8 @@ def _command(job: Job) -> _Inside:
     limits = job.limits
     bounds = (limits.file_bytes // _BLOCK_BYTES, limits.open_files, limits.processes - _OWN_PROCESSES)
     program = ("/bin/sh", "-c", _LIMITED, "sh", *bounds, *job.program)
-    return _Inside(_machine(job), program, job.folder, job.environment(home, "/tmp"))
+    env = job.environment(home, "/tmp", usable(job.search_folders(), command_sees(job)))
+    return _Inside(_machine(job), program, job.folder, env)
 
 
 def _system(interpreter: Interpreter) -> list[object]:
@@ -158,6 +167,10 @@ def _system(interpreter: Interpreter) -> list[object]:
         if not root.is_relative_to("/usr"):
             words += ["--ro-bind", root, root]
     return words
+
+
+def _kernel_sees(interpreter: Interpreter) -> Sees:
+    return under([*(Path("/", name) for name in _SYSTEM), *interpreter.roots])
 
 
 def _machine(job: Job) -> list[object]:

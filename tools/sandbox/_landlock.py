@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from tools.sandbox import _seccomp, account
 from tools.sandbox._launcher import supervised
+from tools.sandbox._search_path import under
 from tools.sandbox.confinement import Confinement, ConfinementName
 from tools.sandbox.job import Job, Launch
 from tools.sandbox.private import PRIVATE_FOLDERS, PUBLIC_STATE, private_files, private_in_workspace
@@ -41,17 +42,18 @@ class Landlock(Confinement):
         if job.read_only:
             writable, readable = [], [*readable, *writable]
         allowed = job.limits.processes + 256 + threads_of_this_user()
+        read, write = [*_READ, *map(str, (*_shown(job), *readable))], [*map(str, (*job.writable, *writable))]
         settings: dict[str, object] = {
             "terminals": False,
-            "read": [*_READ, *map(str, (*_shown(job), *readable))],
+            "read": read,
             "write_files": [*_WRITE],
-            "write": [*map(str, (*job.writable, *writable))],
+            "write": write,
             "list": [str(job.folder)],
             "filter": _seccomp.build("landlock").hex(),
             "drop_capabilities": True,
             "limits": {**job.limits.rlimits("AS", "FSIZE", "NOFILE", "CORE"), "NPROC": allowed},
         }
-        return supervised(job, settings)
+        return supervised(job, settings, sees=under([*read, *write]))
 
 
 def _shown(job: Job) -> list[Path]:

@@ -7,15 +7,18 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from tools.sandbox._search_path import Sees, uncover, usable
 from tools.sandbox.job import Job, Launch
 
 
-def supervised(job: Job, settings: dict[str, object], *, home: Path | None = None, bare: bool = True) -> Launch:
+def supervised(job: Job, settings: dict[str, object], *, sees: Sees, home: Path | None = None, bare: bool = True
+               ) -> Launch:  # fmt: skip
     """The job under our supervisor, which ends all of its processes with it. `home` None: its temporary folder."""
     for folder in job.writable:
         folder.mkdir(exist_ok=True)
     command = launcher_command(job, {"supervise": True, **settings}, bare=bare)
-    return Launch(command, job.environment(home or job.temporary, job.temporary), lifeline=True)
+    folders = uncover(usable(job.search_folders(), sees), sees, job.programs)
+    return Launch(command, job.environment(home or job.temporary, job.temporary, folders), lifeline=True)
 
 
 def launcher_command(job: Job, settings: dict[str, object], *, bare: bool) -> tuple[str, ...]:

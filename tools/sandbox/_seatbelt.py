@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tools.sandbox._launcher import supervised
+from tools.sandbox._search_path import under
 from tools.sandbox.confinement import Confinement, ConfinementName
 from tools.sandbox.job import Job, Launch
 from tools.sandbox.private import on_the_way, private_in_workspace
@@ -29,16 +30,21 @@ class Seatbelt(Confinement):
     def launch(self, job: Job) -> Launch:
         limits = job.limits.rlimits("FSIZE", "NOFILE", "CORE")
         prefix = [str(PROGRAM), "-p", profile(job)]
-        return supervised(job, {"terminals": False, "limits": limits, "prefix": prefix})
+        settings: dict[str, object] = {"terminals": False, "limits": limits, "prefix": prefix}
+        return supervised(job, settings, sees=under([*_readable(job), job.folder]))
+
+
+def _readable(job: Job) -> list[Path | str]:
+    """What of the machine it reads with all that lies below."""
+    return [*_SYSTEM, *((*job.interpreter.roots, job.fixed) if job.interpreter else _FOR_COMMANDS)]
 
 
 def profile(job: Job) -> str:
     """The sandbox profile (SBPL) of one job. Of the lines that match, the last one wins."""
     writes = _subpaths([path.resolve() for path in (*([] if job.read_only else [job.folder]), *job.writable)])
-    if job.interpreter:
-        reads = _subpaths([*_SYSTEM, *job.interpreter.roots, job.fixed])
-    else:
-        reads = f"(literal {_quoted('/')}) {_subpaths([*_SYSTEM, *_FOR_COMMANDS])}"
+    reads = _subpaths(_readable(job))
+    if not job.interpreter:
+        reads = f"(literal {_quoted('/')}) {reads}"
     kept, unseen = _subpaths([*job.guarded, *job.own]), _subpaths(private_in_workspace(job))
     ways = " ".join(f"(literal {_quoted(path)})" for path in on_the_way(job))
     lines = [

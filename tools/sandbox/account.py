@@ -12,7 +12,9 @@ from tools.sandbox.job import Runs
 _SIGNALS_ABI = 6
 """The Landlock version that also confines signals (Linux 6.12)."""
 _RARER_CALLS = "system calls: the rarer ones are refused (ptrace, mounts, bpf, io_uring, namespaces)"
-_COMMANDS_ENVIRONMENT = "environment: PATH with your folders; LANG, HOME, TERM and the like; no other variable of yours"
+_COMMANDS_ENVIRONMENT = (
+    "environment: PATH with what it sees of yours; LANG, HOME, TERM and the like; no other variable of yours"
+)
 _COMMANDS_WRITE = "files: can write to the workspace, except .git, .ossia and ossia itself, and to a temporary home"
 
 CONFINES: dict[tuple[str, Runs], tuple[str, ...]] = {
@@ -59,6 +61,7 @@ CONFINES: dict[tuple[str, Runs], tuple[str, ...]] = {
 }
 
 _PATHS_CAN_BE_SEEN = "files: whether a path exists, its size and its times are visible (its content isn't)"
+_PROGRAMS_AT_HOME = "files: programs in your home aren't available (rustup, pyenv, uv's Pythons)"
 _MODES = "files: changing modes, owners and times has no effect but reports success"
 _NUMBERS = "processes: whether a process ID is in use is visible, nothing more"
 _MACHINE = "the machine's name, uptime, mounts, ports and sockets in use, and where links point, are visible"
@@ -70,7 +73,7 @@ _DEPRECATED = "sandbox-exec is deprecated by Apple and has no replacement"
 _GAPS: dict[tuple[str, Runs], tuple[str, ...]] = {
     ("bwrap", "shell"): (
         "files: the rest of the system can be read, including whatever lies outside the folders named above",
-        "files: programs in your home aren't available (rustup, pyenv, uv's Pythons)",
+        _PROGRAMS_AT_HOME,
         "sockets of other programs that lie in the workspace or in an unusual place can be reached",
     ),
     ("landlock", "python"): (
@@ -87,6 +90,7 @@ _GAPS: dict[tuple[str, Runs], tuple[str, ...]] = {
         "files: nothing can be created, renamed or deleted directly in a folder on the way to the workspace's .git, "
         ".ossia or ossia itself",
         "files: the .git of a nested repository can be changed; its settings and hooks are put back",
+        _PROGRAMS_AT_HOME,
         _PATHS_CAN_BE_SEEN,
         _MODES,
         _NUMBERS,

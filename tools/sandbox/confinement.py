@@ -67,4 +67,4 @@ class Unconfined(Confinement):
     def launch(self, job: Job) -> Launch:
         settings = {"terminals": True, "limits": job.limits.rlimits("AS", "FSIZE", "CORE")}
         home = job.home if job.home and job.home.is_dir() else None
-        return supervised(job, settings, home=home, bare=job.interpreter is None)
+        return supervised(job, settings, sees=lambda _: True, home=home, bare=job.interpreter is None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,6 +20,7 @@ GIB = 1 << 30
 NO_LIMIT = 1 << 63
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash", "/bin/sh")
 _PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+_KERNELS_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +123,11 @@ class Job:
         return (self.sockets, self.temporary) if self.interpreter else (self.temporary,)
 
     @property
+    def programs(self) -> Path:
+        """Links to programs that a link in PATH would hide."""
+        return self.fixed / "bin"
+
+    @property
     def connection(self) -> Path:
         """The connection file: it tells a kernel where to bind."""
         return self.fixed / "kernel.json"
@@ -139,20 +146,27 @@ class Job:
             return {"site": [*map(str, self.interpreter.site)], "connection": str(self.connection)}
         return {"site": _landlocks_site(), "command": self.program}
 
-    def environment(self, home: Path | str, temporary: Path | str) -> dict[str, str]:
-        """The job's whole environment: nothing of ours or the user's is in it except names of folders."""
-        places = {"LANG": "C.UTF-8", "HOME": str(home), "TMPDIR": str(temporary)}
+    def search_folders(self) -> list[Path | str]:
+        """Where programs are looked for, before the confinement leaves out what the job can't see."""
+        if self.interpreter:
+            return [self.interpreter.prefix / "bin", *_KERNELS_PATH]
+        return [*self.search_path.split(os.pathsep), *_PATH]
+
+    def environment(self, home: Path | str, temporary: Path | str, folders: Sequence[Path]) -> dict[str, str]:
+        """The job's whole environment: nothing of ours or the user's is in it except names of folders.
+
+        `folders`: those of `search_folders` that it sees.
+        """
+        path = os.pathsep.join(map(str, folders))
+        places = {"LANG": "C.UTF-8", "HOME": str(home), "TMPDIR": str(temporary), "PATH": path}
         if self.interpreter:
             return {
                 **places,
-                "PATH": f"{self.interpreter.prefix}/bin:/usr/local/bin:/usr/bin:/bin",
                 "MALLOC_ARENA_MAX": "2",  # an arena for each thread would take 64 MiB of the limited address space
                 "IPYTHONDIR": f"{temporary}/.ipython",
             }
-        folders = [folder for folder in self.search_path.split(os.pathsep) if folder.startswith("/")]
         return {
             **places,
-            "PATH": os.pathsep.join(dict.fromkeys([*folders, *_PATH])),
             "TERM": "dumb",
             "PAGER": "cat",
             "GIT_PAGER": "cat",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tools.own import outermost
+from tools.sandbox._search_path import Sees, under
 from tools.sandbox.job import Job
 
 GUARDED = (".git", ".ossia")
@@ -30,6 +31,13 @@ def private_folders(job: Job) -> list[Path]:
     wanted = [*map(Path, PRIVATE_FOLDERS), *([job.home] if job.home else []), *job.hidden]
     found = {real for path in wanted if (real := path.resolve()).is_dir() and real != Path("/")}
     return outermost(path for path in found if not path.is_relative_to(job.folder))
+
+
+def command_sees(job: Job) -> Sees:
+    """What a command sees of the machine where all but what is private is shown: by real path."""
+    hidden, unseen = under(private_folders(job)), under(private_in_workspace(job))
+    workspace, public = under([job.folder]), under(PUBLIC_STATE)
+    return lambda path: not unseen(path) if workspace(path) else public(path) or not hidden(path)
 
 
 def private_files() -> list[Path]:

@@ -195,6 +195,28 @@ def test_it_is_bash_in_the_workspace(shell: Shell) -> None:
     assert text.splitlines() == [str(shell.root), "bash", "a sub", "?? inner/", "?? top.txt"]
 
 
+def test_programs_it_cannot_start_hide_none_that_it_can(shell: Shell, user_home: Path) -> None:
+    """Folders of the home (shims), links into it, a folder closed by its mode, empty and relative entries."""
+    shims, tools, closed = user_home / "shims", shell.root / "tools", shell.root / "closed"
+    for folder, name in ((shims, "sort"), (shims, "cat"), (tools, "mine"), (closed, "head")):
+        folder.mkdir(exist_ok=True)
+        (folder / name).write_text("#!/bin/sh\necho from $0\n")
+        (folder / name).chmod(0o755)
+    (tools / "cat").symlink_to(shims / "cat")
+    (user_home / "bin").symlink_to(tools)
+    closed.chmod(0)
+    entries = [shims, closed, user_home / "bin", "", ".", "inner", shims / "cat", tools]
+    path = os.pathsep.join(map(str, entries))
+    shell.tool = Exec(confinement=shell.tool.confinement, home=user_home, search_path=path)
+    shell.keeper = False
+    ran = shell.run("printf 'b\\na\\n' | sort; cat top.txt; echo; mine; head -n 1 top.txt; echo; echo $PATH")
+    closed.chmod(0o755)
+    *lines, searched = ran.text.splitlines()
+    assert lines == ["a", "b", "top", f"from {tools}/mine", "top"], ran.text
+    folders = [folder for folder in searched.split(":") if not folder.startswith(("/usr", "/bin", "/sbin"))]
+    assert folders[-1] == str(tools) and len(folders) == (2 if landlocked(shell) else 1), searched
+
+
 def test_it_writes_the_workspace_and_undo_takes_it_back(shell: Shell) -> None:
     first = snapshot(shell.root)
     shell.journal.begin_turn("t")
