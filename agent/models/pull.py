@@ -6,12 +6,13 @@ download 12 GB twice. The library's session, addresses, tokens and errors are us
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal
+from typing import Any, Final, Literal
 
 from agent.errors import DownloadFailed, ModelMissing
 from agent.models.catalog import CatalogModel, goes_with_a_model, stem_of
@@ -21,6 +22,7 @@ from agent.models.transfer import (
     PullProgress,
     Report,
     Transient,
+    blocks_of,
     check_disk,
     digest,
     fill,
@@ -32,6 +34,8 @@ from agent.models.transfer import (
 )
 
 _MOST_NAMED = 10  # models of a repository in an error
+_MAX_LIST_BYTES: Final = 16 << 20
+"""Of the list of a repository's files; ten thousand files are some 5 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,25 +148,32 @@ class _Listed:
 
 def _listed(repo: str, endpoint: str | None) -> tuple[str | None, list[_Listed]]:
     """The revision (a commit, so that all files are of the same one) and the files. Nothing of it is trusted."""
-    from huggingface_hub import HfApi
+    from huggingface_hub import constants
     from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
 
+    validate_repo_id(repo)
     try:
-        api = HfApi(endpoint=endpoint, token=hub_token(endpoint))
-        info = api.model_info(repo, files_metadata=True, timeout=TIMEOUT_S)
+        with _got(f"{endpoint or constants.ENDPOINT}/api/models/{repo}?blobs=true", endpoint, {}) as got:
+            text = bytearray()
+            for block in blocks_of(got, 0)[1]:
+                text += block
+                if len(text) > _MAX_LIST_BYTES:
+                    raise ValueError("it doesn't end")
+        info = json.loads(text)
         listed = [
-            _Listed(found.rfilename, found.size, found.lfs.sha256 if found.lfs else None)
-            for found in info.siblings or ()
+            _Listed(found["rfilename"], found.get("size"), (found.get("lfs") or {}).get("sha256"))
+            for found in info.get("siblings") or ()
         ]
         if not all(_is_sound(one) for one in listed):
             raise ValueError("a name, a size or a hash isn't one")
+        return info.get("sha"), listed
     except HFValidationError:
         raise
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DownloadFailed(
             f"{repo}: what answers isn't the hub's list of files: check HF_ENDPOINT, and the network's sign-in page"
         ) from error
-    return info.sha, listed
 
 
 def _is_sound(one: _Listed) -> bool:
@@ -225,28 +236,36 @@ def _download(job: _Job, file: _RemoteFile, report: Report) -> None:
     fill(
         file.partial(job.folder),
         file.bytes,
-        lambda out, told: _transfer(job, file, out, told),
+        lambda came: _rest(job, file, came),
         lambda: _faults_of(job.model, job.data_dir),
         report,
         retry_pause_s=job.retry_pause_s,
     )
 
 
-def _transfer(job: _Job, file: _RemoteFile, out: BinaryIO, report: Report) -> None:
+@contextmanager
+def _rest(job: _Job, file: _RemoteFile, came: int) -> Iterator[tuple[int, Iterable[bytes]]]:
+    """What follows the first `came` bytes, or the whole file where the server ignores ranges."""
     from huggingface_hub import hf_hub_url
-    from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, http_stream_backoff
 
     url = hf_hub_url(job.model.repo, file.name, revision=job.revision, endpoint=job.endpoint)
-    came = out.tell()
-    asked = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={came}-"} if came else {})
-    headers = build_hf_headers(token=hub_token(job.endpoint), headers=asked)
-    with http_stream_backoff("GET", url, headers=headers, timeout=TIMEOUT_S, max_retries=0) as got:
+    with _got(url, job.endpoint, {"Range": f"bytes={came}-"} if came else {}) as got:
+        yield blocks_of(got, came)
+
+
+@contextmanager
+def _got(url: str, endpoint: str | None, headers: dict[str, str]) -> Iterator[Any]:
+    """The hub's answer, its body unread. Raises the hub's errors."""
+    from huggingface_hub.utils import build_hf_headers, hf_raise_for_status, http_stream_backoff
+
+    asked = build_hf_headers(token=hub_token(endpoint), headers={"Accept-Encoding": "identity", **headers})
+    with http_stream_backoff(
+        "GET", url, headers=asked, timeout=TIMEOUT_S, max_retries=0, retry_on_status_codes=()
+    ) as got:
+        if got.is_error:
+            got.close()  # or all of what the error says would be read, however much that is
         hf_raise_for_status(got)
-        if came and got.status_code != 206:  # the server ignores ranges: this is the whole file
-            out.truncate(0)
-        for block in got.iter_bytes():  # as they come: an unfinished block of a fixed size would be lost
-            out.write(block)
-            report(out.tell())
+        yield got
 
 
 def _check(file: _RemoteFile, path: Path, report: Report) -> None:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urljoin, urlsplit
 
 from agent.errors import DownloadFailed, ModelError, SettingRefused
@@ -21,8 +21,8 @@ from agent.models.gguf import read_header
 from agent.models.transfer import (
     TIMEOUT_S,
     PullProgress,
-    Report,
     Transient,
+    blocks_of,
     check_disk,
     digest,
     fill,
@@ -90,7 +90,7 @@ def pull_url(
                 fill(
                     partial,
                     remote.bytes,
-                    lambda out, told: _send(remote, out, told),
+                    lambda came: _rest(remote, came),
                     lambda: _faults_of(host, name),
                     lambda done: on_progress(PullProgress("download", done, remote.bytes)),
                     retry_pause_s=retry_pause_s,
@@ -178,23 +178,14 @@ def _look(url: str) -> _Remote:
         return _Remote(url, int(said), got.headers.get("ETag") or got.headers.get("Last-Modified") or "")
 
 
-def _send(remote: _Remote, out: BinaryIO, report: Report) -> None:
-    came = out.tell()
+@contextmanager
+def _rest(remote: _Remote, came: int) -> Iterator[tuple[int, Iterable[bytes]]]:
+    """What follows the first `came` bytes, or the whole file where that can't be asked for."""
     asked = {}
     if came and remote.version and not remote.version.startswith("W/"):
         asked = {"Range": f"bytes={came}-", "If-Range": remote.version}
     with _got(remote.url, asked) as got:
-        if got.status_code == 206:
-            if not got.headers.get("Content-Range", "").startswith(f"bytes {came}-"):
-                raise DownloadFailed(f"{urlsplit(remote.url).hostname}: it sent another part than was asked for")
-        else:  # it ignores ranges, or has another version: this is the whole file
-            out.seek(0)
-            out.truncate()
-        for block in got.iter_bytes():
-            if out.tell() + len(block) > remote.bytes:
-                raise DownloadFailed(f"{urlsplit(remote.url).hostname}: more came than was announced: pull it again")
-            out.write(block)
-            report(out.tell())
+        yield blocks_of(got, came)
 
 
 @contextmanager

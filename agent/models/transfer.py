@@ -7,11 +7,11 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final, Literal
+from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from agent.errors import DownloadFailed
@@ -90,37 +90,63 @@ def is_size(path: Path, count: int) -> bool:
     return path.is_file() and path.stat().st_size == count
 
 
+Answer = AbstractContextManager[tuple[int, Iterable[bytes]]]
+"""Where in the file an answer begins, and its blocks from there on."""
+
+
 def fill(
     partial: Path,
     total: int,
-    send: Callable[[BinaryIO, Report], None],
+    ask: Callable[[int], Answer],
     faults: Callable[[], AbstractContextManager[None]],
     report: Report,
     *,
     retry_pause_s: float,
 ) -> None:
-    """Fill the file up to `total` bytes: `send` appends to it what comes from where it ends.
+    """Fill the file up to `total` bytes with what `ask` gets from where it ends; a longer answer is refused.
 
-    A broken connection is made again, until nothing came five times in a row. `faults` turns what `send` raises into
+    A broken connection is made again, until it got no further five times in a row. `faults` turns what is raised into
     `DownloadFailed`; after a `Transient` it is tried again.
     """
     if partial.is_file() and partial.stat().st_size > total:
         partial.unlink()
-    failures = 0
+    failures, furthest = 0, 0
     with partial.open("ab") as out:
         while out.tell() < total:
-            came = out.tell()
-            report(came)
+            furthest = max(furthest, out.tell())
+            report(out.tell())
             try:
-                with faults():
-                    send(out, report)
+                with faults(), ask(out.tell()) as (start, blocks):
+                    out.seek(start)
+                    out.truncate()
+                    for block in blocks:
+                        if out.tell() + len(block) > total:
+                            out.seek(0)
+                            out.truncate()
+                            raise DownloadFailed("more came than was announced, and nothing was kept: pull it again")
+                        out.write(block)
+                        report(out.tell())
                     if out.tell() < total:
                         raise ConnectionError("the transfer ended early")
             except Transient as error:
-                failures = failures + 1 if out.tell() <= came else 0
+                failures = failures + 1 if out.tell() <= furthest else 0
                 if failures >= _TRIES:
                     raise DownloadFailed(str(error)) from error
                 time.sleep(retry_pause_s)
+
+
+def blocks_of(got: Any, came: int) -> tuple[int, Iterable[bytes]]:
+    """An answer for `fill`, to a request for what follows the first `came` bytes.
+
+    The bytes are taken as they were sent: a compressed answer could unfold to any size. Raises `DownloadFailed`.
+    """
+    if got.headers.get("Content-Encoding", "identity").lower() != "identity":
+        raise DownloadFailed("the server sends the file compressed, which wasn't asked for: pull it from another one")
+    if got.status_code != 206:  # it ignores ranges, or has another version: this is the whole file
+        return 0, got.iter_raw()
+    if not re.match(rf"bytes {came}-", got.headers.get("Content-Range", "")):
+        raise DownloadFailed("the server sent another part than was asked for: pull it again")
+    return came, got.iter_raw()
 
 
 def digest(path: Path, report: Report) -> str:

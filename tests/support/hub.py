@@ -11,6 +11,7 @@ As on the real one, the API lists the files with size and sha256, `/resolve/` an
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import re
@@ -18,6 +19,7 @@ import socket
 import struct
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -57,6 +59,12 @@ class Hub:
     ignores_range: bool = False
     says_less: int = 0
     """For so many transfers the announced length is what is sent before the cut: it looks complete."""
+    compressed: bool = False
+    """The content comes gzipped, without being asked for."""
+    chunked: bool = False
+    """No length is announced."""
+    endless: str = ""
+    """Answers to paths that begin so never end; "storage" stands for all transfers."""
     without_hash: bool = False
     gated: bool = False
     requests: list[Request] = field(default_factory=list)
@@ -110,6 +118,13 @@ class _Handler(BaseHTTPRequestHandler):
     def answer(self) -> None:
         raise NotImplementedError
 
+    def never_end(self, status: int = 200) -> None:
+        self.send_response(status)
+        self.end_headers()
+        with suppress(OSError):  # until nobody listens any more
+            while True:
+                self.wfile.write(b"x" * 65_536)
+
     def reply(self, status: int, body: bytes = b"", **headers: str) -> None:
         self.send_response(status)
         for name, value in headers.items():
@@ -126,9 +141,14 @@ class _HubHandler(_Handler):
         hub = self.hub
         for prefix, status in hub.status.items():
             if self.path.startswith(prefix):
+                if self.path.startswith(hub.endless or "-"):
+                    self.never_end(status)
+                    return
                 self.reply(status, b"{}", X_Error_Message="as the test wants it")
                 return
-        if hub.gated:
+        if self.path.startswith(hub.endless or "-"):
+            self.never_end()
+        elif hub.gated:
             self.reply(403, b"{}", X_Error_Code="GatedRepo")
         elif self.path.split("?")[0].startswith(f"/api/models/{hub.repo}"):
             self.reply(200, json.dumps(self._listing()).encode(), Content_Type="application/json")
@@ -175,6 +195,9 @@ class _StorageHandler(_Handler):
         if "storage" in hub.status:
             self.reply(hub.status["storage"])
             return
+        if hub.endless == "storage":
+            self.never_end()
+            return
         content = hub.sent.get(name, hub.files[name])
         start, status = 0, 200
         asked = re.fullmatch(r"bytes=(\d+)-", self.headers.get("Range", ""))
@@ -186,7 +209,14 @@ class _StorageHandler(_Handler):
         if hub.says_less and cut is not None:
             hub.says_less -= 1
             body, cut = body[:cut], None
-        self.send_header("Content-Length", str(len(body)))
+        if hub.compressed:
+            body = gzip.compress(body)
+            self.send_header("Content-Encoding", "gzip")
+        if hub.chunked:
+            self.send_header("Transfer-Encoding", "chunked")
+            body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+        else:
+            self.send_header("Content-Length", str(len(body)))
         if status == 206:
             self.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")
         self.end_headers()

@@ -116,6 +116,42 @@ def test_a_transfer_that_claims_to_be_complete_goes_on(tmp_path: Path) -> None:
     assert ranges == [None, "bytes=30000-", "bytes=30000-", "bytes=50000-"]
 
 
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"sent": {NAME: CONTENT + b"x"}}, "more came than was announced"),
+        ({"sent": {NAME: CONTENT * 2}, "chunked": True}, "more came than was announced"),
+        ({"sent": {NAME: CONTENT + b"x"}, "ignores_range": True}, "more came than was announced"),
+        ({"endless": "storage"}, "more came than was announced"),
+        ({"sent": {NAME: bytes(4 << 20)}, "compressed": True}, "sends the file compressed"),
+        ({"endless": "/api/models/"}, "isn't the hub's list of files"),
+        ({"endless": "/api/models/", "status": {"/api/models/": 500}}, "the hub answered 500"),
+        ({"endless": f"/{MODEL.repo}", "status": {f"/{MODEL.repo}": 404}}, "the hub answered 404"),
+    ],
+)
+@pytest.mark.parametrize("came", [0, 1000, len(CONTENT) + 1])
+def test_no_answer_is_read_beyond_what_was_announced(
+    tmp_path: Path, wrong: dict[str, object], said: str, came: int
+) -> None:
+    _partial(tmp_path).parent.mkdir(parents=True)
+    _partial(tmp_path).write_bytes((CONTENT * 2)[:came])
+    with _hub(**wrong) as hub, pytest.raises(DownloadFailed, match=said):
+        _pull(hub, tmp_path)
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) <= len(CONTENT) + 1
+
+
+def test_chunks_without_a_length_arrive_whole(tmp_path: Path) -> None:
+    with _hub(chunked=True) as hub:
+        assert _pull(hub, tmp_path).read_bytes() == CONTENT
+
+
+def test_a_server_without_ranges_that_breaks_off_at_another_place_each_time_is_given_up(tmp_path: Path) -> None:
+    with _hub(cut_after=[1000, 2000] * 20, ignores_range=True) as hub:
+        with pytest.raises(DownloadFailed, match="no connection to the hub"):
+            _pull(hub, tmp_path)
+        assert len(hub.transfers()) < 10
+
+
 def test_a_server_that_never_sends_anything_is_given_up(tmp_path: Path) -> None:
     with _hub(cut_after=[0] * 9, says_less=9) as hub:
         with pytest.raises(DownloadFailed, match=r"ended early; nothing was downloaded, `ossia models pull"):
