@@ -11,14 +11,10 @@ from collections import deque
 from collections.abc import Callable
 
 from tools.characters import CONTROLS, REORDERS, TAGS
+from tools.drawn import drawn
 
-_ESCAPES = re.compile(
-    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # OSC: titles, links, the clipboard
-    r"|\x1b[PX^_][^\x1b]*(?:\x1b\\)?"  # DCS, SOS, PM, APC
-    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # CSI: colours, the cursor
-    r"|\x1b[ -/]*[0-~]?"
-)
 _CONTROLS = re.compile(f"[{CONTROLS}]")
+_DRAWS = re.compile("[\x08\r\x1b\x9b]")
 _SEQUENCE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\))"  # colours and moves; titles, clipboards, links
 )
@@ -145,19 +141,15 @@ class Bounded:
 
 
 def clean(text: str) -> str:
-    r"""Without escape sequences and control characters. A line overwritten by `\r` becomes what stood there last.
+    r"""What a terminal would show at the end, without control characters.
 
     `clean("10%\r100%\n\x1b[31mred\x1b[0m")` is `"100%\nred"`.
     """
-    text = _ESCAPES.sub("", text).replace("\r\n", "\n")
-    if "\r" in text:
-        text = "\n".join(_last_written(line) for line in text.split("\n"))
+    text = text.replace("\r\n", "\n")
+    if _DRAWS.search(text):
+        text = drawn(text)
     # A forged message can hold lone surrogates, which no file and no terminal accepts.
     return _CONTROLS.sub("", text).encode("utf-8", "replace").decode("utf-8")
-
-
-def _last_written(line: str) -> str:
-    return next((part for part in reversed(line.split("\r")) if part), "")
 
 
 def trim(head: str, tail: str, omitted: int, *, max_tokens: int, count_tokens: Callable[[str], int]) -> str:

@@ -407,7 +407,7 @@ def test_the_code_in_a_call(arguments: str, code: str) -> None:
         ("\x1b[1;31mred\x1b[0m", "red"),
         ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
         ("\x1bPq#0\x1b\\x", "x"),
-        ("a\tb\x00\x07\x08\x7f\x85c", "a\tbc"),
+        ("a\tb\x00\x07\x08\x7f\x85c", "a\tc"),
         ("\x1b[2", ""),
         ("naïve 工具", "naïve 工具"),
     ],
