@@ -63,7 +63,8 @@ class ToolSpec:
     section says, the same for all of its tools; None: the text as it was trained. `effects`: the most that a call can
     do; a `Preview` may narrow it. `provenance`: who wrote it; the policy decides by that. `origin`: where it was found:
     `"file tools.py"`, `"package weather"`, or the MCP server's name. `brings`: the kinds of text that its name,
-    description and parameters bring into the prompt.
+    description and parameters bring into the prompt. `results_bring`: those that a call brings however it ends; None:
+    those of the workspace.
     """
 
     name: str
@@ -76,6 +77,7 @@ class ToolSpec:
     provenance: Provenance = field(kw_only=True)
     origin: str = ""
     brings: frozenset[Taint] = frozenset()
+    results_bring: frozenset[Taint] | None = None
 
     @property
     def source(self) -> str:
@@ -109,7 +111,8 @@ class ToolResult:
     """What goes back to the model (`text`) and what only we keep.
 
     `error`: the call failed or was refused; the text says so in a form the model can act on. `brings`: the kinds of
-    text in it. `state` is JSON-like data that is stored with the message, and that resume, fork and undo restore.
+    text in it, beyond its tool's `results_bring`. `state` is JSON-like data that is stored with the message, and that
+    resume, fork and undo restore.
     `notices` are lines for the user. They are always shown, however little else of the call is.
     """
 

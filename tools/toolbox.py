@@ -170,6 +170,7 @@ class Toolbox:
         try:
             with closing(ready.tool.run(ready.args, call_id=ready.call.id, context=ready.context)) as running:
                 result = yield from running
+            result = replace(result, brings=result.brings | _always(ready.tool.spec, ready.context))
         except ToolFailed as error:
             result = _failure(error, ready.tool.spec, ready.context)
         return round((time.monotonic() - started) * 1000), result
@@ -282,13 +283,14 @@ def _shown(preview: Preview, context: ToolContext) -> ToolResult:
 
 def _failure(error: ToolFailed, spec: ToolSpec, context: ToolContext) -> ToolResult:
     """A failed call's result. Its text may quote what the tool was reading."""
-    if error.brings is not None:
-        brings = error.brings
-    elif spec.provenance == "mcp" or spec.name.startswith("browser."):
-        brings = frozenset({"outside"})
-    else:
-        brings = _workspace_brings(context)
+    usual = frozenset[Taint]({"outside"}) if spec.name.startswith("browser.") else _always(spec, context)
+    brings = usual if error.brings is None else error.brings
     return ToolResult(str(error), error=True, state=error.state, brings=brings)
+
+
+def _always(spec: ToolSpec, context: ToolContext) -> frozenset[Taint]:
+    """The kinds of text that a call of the tool brings however it ends: no tool can forget them."""
+    return _workspace_brings(context) if spec.results_bring is None else spec.results_bring
 
 
 def _workspace_brings(context: ToolContext) -> frozenset[Taint]:

@@ -495,7 +495,7 @@ def test_three_megabytes_are_cut() -> None:
 @pytest.mark.parametrize(
     ("spec", "trusted", "brings"),
     [
-        (ToolSpec("functions.files__get", "", effects=RUNS, provenance="mcp", origin="files"), True, {"outside"}),
+        (ToolSpec("functions.get", "", effects=RUNS, provenance="user", results_bring=PRIVATE), False, {"private"}),
         (ToolSpec("browser.open", "", effects=RUNS, trained=True, provenance="built-in"), True, {"outside"}),
         (ToolSpec("repo_browser.apply_patch", "", effects=RUNS, provenance="built-in"), True, {"private"}),
         (ToolSpec("repo_browser.apply_patch", "", effects=RUNS, provenance="built-in"), False, {"private", "outside"}),
@@ -513,4 +513,12 @@ def test_a_failure_may_quote_what_the_tool_read(
     assert result == ToolResult("Error: no", error=True, brings=frozenset(brings))
     exact = Notes(spec, failure=ToolFailed("Error: no", brings=PRIVATE), failure_at=failure_at)
     result, _ = _drive(Toolbox([exact], policy=policy, context=context), _call(spec.name, ""))
+    assert result.brings == PRIVATE
+
+
+@pytest.mark.parametrize("ends", [ToolResult("x"), ToolResult("[interrupted]", error=True), ToolFailed("Error: no")])
+def test_every_end_of_a_call_brings_what_its_tool_brings(ends: ToolResult | ToolFailed) -> None:
+    spec = ToolSpec("functions.get", "", effects=RUNS, provenance="mcp", results_bring=PRIVATE)
+    tool = Notes(spec, failure=ends) if isinstance(ends, ToolFailed) else Notes(spec, result=ends)
+    result, _ = _drive(Toolbox([tool], policy=Policy([Rule("*", "allow")]), context=CONTEXT), _call(spec.name, ""))
     assert result.brings == PRIVATE

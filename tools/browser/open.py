@@ -75,6 +75,7 @@ class OpenTool:
             trained=True,
             section=section,
             provenance="built-in",
+            results_bring=frozenset(),  # each result has those of its page
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:

@@ -51,6 +51,7 @@ class SearchTool:
             trained=True,
             section=section,
             provenance="built-in",
+            results_bring=frozenset(),  # each result has those of its page
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:

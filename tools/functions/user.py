@@ -93,6 +93,7 @@ class UserFunction:
             effects=inspected.effects,
             provenance="user",
             origin=origin,
+            results_bring=inspected.brings,
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
@@ -133,9 +134,9 @@ class UserFunction:
             what = f"Error: {self.spec.name} did not end within {self._timeout_s:g} seconds"
             return ToolResult(f"{what}{still}. Ask for less, or choose another way.", error=True)
         if ending.how == "raised":
-            return ToolResult(f"Error: {self.spec.name}: {ending.fault}", error=True, brings=self._function.brings)
+            return ToolResult(f"Error: {self.spec.name}: {ending.fault}", error=True)
         text = ending.value if isinstance(ending.value, str) else bounded(ending.printed.rstrip("\n")) or "null"
-        return ToolResult(text, brings=self._function.brings)
+        return ToolResult(text)
 
 
 def _dict(args: object) -> Mapping[str, object]:

@@ -39,7 +39,7 @@ def as_result(answer: CallToolResult, *, name: str, folder: Path) -> ToolResult:
     text = bounded("\n".join(part for part in parts if part)) or "[no content]"
     if answer.is_error:
         text = f"Error: {name}: {text}"
-    return ToolResult(text, answer.is_error, tuple(attachments), brings=frozenset({"outside", "private"}))
+    return ToolResult(text, answer.is_error, tuple(attachments))
 
 
 def _part(block: ContentBlock, folder: Path, attachments: list[Attachment]) -> str:

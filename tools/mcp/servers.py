@@ -207,6 +207,7 @@ class McpTool:
             provenance="mcp",
             origin=connected.config.name,
             brings=frozenset({"outside"} if connected.is_new else ()),
+            results_bring=frozenset({"outside", "private"}),
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
@@ -250,7 +251,7 @@ def _failed(spec: ToolSpec, error: BaseException) -> ToolResult:
     """What the model is told; the server may have written it."""
     why = str(error).rstrip(".") or "the call was given up"
     text = f"Error: {spec.name}: the MCP server {spec.origin}: {why}. Choose another way."
-    return ToolResult(text, error=True, brings=frozenset({"outside"}))
+    return ToolResult(text, error=True)
 
 
 def _outcome(future: Future[_Value], timeout_s: float, waiting: Callable[[], None] = lambda: None) -> _Value | str:

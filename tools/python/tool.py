@@ -78,7 +78,15 @@ class PythonTool:
         # Confined, it can neither write the user's files nor send anything.
         effects: frozenset[Effect] = frozenset({"run"} if confinement.name == "unconfined" else ())
         self.spec = ToolSpec(
-            "python", DESCRIPTION, None, "text", effects, trained=True, section=section, provenance="built-in"
+            "python",
+            DESCRIPTION,
+            None,
+            "text",
+            effects,
+            trained=True,
+            section=section,
+            provenance="built-in",
+            results_bring=frozenset({"private"}),
         )
         self.confinement = confinement
         self._data_dir, self._interpreter = data_dir, interpreter
@@ -182,7 +190,7 @@ class PythonTool:
             text = f"{text}\n{remark}" if text else remark
         text = text if text.strip() else NO_OUTPUT
         attached, error = tuple(cell.attachments), bool(remark) or cell.failed
-        return ToolResult(text, error=error, attachments=attached, brings=frozenset({"private"}))
+        return ToolResult(text, error=error, attachments=attached)
 
     def _until_finished(
         self, kernel: Kernel, cell: Cell, deadline: float, stop: Stop

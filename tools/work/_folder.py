@@ -27,6 +27,7 @@ class FileTool:
             trained=True,
             section=SECTION,
             provenance="built-in",
+            results_bring=None if effect == "read" else frozenset(),  # a patch that fits quotes only itself
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
@@ -46,7 +47,7 @@ class FileTool:
 
 def answer(output: str, workspace: Workspace) -> ToolResult:
     """A result in its form, with text of the workspace."""
-    return ToolResult(formed(output, workspace.root), brings=workspace.brings)
+    return ToolResult(formed(output, workspace.root))
 
 
 def workspace_of(context: ToolContext) -> Workspace:

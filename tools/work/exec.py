@@ -16,7 +16,7 @@ from tools.own import Own
 from tools.sandbox import SHELL_LIMITS, Confinement, ConfinementName, Job, Limits, choose
 from tools.sandbox._process import CommandProcess
 from tools.sandbox.private import GUARDED, too_wide
-from tools.spec import Preview, Stop, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
+from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 from tools.text import Bounded
 from tools.work._command import MAX_TIMEOUT_S, Command
 from tools.work.result import MAX_CHARS, TIMED_OUT, formed, share
@@ -156,7 +156,7 @@ class Exec:
                 after.callback(lambda: told.extend(look.put_aside(git_is_free=free)))
             nested = before.repositories[:_MAX_REPOSITORIES] if before and self.confinement.name != "landlock" else ()
             job = self._job(plan, workspace, context, scratch.path, nested)
-            result = yield from self._run_job(job, plan.command.timeout_s, call_id, context, workspace.brings)
+            result = yield from self._run_job(job, plan.command.timeout_s, call_id, context)
             after.close()
             return self._warning(plan, _with(result, told))
 
@@ -212,8 +212,9 @@ class Exec:
             search_path=self._search_path,
         )
 
-    def _run_job(self, job: Job, timeout_s: float, call_id: str, context: ToolContext, brings: frozenset[Taint]
-                 ) -> Generator[ToolOutput, None, ToolResult]:  # fmt: skip
+    def _run_job(
+        self, job: Job, timeout_s: float, call_id: str, context: ToolContext
+    ) -> Generator[ToolOutput, None, ToolResult]:
         output = _Output(call_id)
         try:
             launch = self.confinement.launch(job)
@@ -234,7 +235,7 @@ class Exec:
         text = "\n".join(part for part in (text, remark) if part)
         status = TIMED_OUT if process.ended_by == "timeout" else status
         text = formed(text, job.start_in or job.folder, status=status)
-        return ToolResult(text, error=bool(remark or status), brings=brings)
+        return ToolResult(text, error=bool(remark or status))
 
 
 class _Output:

@@ -220,7 +220,7 @@ def test_a_validator_cannot_end_ossia(tmp_path: Path) -> None:
         "Error: functions.odd: SystemExit: 3 (a function can't end ossia)",
         True,
     )
-    assert called.result.brings == frozenset()  # it never ran
+    assert called.result.brings == {"private"}
 
 
 def test_the_person_at_the_screen_sees_where_it_failed(tmp_path: Path) -> None:

@@ -139,6 +139,7 @@ def test_a_call_that_is_stopped_ends_at_once_and_the_server_stays(
     threading.Timer(0.2, control.stop).start()
     called = call(made.tools, "functions.silent__echo", {"text": "x"}, folder=folder, stop=control)
     assert called.text == "[interrupted by the user]" and called.result.error
+    assert called.result.brings == {"outside", "private"}
     control = Control()
     threading.Timer(0.2, control.stop, ("time",)).start()
     called = call(made.tools, STUDY + "slow", {"seconds": 2.0}, folder=folder, stop=control)
@@ -152,6 +153,7 @@ def test_a_call_that_takes_too_long(connected: Connected) -> None:
     for _ in range(2):
         called = call(made.tools, "functions.silent__echo", {"text": "x"}, folder=folder)
         assert called.result.error and "the MCP server silent: it did not answer within 0.5 seconds" in called.text
+        assert called.result.brings == {"outside", "private"}
 
 
 def test_a_server_that_ends_during_a_call_is_started_again(
@@ -188,7 +190,7 @@ def test_an_answer_that_is_none(connected: Connected) -> None:
     made, _, folder = connected
     called = call(made.tools, "functions.garbage__echo", {"text": "x"}, folder=folder)
     assert called.result.error and "its answer is not as MCP has it (content: Input should be" in called.text
-    assert called.result.brings == {"outside"}
+    assert called.result.brings == {"outside", "private"}
 
 
 def test_nothing_of_it_reaches_our_output(connected: Connected, capfd: pytest.CaptureFixture[str]) -> None:

@@ -342,7 +342,7 @@ def test_switched_off_it_says_why(tmp_path: Path) -> None:
     made = PythonTool(data_dir=tmp_path, confinement=sandbox.Off("python", "nothing confines here"))
     made.start()
     assert run(made, "1").result == ToolResult(
-        "Error: python is off on this machine: nothing confines here", error=True
+        "Error: python is off on this machine: nothing confines here", error=True, brings=frozenset({"private"})
     )
     assert list(tmp_path.iterdir()) == []
 
