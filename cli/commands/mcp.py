@@ -12,6 +12,7 @@ import typer
 from cli.commands import exit_error, group, writing
 
 if TYPE_CHECKING:
+    from tools.approval.trust import Offer
     from tools.mcp.servers import McpServers
     from tools.mcp.status import McpStatus
 
@@ -137,13 +138,12 @@ def test(
         print(f"ossia: switched off in the config: {', '.join(off)}", file=sys.stderr)
 
 
-def _trusted_here() -> Path | None:
-    """The folder that ossia was started in, if the user trusts it; else None."""
+def _trusted_here() -> Offer | None:
+    """What the folder that ossia was started in brings, if the user trusts it; else None."""
     from cli import paths
     from tools.approval.trust import TrustStore
 
-    here = paths.here()
-    return here if TrustStore(paths.data_dir()).state(here) == "trusted" else None
+    return TrustStore(paths.data_dir()).content(paths.here())[1]
 
 
 def _settle(servers: McpServers, status: McpStatus, *, accept: bool) -> None:

@@ -156,13 +156,17 @@ class ToolMaker:
                 take_off(self._folder.workspace.root)  # off sys.path, where the files themselves may have put it
 
     def _loaded(self, path: Path) -> Loaded:
-        """The functions of a file.
+        """The functions of a file; those of a trusted workspace come from the bytes that were checked.
 
-        For a file in the workspace no bytecode is read, since a command may have written it, and none is written: that
-        would change what was trusted.
+        For another file in the workspace no bytecode is read, since a command may have written it, nor written.
         """
         from tools.functions.user import load_functions
 
+        brought = self._folder.brought if self._folder else None
+        if brought and (name := brought.name_of(path)):
+            return load_functions(
+                brought.root / name, files={str(brought.root / other): data for other, data in brought.files.items()}
+            )
         root = self._folder.workspace.root if self._folder else None
         before = sys.dont_write_bytecode, sys.pycache_prefix
         if root is not None and path.resolve().is_relative_to(root):
@@ -176,8 +180,8 @@ class ToolMaker:
         """The tools of the configured servers, and of a trusted workspace's. One that fails is only reported."""
         from cli.settings.mcp import configured_servers
 
-        trusted = self._folder.workspace.root if self._folder and self._folder.workspace.trusted else None
-        configs = self._servers = configured_servers(os.environ, folder=trusted)
+        brought = self._folder.brought if self._folder else None
+        configs = self._servers = configured_servers(os.environ, folder=brought)
         if not configs:
             return
         from tools.mcp.servers import McpServers

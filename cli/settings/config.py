@@ -20,13 +20,16 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from cli import paths
 from cli.exits import ExitError
 from cli.settings.kinds import Advice, Value
 from cli.settings.table import SETTINGS, Settings
 from tools.approval.rules import ACTIONS
+
+if TYPE_CHECKING:
+    from tools.approval.trust import Offer
 
 
 class ConfigError(ExitError):
@@ -77,14 +80,14 @@ def config_path(environ: Mapping[str, str]) -> Path:
 
 
 def resolve(
-    flags: Mapping[str, object], *, environ: Mapping[str, str], path: Path | None = None, folder: Path | None = None
+    flags: Mapping[str, object], *, environ: Mapping[str, str], path: Path | None = None, folder: Offer | None = None
 ) -> Resolved:
     """The settings that hold for one run.
 
     `flags` are the command line's, by key (`{"effort": "high", "top_k": None}`): None and an empty list mean "not
     given"; a text is read like a variable of the environment. `path` None: the file that `OSSIA_CONFIG` names, else
-    the one in the usual place, which may be missing; a file that was named must exist. `folder` is a workspace that
-    the user trusts: its `.ossia/config.toml` comes between the file and the environment. Raises ConfigError.
+    the one in the usual place, which may be missing; a file that was named must exist. `folder` is what a trusted
+    workspace brings: its `.ossia/config.toml` comes between the file and the environment. Raises ConfigError.
     """
     variables = {name: value for name, value in environ.items() if name.startswith("OSSIA_") and value}
     file = _file_layer(path or config_path(environ), must_exist=path is not None or "OSSIA_CONFIG" in variables)
@@ -115,7 +118,11 @@ def checked(key: str, value: object, where: str, *, as_text: bool = False) -> Va
 
 
 def _file_layer(path: Path, *, must_exist: bool) -> _Layer:
-    table = dict(load(path, must_exist=must_exist))
+    return _layer(path, load(path, must_exist=must_exist))
+
+
+def _layer(path: Path, whole: Mapping[str, object]) -> _Layer:
+    table = dict(whole)
     approvals = _approvals(table.pop("approvals", {}), path)
     for name in TABLES:
         table.pop(name, None)  # read by `cli.settings.mcp` and `cli.settings.engines`
@@ -129,16 +136,17 @@ def _file_layer(path: Path, *, must_exist: bool) -> _Layer:
     return _Layer(values, lambda key: f"file {path}", approvals)
 
 
-def _folder_layer(folder: Path) -> _Layer:
+def _folder_layer(folder: Offer) -> _Layer:
     """A workspace's own settings: few, since whoever wrote them isn't asked again."""
-    path = folder / FOLDER_CONFIG
-    layer = _file_layer(path, must_exist=False)
+    path = folder.root / FOLDER_CONFIG
+    table = parsed(folder.files.get(FOLDER_CONFIG.as_posix(), b""), path)
+    layer = _layer(path, table)
     extra = [key for key in layer.values if key != "tools"]
-    extra += [ENGINES_TABLE] if ENGINES_TABLE in load(path, must_exist=False) else []
+    extra += [ENGINES_TABLE] if ENGINES_TABLE in table else []
     if extra:
         raise ConfigError(f"{path}: {extra[0]!r} can't be set by a workspace, only tools, approvals and {MCP_TABLE}")
     for name in cast("tuple[str, ...]", layer.values.get("tools", ())):
-        if name.endswith(".py") and not Path(name).resolve().is_relative_to(path.parent.resolve()):
+        if name.endswith(".py") and folder.name_of(Path(name)) is None:
             raise ConfigError(f"{path}: tools: must be files in {path.parent}, which you trusted, not {name!r}")
     return layer
 
@@ -180,17 +188,25 @@ def flat_rules(table: Mapping[str, object]) -> dict[str, object]:
 def load(path: Path, *, must_exist: bool) -> Mapping[str, object]:
     """What the file holds, unchecked; {} if there is none and needn't be one. Raises ConfigError."""
     try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
+        return parsed(path.read_bytes(), path)
     except (FileNotFoundError, NotADirectoryError):  # a service's home may be /dev/null: it has no file
         if must_exist:
             raise ConfigError(f"{path}: there is no such config file") from None
         return {}
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it isn't UTF-8"
-        raise ConfigError(f"{path}: can't read the config file: {reason}") from error
+    except OSError as error:
+        raise ConfigError(f"{path}: can't read the config file: {error.strerror}") from error
+
+
+def parsed(content: bytes, path: Path) -> Mapping[str, object]:
+    """The bytes of a TOML file, parsed. Raises ConfigError."""
+    try:
+        return tomllib.loads(content.decode())
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: can't read the config file: it isn't UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: not valid TOML: {error}") from error
+    except RecursionError:
+        raise ConfigError(f"{path}: not valid TOML: nested too deep") from None
 
 
 def _environment_layer(variables: Mapping[str, str]) -> _Layer:

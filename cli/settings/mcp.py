@@ -7,18 +7,21 @@ servers of its own, in its `.ossia/config.toml` or `.ossia/mcp.json`.
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from cli.settings.config import FOLDER_CONFIG, MCP_TABLE, config_path
+from cli.settings.config import FOLDER_CONFIG, MCP_TABLE, ConfigError, config_path, parsed
 from cli.settings.engines import key_variables
 from tools.functions.errors import McpConfigInvalid
 from tools.mcp.config import McpConfig, parse_server, parse_servers, variables_in
 
+if TYPE_CHECKING:
+    from tools.approval.trust import Offer
+
 _FILE = "mcp.json"
+_FOLDER_FILES = (FOLDER_CONFIG.as_posix(), FOLDER_CONFIG.with_name(_FILE).as_posix())
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +32,27 @@ class Configured:
     path: Path
 
 
-def configured_servers(environ: Mapping[str, str], *, folder: Path | None = None) -> tuple[McpConfig, ...]:
-    """All servers of the user's files, and those of `folder`: a workspace that is trusted.
+def configured_servers(environ: Mapping[str, str], *, folder: Offer | None = None) -> tuple[McpConfig, ...]:
+    """All servers of the user's files, and those of `folder`: what a trusted workspace brings.
 
     Raises `McpConfigInvalid`: a file can't be read, a server can't be used as it is written, a name is used twice.
     """
     return tuple(configured.config for configured in all_configured(environ, folder=folder))
 
 
-def all_configured(environ: Mapping[str, str], *, folder: Path | None = None) -> tuple[Configured, ...]:
+def all_configured(environ: Mapping[str, str], *, folder: Offer | None = None) -> tuple[Configured, ...]:
     """The same, with the file of each."""
     found: dict[str, Configured] = {}
-    config = config_path(environ)
-    files = [config, mcp_file(environ)]
-    theirs = [] if folder is None else [folder / FOLDER_CONFIG, (folder / FOLDER_CONFIG).with_name(_FILE)]
-    for path in (*files, *theirs):
-        for server in parse_servers(mcp_table(path), str(path)):
+    tables = {path: mcp_table(path) for path in (config_path(environ), mcp_file(environ))}
+    theirs = {folder.root / name: _table_of(folder, name) for name in _FOLDER_FILES} if folder else {}
+    for path, table in (*tables.items(), *theirs.items()):
+        for server in parse_servers(table, str(path)):
             if server.name in found:
                 raise McpConfigInvalid(
                     f"{server.where}: {found[server.name].path} has a server of that name: rename one"
                 )
-            if folder is not None and path.is_relative_to(folder) and server.cwd is None:
-                server = replace(server, cwd=str(folder))  # its programs stand there, and it is trusted
+            if folder is not None and path.is_relative_to(folder.root) and server.cwd is None:
+                server = replace(server, cwd=str(folder.root))  # its programs stand there, and it is trusted
             if path in theirs:  # only the user says which tools just look
                 server = replace(server, read_only=())
                 if taken := variables_in(server) & key_variables(environ):
@@ -73,7 +75,7 @@ def add_server(environ: Mapping[str, str], name: str, entry: Mapping[str, object
     there = next((one for one in all_configured(environ) if one.config.name == name), None)
     if there is not None:
         raise McpConfigInvalid(f"{there.path} has a server {name!r} already: `ossia mcp rm {name}` first")
-    whole = _read_json(path)
+    whole = _from_json(path, _content(path))
     servers = dict(cast("Mapping[str, object]", whole.get(MCP_TABLE, {})))
     _write(path, {**whole, MCP_TABLE: {**servers, name: dict(entry)}})
     return config
@@ -88,7 +90,7 @@ def remove_server(environ: Mapping[str, str], name: str) -> None:
         raise McpConfigInvalid(f"no MCP server {name!r} is configured (configured: {names})")
     if there.path != path:
         raise McpConfigInvalid(f"{name!r} is in {there.path}: remove [{MCP_TABLE}.{name}] there yourself")
-    whole = _read_json(path)
+    whole = _from_json(path, _content(path))
     servers = dict(cast("Mapping[str, object]", whole[MCP_TABLE]))
     del servers[name]
     _write(path, {**whole, MCP_TABLE: servers})
@@ -96,33 +98,41 @@ def remove_server(environ: Mapping[str, str], name: str) -> None:
 
 def mcp_table(path: Path) -> Any:
     """The `mcpServers` of a file, as they stand there; none when there is no file. `all_configured` checks them."""
-    if path.suffix == ".json":
-        return _read_json(path).get(MCP_TABLE, {})
-    try:
-        return tomllib.loads(_text(path)).get(MCP_TABLE, {})
-    except tomllib.TOMLDecodeError as error:
-        raise McpConfigInvalid(f"{path}: not valid TOML: {error}") from None
+    return (_from_json if path.suffix == ".json" else _from_toml)(path, _content(path)).get(MCP_TABLE, {})
 
 
-def _read_json(path: Path) -> Mapping[str, object]:
+def _table_of(folder: Offer, name: str) -> Any:
+    path, content = folder.root / name, folder.files.get(name, b"")
+    return (_from_json if path.suffix == ".json" else _from_toml)(path, content).get(MCP_TABLE, {})
+
+
+def _from_toml(path: Path, content: bytes) -> Mapping[str, object]:
     try:
-        value = json.loads(_text(path) or "{}")
+        return parsed(content, path)
+    except ConfigError as error:
+        raise McpConfigInvalid(str(error)) from None
+
+
+def _from_json(path: Path, content: bytes) -> Mapping[str, object]:
+    try:
+        value = json.loads(content.decode() or "{}")
+    except UnicodeDecodeError:
+        raise McpConfigInvalid(f"{path}: can't be read: it isn't UTF-8") from None
     except (ValueError, RecursionError) as error:
-        raise McpConfigInvalid(f"{path}: not valid JSON: {error}") from None
+        why = "nested too deep" if isinstance(error, RecursionError) else error
+        raise McpConfigInvalid(f"{path}: not valid JSON: {why}") from None
     if not isinstance(value, dict):
         raise McpConfigInvalid(f'{path}: must be {{"{MCP_TABLE}": {{…}}}}, not {type(value).__name__}')
     return value
 
 
-def _text(path: Path) -> str:
+def _content(path: Path) -> bytes:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
-        return ""
+        return b""
     except OSError as error:
         raise McpConfigInvalid(f"{path}: can't be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise McpConfigInvalid(f"{path}: can't be read: it isn't UTF-8") from None
 
 
 def _write(path: Path, value: Mapping[str, object]) -> None:

@@ -17,6 +17,7 @@ from cli.settings.table import Settings
 from tools.workspace import Workspace
 
 if TYPE_CHECKING:
+    from tools.approval.trust import Offer
     from tools.undo.journal import Journal
 
 NOTES = "AGENTS.md"
@@ -28,13 +29,21 @@ MAX_NOTES_BYTES = 32_768
 class Folder:
     """A workspace, opened. `notes` is its AGENTS.md as part of the instructions; None if it has none or isn't trusted.
 
-    `warnings` are lines for stderr: which parts of the folder are not used, and why.
+    `brought` is all that may take effect of a trusted folder, as it was when its trust was checked. `warnings` are
+    lines for stderr: which parts of the folder are not used, and why.
     """
 
     workspace: Workspace
     journal: Journal
-    notes: str | None = None
+    brought: Offer | None = None
     warnings: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> str | None:
+        data = self.brought.files.get(NOTES, b"") if self.brought else b""
+        text = data[:MAX_NOTES_BYTES].decode("utf-8", "replace").strip()
+        more = "\n[… cut here]" if len(data) > MAX_NOTES_BYTES else ""
+        return f"{NOTES_HEAD}\n\n{text}{more}" if text else None
 
 
 def resolve_with_folder(flags: Mapping[str, object]) -> tuple[Resolved, Folder | None]:
@@ -48,14 +57,14 @@ def resolve_with_folder(flags: Mapping[str, object]) -> tuple[Resolved, Folder |
     if settings.workspace is None or settings.no_tools:
         return resolved, None
     folder = open_folder(settings)
-    if folder.workspace.trusted:
-        resolved = resolve(flags, environ=os.environ, folder=folder.workspace.root)
+    if folder.brought:
+        resolved = resolve(flags, environ=os.environ, folder=folder.brought)
     return replace(resolved, warnings=(*resolved.warnings, *folder.warnings)), folder
 
 
 def open_folder(settings: Settings) -> Folder:
     """The workspace that `settings` name. Raises ExitError."""
-    from tools.approval.trust import TrustStore
+    from tools.approval.trust import TrustError, TrustStore, look
     from tools.undo.journal import Journal
 
     assert settings.workspace is not None
@@ -63,10 +72,15 @@ def open_folder(settings: Settings) -> Folder:
     take_off(root)
     if data.resolve().is_relative_to(root):
         raise ExitError(f"--workspace {settings.workspace}: holds ossia's own data ({data}): choose another folder")
-    state = "trusted" if settings.trust else TrustStore(data).state(root)
+    warnings: tuple[str, ...] = ()
+    try:
+        state, brought = ("trusted", look(root)) if settings.trust else TrustStore(data).content(root)
+    except TrustError as error:
+        state, brought = "trusted", None
+        warnings = (f"--trust: nothing of {FOLDER_CONFIG.parent} and {NOTES} is used: {error}",)
     journal = Journal(data, root)
     workspace = Workspace(root, trusted=state == "trusted", keeper=journal)
-    return Folder(workspace, journal, _notes(root) if workspace.trusted else None, _warnings(root, state))
+    return Folder(workspace, journal, brought, warnings or _warnings(root, state))
 
 
 def _root(name: str) -> Path:
@@ -89,16 +103,3 @@ def _warnings(root: Path, state: str) -> tuple[str, ...]:
     look = f"`ossia trust {shlex.quote(str(root))}` to look at {them}"  # whoever made the folder chose its name
     return (f"{root.name} {why}: {' and '.join(own)} {are} not used ({look})",)
 
-
-def _notes(root: Path) -> str | None:
-    """AGENTS.md, as a part of the instructions. Read like any file of the workspace: no link leads out of it."""
-    from tools.safe_files import locate, read_bytes
-    from tools.spec import ToolFailed
-
-    try:
-        data = read_bytes(root, locate(root, NOTES).name).data
-    except (ToolFailed, OSError):  # it is missing, or can't be read
-        return None
-    text = data[:MAX_NOTES_BYTES].decode("utf-8", "replace").strip()
-    more = "\n[… cut here]" if len(data) > MAX_NOTES_BYTES else ""
-    return f"{NOTES_HEAD}\n\n{text}{more}" if text else None

@@ -2,7 +2,8 @@
 
 Both stand in one file, `trust.json` in the data folder: private, replaced atomically, and never overwritten when it
 can't be read. A folder is trusted as it was when looked at: a hash of what would take effect there (`.ossia/` and
-`AGENTS.md`) is kept with it. Once that content changes, the folder is no longer trusted.
+`AGENTS.md`) is kept with it. Once that content changes, the folder is no longer trusted. The content is read once, by
+`look`: what is hashed is what is shown and used.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Any, Literal
 
 from tools.approval.rules import Rule, parse_rule
 from tools.files import cannot, write_whole
-from tools.no_links import NotAPlainFile, open_file
+from tools.safe_files import locate, read_bytes
+from tools.spec import ToolFailed
 
 FILE = "trust.json"
 VERSION = 1
@@ -36,28 +38,38 @@ class TrustError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What would take effect in a folder: the bytes of `.ossia/…` and `AGENTS.md` by name, and a hash over them."""
+    """What would take effect in a folder: the bytes of `.ossia/…` and `AGENTS.md` by name, and a hash over them.
 
+    `root` is the folder's real path when it was looked at.
+    """
+
+    root: Path
     files: Mapping[str, bytes]
     digest: str
+
+    def name_of(self, path: Path) -> str | None:
+        """The name in `files` of a path as the settings have it; None for one that isn't among them."""
+        name = os.path.relpath(os.path.normpath(path), self.root).replace(os.sep, "/")
+        return name if name in self.files else None
 
 
 def look(folder: Path) -> Offer:
     """What would take effect in a folder, once it is trusted; nothing in it is followed, run or parsed.
 
     Raises TrustError for more than 1,000 files or 8 MiB, for a link or something else that isn't a plain file (its
-    content could change unseen), and for what can't be read.
+    content could change unseen), and for what can't be read. An `AGENTS.md` may be a link inside the folder.
     """
+    root = folder.resolve()
     files: dict[str, bytes] = {}
     left = MAX_BYTES
-    for name in _names(folder):
-        files[name] = _read(folder / name, name, left)
+    for name in _names(root):
+        files[name] = _read(root, name, left)
         left -= len(files[name])
     digest = hashlib.sha256()
     for name, content in sorted(files.items()):
         encoded = os.fsencode(name)
         digest.update(b"%d:%s%d:%s" % (len(encoded), encoded, len(content), content))
-    return Offer(dict(sorted(files.items())), f"sha256:{digest.hexdigest()}")
+    return Offer(root, dict(sorted(files.items())), f"sha256:{digest.hexdigest()}")
 
 
 def _names(folder: Path) -> Iterator[str]:
@@ -83,20 +95,23 @@ def _names(folder: Path) -> Iterator[str]:
         waiting += [f"{name}/{entry}" for entry in entries]
 
 
-def _read(path: Path, name: str, max_bytes: int) -> bytes:
+def _read(root: Path, name: str, max_bytes: int) -> bytes:
+    path, real = root / name, name
     try:
         if path.is_symlink():
-            raise TrustError(f"{path} is a link, and its target could change unnoticed: replace it with a copy")
-        descriptor = open_file(path)
-    except NotAPlainFile:
-        raise TrustError(f"{path} isn't a regular file: move it out of {FOLDER}") from None
+            if name != NOTES:
+                raise TrustError(f"{path} is a link, and its target could change unnoticed: replace it with a copy")
+            real = locate(root, name).name
+        status = (root / real).lstat()
+        if not stat.S_ISREG(status.st_mode):
+            raise TrustError(f"{path} isn't a regular file: move it out of {FOLDER}")
+        if status.st_size > max_bytes:
+            raise TrustError(f"{name} and the files beside it exceed {MAX_BYTES >> 20} MiB: move out what isn't needed")
+        return read_bytes(root, real, max_bytes=max_bytes).data
+    except ToolFailed as error:
+        raise TrustError(f"{path} can't be used: {str(error).removeprefix('Error: ')}") from None
     except OSError as error:
         raise TrustError(f"{path} can't be read: {error.strerror}") from error
-    with os.fdopen(descriptor, "rb") as file:
-        content = file.read(max_bytes + 1)
-    if len(content) > max_bytes:
-        raise TrustError(f"{name} and the files beside it exceed {MAX_BYTES >> 20} MiB: move out what isn't needed")
-    return content
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------
@@ -193,22 +208,27 @@ class TrustStore(_File):
 
     def state(self, folder: Path) -> TrustState:
         """Is this very folder (not one above it) trusted? If the file can't be read, nothing is: see `problem`."""
+        return self.content(folder)[0]
+
+    def content(self, folder: Path) -> tuple[TrustState, Offer | None]:
+        """The same, with the content that is trusted: nothing else of the folder may take effect."""
         try:
             digest = self._read().digests.get(_key(folder))
         except TrustError:
-            return "unknown"
+            return "unknown", None
         if digest is None:
-            return "unknown"
+            return "unknown", None
         try:
-            return "trusted" if look(folder).digest == digest else "changed"
+            offer = look(folder)
         except TrustError:
-            return "changed"
+            return "changed", None
+        return ("trusted", offer) if offer.digest == digest else ("changed", None)
 
     def trust(self, folder: Path, offer: Offer | None = None) -> None:
-        """Trust a folder as it was when `offer` was taken; None: as it is now. Raises TrustError."""
-        digest = (offer or look(folder)).digest
+        """Trust a folder as it was, and where it was, when `offer` was taken; None: as it is now. Raises TrustError."""
+        offer = offer or look(folder)
         with self._change() as content:
-            content.digests[_key(folder)] = digest
+            content.digests[str(offer.root)] = offer.digest
 
     def revoke(self, folder: Path) -> bool:
         """Stop trusting a folder, and forget the rules that were stored for it. False: there was nothing to forget."""

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from importlib.abc import SourceLoader
+from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,15 +24,15 @@ from tools.text import one_line
 _MAX_PRINTED_CHARS = 200
 
 
-def run_file(path: Path) -> tuple[ModuleType, str]:
+def run_file(path: Path, files: Mapping[str, bytes] | None = None) -> tuple[ModuleType, str]:
     """The module of a file, which is run once, and what it printed, as one short line.
 
     Its folder is importable only while the file runs, as for a script: modules that we import later must not be found
-    there. Raises `FunctionsInvalid`.
+    there. `files`: bytes by absolute path, in place of what the disk holds by now. Raises `FunctionsInvalid`.
     """
     try:
-        source = path.read_bytes()
-        resolved = path.resolve()
+        source = path.read_bytes() if files is None else files[str(path)]
+        resolved = path if files is not None else path.resolve()
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise FunctionsInvalid(f"{path}: can't be read: {reason}") from None
@@ -36,11 +40,12 @@ def run_file(path: Path) -> tuple[ModuleType, str]:
     module.__file__ = str(resolved)
     module.__dict__["__builtins__"] = builtins
     sys.modules[module.__name__] = module  # dataclasses, typing and pickle look the module up by its name
-    folder = str(resolved.parent)
     printed: list[str] = []
-    sys.path.insert(0, folder)
     try:
-        with captured(lambda stream, text: printed.append(text), module.__name__):
+        with (
+            _importable(resolved.parent, files),
+            captured(lambda stream, text: printed.append(text), module.__name__),
+        ):
             exec(compile(source, str(resolved), "exec", dont_inherit=True), module.__dict__)
     except BaseException as fault:  # also a sys.exit: loading tools must not end ossia silently
         del sys.modules[module.__name__]
@@ -49,10 +54,70 @@ def run_file(path: Path) -> tuple[ModuleType, str]:
         with captured(lambda stream, text: None, module.__name__):
             told = fault_line(fault)
         raise FunctionsInvalid(f"{path}{_line(fault, str(resolved))}: {told}") from fault
-    finally:
-        with suppress(ValueError):  # the file removed it itself
-            sys.path.remove(folder)
     return module, one_line("".join(printed), _MAX_PRINTED_CHARS)
+
+
+@contextmanager
+def _importable(folder: Path, files: Mapping[str, bytes] | None) -> Iterator[None]:
+    """Within the block, modules are found in the folder first: on the disk, or in `files` alone."""
+    if files is None:
+        sys.path.insert(0, str(folder))
+        try:
+            yield
+        finally:
+            with suppress(ValueError):  # the file removed it itself
+                sys.path.remove(str(folder))
+        return
+    for name, module in list(sys.modules.items()):  # of files that were given before, and are others now
+        loader = getattr(getattr(module, "__spec__", None), "loader", None)
+        if isinstance(loader, _Given) and loader.files != files:
+            del sys.modules[name]
+    given = _Given(folder, files)
+    sys.meta_path.insert(0, given)
+    try:
+        yield
+    finally:
+        given.found_at_top = False  # parts of its packages may be imported later
+
+
+class _Given(SourceLoader):
+    """Finds and loads modules of a folder from bytes that were read before: neither its files of now, nor bytecode."""
+
+    def __init__(self, folder: Path, files: Mapping[str, bytes]) -> None:
+        self._folder, self.files = folder, files
+        self._places: dict[str, str] = {}
+        self.found_at_top = True
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        parent = name.rpartition(".")[0]
+        if not (parent in self._places if parent else self.found_at_top):
+            return None
+        place = str(self._folder.joinpath(*name.split(".")))
+        package = place + os.sep + "__init__.py"
+        if package not in self.files and any(file.startswith(place + os.sep) for file in self.files):
+            self._places[name] = ""  # a folder without an __init__.py
+            return spec_from_file_location(name, package, loader=self, submodule_search_locations=[])
+        for file, within in ((package, []), (place + ".py", None)):
+            if file in self.files:
+                self._places[name] = file
+                return spec_from_file_location(name, file, loader=self, submodule_search_locations=within)
+        spec = PathFinder.find_spec(name, path)  # the file may have put its folder on sys.path
+        found = [spec.origin, *(spec.submodule_search_locations or ())] if spec else []
+        if any(one and Path(one).is_relative_to(self._folder) for one in found):
+            raise ModuleNotFoundError(f"{name} isn't a source among the files that you trusted", name=name)
+        return None
+
+    def get_filename(self, fullname: str) -> str:
+        return self._places[fullname]
+
+    def get_data(self, path: str | bytes) -> bytes:
+        if path == "":
+            return b""
+        if path not in self.files:
+            raise FileNotFoundError(path)
+        return self.files[str(path)]
 
 
 @contextmanager

@@ -30,15 +30,18 @@ ENTRY_POINTS = "ossia.tools"
 _MAX_FAULT_CHARS = 600
 
 
-def load_functions(path: Path, *, timeout_s: float = 120.0) -> Loaded:
+def load_functions(path: Path, *, files: Mapping[str, bytes] | None = None, timeout_s: float = 120.0) -> Loaded:
     """The public functions of a file, which is run once, with its folder importable meanwhile, as a script would be.
+
+    `files`: bytes by absolute path, which are used in place of the disk, for the modules of its folder too. Only
+    sources can be imported from them.
 
     Public is what the file defines itself, with a name that doesn't begin with `_`; or what its `__all__` names. Raises
     `FunctionsInvalid`: there is no such file, it fails, or a function can't be a tool.
 
         load_functions(Path("weather.py")).tools[0].spec.name  →  "functions.get_weather"
     """
-    module, printed = _load.run_file(path)
+    module, printed = _load.run_file(path, files)
     with _load.refused(path.name):
         functions = _load.public_functions(module, path.name)
         if not functions:

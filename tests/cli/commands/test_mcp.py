@@ -16,6 +16,7 @@ from tests.support.command import OSSIA, ossia_here, ossia_text, start, write_sc
 from tests.support.mcp_servers import HOSTILE, hostile
 from tests.support.screen import ChatScreen, chatting
 from tests.support.work_calls import writes
+from tools.approval.trust import look
 from tools.functions.errors import McpConfigInvalid
 
 
@@ -211,13 +212,13 @@ def test_servers_of_a_trusted_folder(home: Path) -> None:
     (folder / ".ossia" / "config.toml").write_text('[mcpServers.a]\ncommand = "./a"\n')
     server = '{"command": "b", "cwd": "/", "read_only": ["x"]}'
     (folder / ".ossia" / "mcp.json").write_text(f'{{"mcpServers": {{"b": {server}}}}}')
-    configs = configured_servers({"OSSIA_CONFIG": str(home / "none.toml")}, folder=folder)
+    configs = configured_servers({"OSSIA_CONFIG": str(home / "none.toml")}, folder=look(folder))
     assert [(config.name, config.cwd, config.read_only) for config in configs] == [
         ("a", str(folder), ()),
         ("b", "/", ()),
     ]
     (home / "mine.toml").write_text('[mcpServers.c]\ncommand = "c"\nread_only = ["x"]\n')
-    (mine,) = configured_servers({"OSSIA_CONFIG": str(home / "mine.toml")}, folder=home)
+    (mine,) = configured_servers({"OSSIA_CONFIG": str(home / "mine.toml")}, folder=look(home))
     assert mine.read_only == ("x",)
     assert configured_servers({"OSSIA_CONFIG": str(home / "none.toml")}) == ()
 

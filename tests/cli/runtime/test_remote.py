@@ -35,7 +35,7 @@ from tests.support.command import OSSIA, ossia, ossia_here, start
 from tests.support.remote import EVENTS, answer, serve
 from tests.support.site import Reply, Request, Site, wait_until
 from tests.support.streams import harmony_ids
-from tools.approval.trust import Hosts
+from tools.approval.trust import Hosts, look
 from tools.functions.errors import McpConfigInvalid
 
 QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=True)
@@ -101,7 +101,7 @@ def test_a_folder_brings_no_engine_though_it_is_trusted(line: str, config: Path,
     (folder / ".ossia").mkdir(parents=True)
     (folder / ".ossia" / "config.toml").write_text(line)
     with pytest.raises(ConfigError, match="can't be set by a workspace"):
-        resolve({}, environ={}, path=config, folder=folder)
+        resolve({}, environ={}, path=config, folder=look(folder))
 
 
 @pytest.mark.parametrize(
@@ -133,11 +133,11 @@ def test_an_engines_key_goes_to_no_server_of_a_folder(line: str, config: Path, t
     (folder / ".ossia" / "config.toml").write_text(servers)
     environ = {"OSSIA_CONFIG": str(config), "TEAM_KEY": "sesame"}
     with pytest.raises(McpConfigInvalid, match=r"mcpServers\.x: TEAM_KEY is the key of an engine") as caught:
-        configured_servers(environ, folder=folder)
+        configured_servers(environ, folder=look(folder))
     assert "sesame" not in str(caught.value)
     config.write_text(TEAM + servers)  # what the user writes there is the user's own
     (folder / ".ossia" / "config.toml").unlink()
-    assert [one.name for one in configured_servers(environ, folder=folder)] == ["x"]
+    assert [one.name for one in configured_servers(environ, folder=look(folder))] == ["x"]
 
 
 def test_a_password_in_an_address_is_not_repeated() -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from cli.settings.config import ConfigError, Resolved, config_path, resolve
 from cli.settings.table import SETTINGS, Settings
+from tools.approval.trust import Offer, look
 
 ConfigFile = Callable[[str], Path]
 
@@ -377,16 +378,17 @@ class TestApprovals:
 class TestFolder:
     """The settings of a workspace that the user trusts."""
 
-    def _folder(self, tmp_path: Path, text: str) -> Path:
+    def _folder(self, tmp_path: Path, text: str) -> Offer:
         (tmp_path / "work" / ".ossia").mkdir(parents=True)
         (tmp_path / "work" / ".ossia" / "config.toml").write_text(text)
-        return tmp_path / "work"
+        (tmp_path / "work" / ".ossia" / "own.py").touch()
+        return look(tmp_path / "work")
 
     def test_its_rules_and_tools_count(self, config: ConfigFile, tmp_path: Path) -> None:
         folder = self._folder(tmp_path, 'tools = ["own.py"]\n[approvals]\n"shell:make*" = "auto"\n')
         path = config('[approvals]\nshell = "ask"\n')
         resolved = resolve({}, environ={}, path=path, folder=folder)
-        assert resolved.settings.tools == (str(folder / ".ossia" / "own.py"),)
+        assert resolved.settings.tools == (str(folder.root / ".ossia" / "own.py"),)
         assert (resolved.approvals, resolved.folder_approvals) == ((("shell", "ask"),), (("shell:make*", "auto"),))
         assert resolve({}, environ={}, path=path).settings.tools is None
 
@@ -395,13 +397,13 @@ class TestFolder:
         with pytest.raises(ConfigError, match="can't be set by a workspace"):
             resolve({}, environ={}, path=config(""), folder=self._folder(tmp_path, line))
 
-    @pytest.mark.parametrize("name", ["../own.py", "/etc/own.py", "~/own.py"])
+    @pytest.mark.parametrize("name", ["../own.py", "/etc/own.py", "~/own.py", "missing.py"])
     def test_its_functions_stand_where_trust_looked(self, name: str, config: ConfigFile, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="which you trusted"):
             resolve({}, environ={}, path=config(""), folder=self._folder(tmp_path, f'tools = ["{name}"]'))
 
     def test_a_folder_without_settings(self, config: ConfigFile, tmp_path: Path) -> None:
-        assert resolve({}, environ={}, path=config(""), folder=tmp_path).approvals == ()
+        assert resolve({}, environ={}, path=config(""), folder=look(tmp_path)).approvals == ()
 
 
 def test_a_key_that_was_pasted_for_its_variable_is_not_repeated(config: ConfigFile) -> None:
