@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from harmony.header import ROLES, Header, words_of
 from harmony.messages import CHANNELS, FINAL, NOT_TOOLS, Role
-from harmony.recipients import clean_recipient, is_tool_name, resolve
+from harmony.recipients import clean_recipient, is_tool_name, offered_in, resolve
 from harmony.tokens import CHANNEL, CONSTRAIN
 
 Segment = tuple[str, str]
@@ -151,6 +151,7 @@ class _Reader:
         elif tool := self._tool_for_channel(value):
             self._note("tool-as-channel", f"the channel {quoted(value)} is a tool: read as the recipient")
             self._to.append(tool)
+            self._channels += [channel for channel in CHANNELS if value.startswith(channel)]
         elif known := known_channel(value):
             self._note("mended-channel", f"the channel {quoted(value)} is read as {quoted(known)}")
             self._channels.append(known)
@@ -163,13 +164,17 @@ class _Reader:
     def _tool_for_channel(self, value: str) -> str | None:
         """The tool that stands in the place of a channel; one that isn't on offer only if a channel follows, too."""
         named = self._markers.count(CHANNEL) > 1 and is_tool_name(value) and not known_channel(value)
-        return resolve(clean_recipient(value), self._tools) or (value if named else None)
+        return offered_in(value, self._tools) or (value if named else None)
 
     def _take_constrain(self, words: list[str], text: str) -> list[str]:
         value = words[0] if words else ""
         if value in CHANNELS or value.startswith("to="):
             self._note("misplaced-constrain", f"no content type but {quoted(value)} after <|constrain|>")
             return words
+        if value not in CONTENT_TYPES and (tool := offered_in(value, self._tools)):
+            self._note("misplaced-constrain", f"the content type {quoted(value)} is a tool: read as the recipient")
+            self._to.append(tool)
+            return words[1:]
         if self._constrain is not None:
             return words
         if value and not text.startswith(value):
@@ -192,10 +197,10 @@ class _Reader:
         """The recipient `value`, with what is taken off the end of `left` if both are a name on offer with blanks."""
         for count in range(min(len(left), _MAX_NAME_WORDS), 0, -1):
             words = left[: -count - 1 : -1]
-            name = " ".join((value, *words))
-            if value and CONTENT_TYPES.isdisjoint(words) and resolve(name, self._tools):
-                del left[-count:]
-                return name
+            for name in (" ".join((value, *words)), f"{value}.{words[0]}" if count == 1 else ""):
+                if value and CONTENT_TYPES.isdisjoint(words) and resolve(name, self._tools):
+                    del left[-count:]
+                    return name
         return value
 
     # -- what counts -----------------------------------------------------------------------------------------------
@@ -234,17 +239,18 @@ class _Reader:
         if self.notes:  # where something is wrong anyway, the model's own name says nothing
             values = [value for value in values if value != "assistant"]
         for value in values:
-            if resolved := resolve(value, self._tools):
+            if resolved := offered_in(value, self._tools):
                 if resolved != value:
                     self._note("resolved-recipient", f"the recipient {quoted(value)} is read as {quoted(resolved)}")
                 return resolved
-        return next(iter(values), None)
+        return self._bare_recipient(whole=True) or next(iter(values), None)
 
-    def _bare_recipient(self) -> str | None:
-        """A loose word that names a tool on offer."""
+    def _bare_recipient(self, *, whole: bool = False) -> str | None:
+        """A loose word that names a tool on offer. `whole`: by its whole name, since another one was addressed."""
         for i, word in enumerate(self._loose):
-            tool = None if word in CONTENT_TYPES else resolve(clean_recipient(word), self._tools)
-            if tool:
+            if word in CONTENT_TYPES or (whole and word not in self._tools):
+                continue
+            if tool := offered_in(word, self._tools):
                 self._note("bare-recipient", f"the recipient {quoted(word)} had no `to=`: read as {quoted(tool)}")
                 del self._loose[i]
                 return tool

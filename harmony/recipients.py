@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from harmony.messages import NOT_TOOLS
+from harmony.messages import CHANNELS, NOT_TOOLS
 
 _AROUND = "\"'`,;:()[]{}<>?!*= "
 _END = re.compile(r"<\||[>=]")
 _BEFORE_END = re.compile(r"\.|_(?=.*\.)")
 _FOREIGN = re.compile(r"^(?:functions?\.|tools?[._])+")
 _TOOL_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[\w-]+)+|python")
+_LABEL = re.compile(r".*?(?:to|tool|name|function|recipient)[=:]+", re.IGNORECASE)
+_FRONT = rf"(?:^|[^\w.-]|(?:{'|'.join((*CHANNELS, 'json', 'code'))})[._-]?)"
+_BACK = r"(?:[.,]?(?:json|code))?(?:[^\w.-]|$)"
 
 
 def clean_recipient(text: str) -> str:
@@ -45,6 +48,19 @@ def resolve(name: str, tools: frozenset[str]) -> str | None:
         if found := ends.get(_squeezed(spelling)):
             return found
     return None
+
+
+def offered_in(word: str, tools: frozenset[str]) -> str | None:
+    """The offered tool that a word of a header names, with what models write around a name there.
+
+        offered_in("commentary_to=functions.f", tools), offered_in("name=f", tools), offered_in("functions::f", tools)
+        # "functions.f" each
+    """
+    name = re.sub("::|/", ".", clean_recipient(_LABEL.sub("", word, count=1)))
+    if tool := resolve(name, tools):
+        return tool
+    whole = [one for one in tools if "." in one and re.search(f"{_FRONT}{re.escape(one)}{_BACK}", word)]
+    return whole[0] if len(whole) == 1 else None
 
 
 @lru_cache(maxsize=8)

@@ -18,7 +18,7 @@ The codes of the repairs, which don't change:
 | header-junk | words that mean nothing in a header, or a message of signs alone before another one: dropped |
 | header-order | the content type before the recipient |
 | mended-channel | `finalx`, `commentary?`, `comment` |
-| misplaced-constrain | `<|constrain|>` before a channel or a recipient |
+| misplaced-constrain | `<|constrain|>` before a channel, a recipient or a tool's name |
 | missing-end | a message that the next one's `<|start|>` or `<|channel|>` closed |
 | missing-message | a header without `<|message|>`: what isn't metadata is the content, a thought if more follows |
 | missing-role | a header without a role: the assistant's |
@@ -265,7 +265,7 @@ class TolerantMachine:
             self._left = replace(whole, text=said)
             self._draft = draft = _Draft("assistant", self._here, prose=True, stray=True, repaired=True)
             draft.texts[0] += header.encode()
-        if header and is_prose(text):
+        if header and is_prose(text) and not ("." in text and text.strip() in self._tools):
             draft.guessed, draft.instead = True, whole
         if draft.stray:
             self._repair("missing-start", "a header without <|start|>: taken for the assistant's")

@@ -444,6 +444,38 @@ def test_a_shape_is_read_as_it_was_meant(
     assert all(repair.message and 0 <= repair.token < len(parser.tokens) for repair in parser.repairs)
 
 
+@pytest.mark.parametrize(
+    ("header", "recipient"),
+    [
+        ("<|channel|>final <|constrain|>functions.get_weather<|constrain|>json", "functions.get_weather"),
+        ("<|channel|>commentary<|constrain|>get_weather json", "functions.get_weather"),
+        ("<|channel|>commentary code<|constrain|>functions.get_weather", "functions.get_weather"),
+        ("<|channel|>commentary <|constrain|>jsonfunctions.get_weather", "functions.get_weather"),
+        ("<|constrain|>functions.get_weather", "functions.get_weather"),
+        ("<|channel|>commentary_to=functions.get_weather json", "functions.get_weather"),
+        ("<|channel|>commentary:functions.get_weather", "functions.get_weather"),
+        ("<|channel|>commentary To:get_weather json", "functions.get_weather"),
+        ("<|channel|>commentary <|constrain|>json name=get_weather", "functions.get_weather"),
+        ("<|channel|>commentary to=functions::get_weather json", "functions.get_weather"),
+        ("<|channel|>commentary to=functions get_weather json", "functions.get_weather"),
+        ("<|channel|>commentary to=functions.get_weather.json", "functions.get_weather"),
+        ("<|channel|>commentary to=json functions.get_weather", "functions.get_weather"),
+        ("<|channel|>commentary to=x functions.get_weather json", "functions.get_weather"),
+        ("functions.get_weather<|channel|>final<|constrain|>json", "functions.get_weather"),
+        # another tool's name isn't taken for one on offer that it resembles
+        ("<|channel|>commentary to=functions.get_weather.more json", "functions.get_weather.more"),
+        ("<|channel|>commentary to=other/get_weather json", "other/get_weather"),
+        ("<|channel|>commentary to=functions.x get_weather json", "functions.x"),
+        ("<|channel|>final <|constrain|>my_functions.get_weather", None),
+    ],
+)
+def test_the_name_of_an_offered_tool_is_the_recipient_wherever_it_stands(
+    header: str, recipient: str | None, wheel_tokenizer: Tokenizer
+) -> None:
+    parser, _ = parse(wheel_tokenizer, harmony_ids(wheel_tokenizer, f"{header}{CALL}"))
+    assert [(one.recipient, one.text) for one in parser.messages] == [(recipient, "{}")]
+
+
 def joined(out: Sequence[Delta | Repaired]) -> list[str]:
     texts: dict[int, str] = defaultdict(str)
     for item in out:
