@@ -86,8 +86,10 @@ class Names:
 
     def text_back(self, arguments: str) -> str:
         """The raw text in the arguments of such a tool: `text_back('{"code": "print(1)"}')` is `'print(1)'`."""
+        value: object = arguments
         try:
-            value = json.loads(arguments)
+            while isinstance(value, str):  # a text that holds the arguments
+                value = json.loads(value)
         except (ValueError, RecursionError):
             return arguments
         text = value.get(_CODE) if isinstance(value, dict) else None

@@ -9,7 +9,7 @@ from typing import Any
 
 from tools.calls import loose_json
 from tools.calls.coerce import Misfit, fitted, mapping
-from tools.calls.foreign_arguments import EXEC, from_other_tools
+from tools.calls.foreign_arguments import EXEC, PATCH_TOOL, from_other_tools
 from tools.calls.names import resolve_name
 from tools.spec import ToolFailed, ToolSpec
 
@@ -64,8 +64,7 @@ class ArgumentReader:
         if key is None and "{" in bare and not bare.startswith(("{", "[", '"')):
             bare = bare[bare.index("{") :]
         try:
-            is_test = self._spec.name == EXEC and _IS_TEST.match(bare)
-            value = bare if is_test else self._unwrapped(loose_json.first_value(bare or "{}"))
+            value = bare if self._is_shell(bare) else self._unwrapped(self._decoded(bare or "{}"))
         except loose_json.NotJsonError:
             if self._spec.name != EXEC or not _IS_SHELL.match(bare):
                 raise
@@ -77,6 +76,24 @@ class ArgumentReader:
         if key == "" and isinstance(value, dict) and len(value) == 1:
             return next(iter(value.values()))  # `{"text": "…"}` when the text itself is wanted
         return value
+
+    def _is_shell(self, text: str) -> bool:
+        """Is it a line for a shell, although it begins as JSON does: `[ "$x" ] && ls`, `"my program" -v`?"""
+        if self._spec.name != EXEC or not text.startswith('"'):
+            return self._spec.name == EXEC and _IS_TEST.match(text) is not None
+        try:
+            value, end = json.JSONDecoder(strict=False).raw_decode(text)
+        except ValueError:
+            return False
+        return bool(text[end:].strip()) and not value.lstrip().startswith(("{", "["))
+
+    def _decoded(self, text: str) -> object:
+        """The JSON value in a text. Is it a text that holds the arguments as JSON, it is these."""
+        value, inner = loose_json.first_value(text), loose_json.innermost(text)
+        if self._schema.get("type") == "string" or (isinstance(value, str) and self._is_shell(value.strip())):
+            return value
+        of_words = self._spec.name in (EXEC, PATCH_TOOL)
+        return inner if isinstance(inner, dict | list if of_words else dict) else value
 
     def _text_key(self) -> str | None:
         """The one argument that raw text stands for; "" if the arguments themselves are a text; None: there is none."""
@@ -99,10 +116,17 @@ class ArgumentReader:
                 continue
             inner = value.get(key)
             if isinstance(inner, str) and (names or key == "arguments"):
-                inner = _value_in(inner)
+                inner = self._value_in(inner)
             if isinstance(inner, dict):
                 return inner
         return value
+
+    def _value_in(self, text: str) -> object:
+        """The JSON value that is written in a text; None: it isn't JSON."""
+        try:
+            return self._decoded(text)
+        except loose_json.NotJsonError:
+            return None
 
     def _is_me(self, name: object) -> bool:
         """Does a wrapper's name mean this tool, as that of a call would? `"bash"` means `container.exec`."""
@@ -124,14 +148,6 @@ class ArgumentReader:
 
     def _expected(self) -> str:
         return json.dumps(self._schema, ensure_ascii=False, default=str)[:_SHOWN_CHARS]
-
-
-def _value_in(text: str) -> object:
-    """The JSON value that is written in a text; None: it isn't JSON."""
-    try:
-        return loose_json.first_value(text)
-    except loose_json.NotJsonError:
-        return None
 
 
 def _short(text: str) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tools.calls.loose_json import MAX_DEPTH, NotJsonError, first_value
+from tools.calls.loose_json import MAX_DEPTH, NotJsonError, innermost
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}(?:\.0*)?")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
@@ -116,12 +116,13 @@ def _of_text(text: str, kinds: frozenset[str]) -> object:
         return _TRUTH[bare.lower()]
     if "null" in kinds and bare.lower() in ("null", "none", ""):
         return None
-    if kinds & {"array", "object"} and bare[:1] in ("[", "{"):
+    if kinds & {"array", "object"} and bare.startswith(("[", "{", '"')):
         try:
-            inner = first_value(bare)
+            inner = innermost(bare)
         except NotJsonError:
-            return text
-        return inner if _names_of(inner) & kinds else text
+            inner = text
+        if _names_of(inner) & kinds or not bare.startswith('"'):
+            return inner if _names_of(inner) & kinds else text
     return [text] if "array" in kinds else text
 
 

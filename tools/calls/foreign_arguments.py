@@ -6,6 +6,8 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from typing import cast
 
 from tools.calls.patch_commands import BEGIN, command_patch
 
@@ -66,7 +68,7 @@ def from_other_tools(name: str, value: object, schema: Mapping[str, object]) -> 
             given = args.pop(found[0])
             args[ours] = _as_timeout(given) if found[0] == "timeout_ms" else given
     if name == EXEC:
-        args |= _as_words(args.get("command"))
+        args |= _as_words(args.get("command"), schema)
     return {**_DEFAULTS.get(name, {}), **args}
 
 
@@ -88,25 +90,22 @@ def _one_patch(value: object) -> str | None:
     return patches[0] if len(patches) == 1 else None
 
 
-def _as_words(command: object) -> dict[str, object]:
-    """A command that was written as one line for a shell, as the list that runs it; nothing to change: `{}`."""
+def _as_words(command: object, schema: Mapping[str, object]) -> dict[str, object]:
+    """A command that was written as one text, as the list that runs it; nothing to change: `{}`."""
     if isinstance(command, list) and len(command) == 1:
         command = command[0]
         if not isinstance(command, str) or not re.search(r"\s", command.strip()):
             return {}
     if not isinstance(command, str):
         return {}
-    listed = _list_in(command) if command.lstrip().startswith("[") else None
-    return {"command": listed or ["bash", "-lc", command]}
-
-
-def _list_in(text: str) -> list[object] | None:
-    """The words of a command array that was written as text; None: it is a command that begins with a bracket."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, list) and value and all(isinstance(word, str) for word in value) else None
+    value: object = command
+    with suppress(ValueError, RecursionError):  # it is no JSON: a line for a shell
+        while isinstance(value, str) and value.lstrip().startswith(("[", "{", '"')):
+            value = json.loads(value)
+    if isinstance(value, dict):
+        return cast("dict[str, object]", from_other_tools(EXEC, value, schema))
+    is_words = isinstance(value, list) and value and all(isinstance(word, str) for word in value)
+    return {"command": value if is_words else ["bash", "-lc", command]}
 
 
 def patch_in(name: str, args: object) -> str | None:

@@ -55,6 +55,20 @@ def first_value(text: str) -> object:
         raise NotJsonError(f"not valid JSON ({first})") from None
 
 
+def innermost(text: str) -> object:
+    r"""As `first_value`; if that is a text with JSON in it, the value there, and so on.
+
+    `innermost('"{\"n\": 2}"')` is `{"n": 2}`, `innermost('"[sic] a text"')` is `"[sic] a text"`.
+    """
+    value = first_value(text)
+    while isinstance(value, str) and (inner := value.strip()).startswith(("{", "[", '"')):
+        try:
+            value = first_value(inner)
+        except NotJsonError:
+            break
+    return value
+
+
 def _decoded(text: str) -> object:
     decoder = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, strict=False)
     value, end = decoder.raw_decode(text)

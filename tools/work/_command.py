@@ -21,6 +21,8 @@ _SECONDS_BELOW = 1_000
 _MAX_BYTES = 100_000
 """Linux allows 128 KiB for one argument of a command."""
 _IS_PATCH = re.compile(r"\s*(?:\w+\.)?apply_?patch\b", re.IGNORECASE)
+_IS_JSON = re.compile(r"""\s*(?:\{\s*"[^"]*"\s*:|\["|\[\s*"[^"]*"\s*,)""")
+"""How a call as JSON begins, and no line for a shell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ class Command:
                 "Error: apply_patch is not a program: call the tool repo_browser.apply_patch with the patch itself, "
                 "from `*** Begin Patch` to `*** End Patch`, as its argument, and run other commands by themselves"
             )
+        if _IS_JSON.match(text or words[0]):
+            raise ToolFailed("Error: `command` holds JSON as a text: send the list of its words, not quoted")
         if any("\0" in word for word in words):
             raise ToolFailed("Error: `command` holds a null character: send plain text")
         try:

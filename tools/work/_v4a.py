@@ -84,10 +84,10 @@ def parse(text: str) -> tuple[str, tuple[Section, ...]]:
 def _unwrapped(text: str) -> tuple[str, str]:
     """The folder of a `cd` before the patch, and the text with the patch."""
     stripped = text.strip()
-    if stripped[:1] in ("{", "["):
+    if stripped.startswith(("{", "[", '"')):
         with suppress(ValueError, RecursionError):
             value = json.loads(stripped)
-            strings = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+            strings = value.values() if isinstance(value, dict) else value if isinstance(value, list) else (value,)
             inner = next((item for item in strings if isinstance(item, str) and BEGIN in item), None)
             if inner is not None:
                 return _unwrapped(inner)

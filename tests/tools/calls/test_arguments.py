@@ -248,6 +248,47 @@ def test_what_has_no_one_meaning_is_refused(spec: ToolSpec, text: str, complaint
     assert str(raised.value).startswith("Error: ") and len(str(raised.value)) < 2000
 
 
+@pytest.mark.parametrize("times", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("spec", "meant", "args"),
+    [
+        (READ, {"path": "a.txt"}, {"path": "a.txt"}),
+        (READ, {"name": "open_file", "arguments": {"path": "a.txt"}}, {"path": "a.txt"}),
+        (SHELL, {"command": ["ls"]}, {"command": ["ls"]}),
+        (SHELL, {"cmd": "ls -l"}, {"command": [*BASH, "ls -l"]}),
+        (SHELL, ["bash", "-lc", "ls"], {"command": [*BASH, "ls"]}),
+        (PATCH, {"patch": A_PATCH}, {"patch": A_PATCH}),
+    ],
+)
+def test_json_in_json_is_the_arguments(spec: ToolSpec, meant: object, args: object, times: int) -> None:
+    text = json.dumps(meant)
+    for _ in range(times):
+        text = json.dumps(text)
+    assert ArgumentReader(spec).read(text) == args
+    if spec is SHELL:  # as the value of the one argument, too
+        assert ArgumentReader(spec).read(json.dumps({"command": text})) == args
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "args"),
+    [
+        (READ, json.dumps("[a] {b}.txt"), {"path": "[a] {b}.txt"}),
+        (SHELL, json.dumps("{ ls; }"), {"command": [*BASH, "{ ls; }"]}),
+        (SHELL, json.dumps('[ "$x" ] && ls'), {"command": [*BASH, '[ "$x" ] && ls']}),
+        (SHELL, '"my program" --all', {"command": [*BASH, '"my program" --all']}),
+        (SHELL, json.dumps('"my program" --all'), {"command": [*BASH, '"my program" --all']}),
+        (RAW, json.dumps(json.dumps({"code": "1"})), json.dumps(json.dumps({"code": "1"}))),
+    ],
+)
+def test_a_text_that_only_looks_like_json_stays(spec: ToolSpec, text: str, args: object) -> None:
+    assert ArgumentReader(spec).read(text) == args
+
+
+def test_other_arguments_in_json_are_no_text_of_the_tool() -> None:
+    with pytest.raises(ToolFailed, match="unknown argument 'town'"):
+        ArgumentReader(READ).read(json.dumps(json.dumps({"town": "Paris"})))
+
+
 def test_a_megabyte_is_read() -> None:
     """Hostile row 31."""
     args = ArgumentReader(MANY).read(json.dumps({"text": "x\n" * 500_000}))

@@ -298,6 +298,12 @@ def test_a_patch_as_a_command_is_sent_to_its_tool(shell: Shell, command: str) ->
     assert ran.text.startswith("Error: apply_patch is not a program: call the tool repo_browser.apply_patch")
 
 
+@pytest.mark.parametrize("text", ['{"command": ["ls"', '["ls", "-l"', '[ "ls", "-l" ]', ' {"cmd": "ls"} '])
+def test_json_is_no_command(shell: Shell, text: str) -> None:
+    ran = shell.run(text)
+    assert ran.text.startswith("Error: `command` holds JSON") and ran.asked == []
+
+
 def test_a_command_that_only_names_apply_patch_runs(shell: Shell) -> None:
     ran = shell.run("cat <<'EOF'; echo apply_patch\napply_patch <<X\n*** Begin Patch\nEOF")
     assert ran.text == "apply_patch <<X\n*** Begin Patch\napply_patch"
