@@ -25,6 +25,10 @@ AgentError
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 from harmony.messages import Completion
 
 
@@ -83,11 +87,14 @@ class EngineFailed(AgentError):
 
 
 class ServerRefused(EngineFailed):
-    """A server answered with an error: `status` is HTTP's (404), 200 if it came in the middle of an answer."""
+    """A server answered with an error: `status` is HTTP's (404), 200 if it came in the middle of an answer.
 
-    def __init__(self, message: str, status: int) -> None:
+    `error`: the object that says what went wrong, `{"message": …, "code": …}`; empty if there is none.
+    """
+
+    def __init__(self, message: str, status: int, error: Mapping[str, Any] = MappingProxyType({})) -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.error = status, error
 
 
 class ScriptEnded(EngineFailed):

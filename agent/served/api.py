@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Final, Literal, Protocol
 
 from agent.engine.remote.server import first, seed_of, table, whole
@@ -11,6 +14,9 @@ from agent.served.pieces import Called, Ended, Failed, Piece, Said, Thought, Usa
 from agent.served.wire import Conversation, Json
 
 Kind = Literal["responses", "chat"]
+
+DONE: Final[Json] = {"object": "[DONE]"}
+"""The event that stands for the end of a stream."""
 
 
 class Api(Protocol):
@@ -63,25 +69,31 @@ class ChatApi:
         return body
 
     def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[Piece]:
-        call = ""
+        return _whole(self._pieces(events))
+
+    def _pieces(self, events: Iterable[Mapping[str, Any]]) -> Iterator[Piece]:
+        call, ended = "", False
         for event in events:
+            if event is DONE and not ended:
+                yield Ended("stop")
             if usage := table(event.get("usage")):
                 yield _usage(usage, "prompt_tokens", "completion_tokens")
             choice = first(event.get("choices"))
-            delta = table(choice.get("delta"))
+            delta = table(choice.get("delta")) or table(choice.get("message"))  # the latter where nothing is streamed
             for name in self._NAMES:
-                if thought := _text(delta.get(name)):
+                if thought := _raw(delta.get(name)):
                     self._reasoning = name
                     yield Thought(thought)
                     break
-            if text := _text(delta.get("content")):
+            if text := _raw(delta.get("content")):
                 yield Said(text)
             for item in map(table, _list(delta.get("tool_calls"))):
-                function = table(item.get("function"))
-                if item.get("id") or not call:  # Ollama numbers each of several calls 0, but gives each an id
-                    call = f"{item.get('index', 0)} {item.get('id')}"
-                yield Called(call, _text(function.get("name")), _text(function.get("arguments")))
+                call = str(item.get("index") if item.get("index") is not None else call or 0)
+                yield _called(call, table(item.get("function")))
+            if old := table(delta.get("function_call")):  # what tool_calls were called until 2023
+                yield _called("0", old)
             if how := choice.get("finish_reason"):
+                ended = True
                 yield Ended("tokens" if how == "length" else "stop")
             if why := _text(event.get("error")):  # transformers serve's; the client raises one that is an object
                 yield Failed(why)
@@ -126,10 +138,13 @@ class ResponsesApi:
         return body
 
     def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[Piece]:
+        return _whole(self._pieces(events))
+
+    def _pieces(self, events: Iterable[Mapping[str, Any]]) -> Iterator[Piece]:
         begun: dict[str, str] = {}  # items that had deltas, by which kind
         for event in events:
             kind, item = _text(event.get("type")), table(event.get("item"))
-            delta, key = _text(event.get("delta")), _key(item, event)
+            delta, key = _raw(event.get("delta")), _key(item, event)
             match kind:
                 case "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" if delta:
                     if begun.setdefault(key, kind) == kind:  # thoughts and a summary of them: the first that came
@@ -161,7 +176,7 @@ class ResponsesApi:
                 table(part).get("text") == item["encrypted_content"] for part in _list(item.get("summary"))
             )
         elif item.get("type") == "function_call" and key not in begun:
-            yield Called(key, arguments=_text(item.get("arguments")))
+            yield Called(key, arguments=_arguments(item.get("arguments")))
 
     def _items(self, message: Json, number: int) -> Iterator[Json]:
         if message["role"] == "tool":
@@ -175,6 +190,58 @@ class ResponsesApi:
             yield {"type": "message", "role": message["role"], "content": message["content"]}
         for call in message.get("tool_calls", ()):
             yield {"type": "function_call", "call_id": call["id"], **call["function"]}
+
+
+def call_refused(error: Mapping[str, Any]) -> tuple[Called, ...] | None:
+    """The call that a server refused to pass on, as Groq does with one that its schema doesn't allow.
+
+    Empty if what the model wrote can't be read as a call; None if the error is another one. The tool answers it.
+    """
+    if error.get("code") != "tool_use_failed":
+        return None
+    value: object = error.get("failed_generation")
+    with suppress(ValueError, RecursionError):
+        value = json.loads(value) if isinstance(value, str) else value
+    values = value if isinstance(value, list) else [value]
+    calls = (_called("", {**table(one), **table(table(one).get("function"))}) for one in values[:1])
+    return tuple(call for call in calls if call.name)
+
+
+def _called(key: str, function: Mapping[str, Any]) -> Called:
+    arguments = function.get("arguments", function.get("parameters"))
+    return Called(key, _text(function.get("name")), _arguments(arguments))
+
+
+def _arguments(value: object) -> str:
+    """A call's arguments as text, also where a server sends the object itself."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else _raw(value)
+
+
+def _whole(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """The pieces, a surrogate pair that was split between two of them joined; half a pair becomes `?`."""
+    half: Thought | Said | Called | None = None
+    for piece in pieces:
+        if not isinstance(piece, Thought | Said | Called):
+            yield piece
+            continue
+        text = piece.arguments if isinstance(piece, Called) else piece.text
+        if half is not None and type(half) is type(piece) and text:  # the rest, or what shows that there is none
+            text = (half.arguments if isinstance(half, Called) else half.text) + text
+            half = None
+        elif half is not None and (text or type(half) is not type(piece)):
+            yield _with(half, "?")
+            half = None
+        if text and "\ud800" <= text[-1] < "\udc00":
+            half, text = _with(piece, text[-1]), text[:-1]
+        if text or isinstance(piece, Called):
+            text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+            yield _with(piece, _text(text))
+    if half is not None:
+        yield _with(half, "?")
+
+
+def _with(piece: Thought | Said | Called, text: str) -> Thought | Said | Called:
+    return replace(piece, arguments=text) if isinstance(piece, Called) else replace(piece, text=text)
 
 
 def _common(request: Request, model: str, said: Conversation) -> Json:
@@ -211,6 +278,11 @@ def _key(item: Mapping[str, Any], event: Mapping[str, Any]) -> str:
 
 def _list(value: object) -> list[object]:
     return value if isinstance(value, list) else []
+
+
+def _raw(value: object) -> str:
+    """A text that may begin or end with half a surrogate pair."""
+    return value if isinstance(value, str) else ""
 
 
 def _text(value: object) -> str:

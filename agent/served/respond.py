@@ -15,8 +15,9 @@ from agent.errors import ContextFull, EngineFailed, ServerRefused
 from agent.events import Stats
 from agent.request import ContextUse, Request, StepEvent
 from agent.respond import LocalResponder
+from agent.served.api import DONE, call_refused
 from agent.served.engine import ServedEngine
-from agent.served.pieces import Called, Ended, Failed, Piece, Usage
+from agent.served.pieces import Called, Ended, Failed, Piece, Said, Usage
 from agent.served.probe import names_of
 from agent.served.wire import Names
 from agent.served.writing import Writing
@@ -81,9 +82,12 @@ class ServedResponder:
         while True:
             body = engine.body(step.request, names)
             try:
-                with closing(engine.client.stream(engine.api.path, body, control)) as events:
+                with closing(engine.client.stream(engine.api.path, body, control, done=DONE)) as events:
                     return (yield from self._read(step, engine.api.read(events), control))
             except ServerRefused as refused:
+                if (call := call_refused(refused.error)) is not None:
+                    pieces = call or (Said(""),)  # what can't be read as a call: an empty answer, which is drawn again
+                    return (yield from self._read(step, iter((*pieces, Ended("stop"))), control))
                 if not engine.can_do_without(refused, body):
                     raise
 

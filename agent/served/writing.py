@@ -43,13 +43,18 @@ class Writing:
         return None if self._open is None or self._in_call else "".join(self._open.text)
 
     def has_other_call(self, piece: Called) -> bool:
-        """Is there another call than this one? Some give two the same id, some repeat the name in each piece."""
+        """Is there another call than this one?
+
+        It has a name, and another number, or what came before it is whole. Ids say nothing: some servers give two calls
+        the same, some each piece another; and some repeat the name in each piece.
+        """
         if any(map(is_call, self._messages)):
             return True
-        if self._open is None or not self._in_call:
+        if self._open is None or not self._in_call or not piece.name:
             return False
-        another = piece.name and self._open.text and (piece.name != self._open.name or self._is_whole(piece))
-        return self._open.key != piece.key or bool(another)
+        if self._open.key != piece.key or self._is_whole:
+            return True
+        return piece.name != self._open.name and bool(self._open.text)
 
     def has_endless_name(self, piece: Called) -> bool:
         """Would the call's name be longer than that of any tool?"""
@@ -58,10 +63,9 @@ class Writing:
 
     def take(self, piece: Thought | Said | Called) -> Iterator[Delta]:
         """Add a piece; yields the new text."""
-        key = piece.key if isinstance(piece, Called) else ""
-        if self._open is None or (self._open.kind, self._open.key) != (type(piece), key):
+        if self._open is None or self._open.kind is not type(piece):
             yield from self.close()
-            self._open = _Open(type(piece), key)
+            self._open = _Open(type(piece), piece.key if isinstance(piece, Called) else "")
         if isinstance(piece, Called) and piece.name != self._open.name:
             self._open.name += piece.name
         text = piece.arguments if isinstance(piece, Called) else piece.text
@@ -96,13 +100,13 @@ class Writing:
     def _in_call(self) -> bool:
         return self._open is not None and self._open.kind is Called
 
-    def _is_whole(self, piece: Called) -> bool:
-        """Are the arguments complete, so that more of them can only be another call's?"""
+    @property
+    def _is_whole(self) -> bool:
+        """Are the call's arguments complete, so that another name can only be another call's?"""
         assert self._open is not None
-        if not piece.arguments or not self._open.text[-1].rstrip().endswith("}"):
-            return False
+        text = "".join(self._open.text) if self._open.text and self._open.text[-1].rstrip().endswith("}") else ""
         try:
-            return isinstance(json.loads("".join(self._open.text)), dict)
+            return isinstance(json.loads(text), dict)
         except (ValueError, RecursionError):
             return False
 

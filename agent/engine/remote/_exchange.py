@@ -144,7 +144,10 @@ class Exchange:
 
 
 def events_of(response: httpx2.Response) -> Iterator[str]:
-    """The data of its server-sent events, each bounded."""
+    """The data of its server-sent events, each bounded; the body of an answer that is JSON, and no stream."""
+    if response.headers.get("content-type", "").startswith("application/json"):
+        yield from body_of(response)
+        return
     for event in httpx2.EventSource(response, max_event_size=_MAX_EVENT_BYTES):
         if event.data:
             yield event.data

@@ -117,8 +117,10 @@ class Client:
         """The JSON object that answers `body`."""
         return self._whole("POST", path, body, control)
 
-    def stream(self, path: str, body: Json, control: Control, *, again: bool = True) -> Generator[Json, None, None]:
-        """The data of the server-sent events that answer `body`, up to `[DONE]` or the end of the answer.
+    def stream(
+        self, path: str, body: Json, control: Control, *, again: bool = True, done: Json | None = None
+    ) -> Generator[Json, None, None]:
+        """The data of the server-sent events that answer `body`, up to `[DONE]` (then `done`) or the end of the answer.
 
         Only its events tell whether the answer is complete. An `error` event is raised. Close the generator
         (`contextlib.closing`) to end the answer; a stop ends it within milliseconds. `again=False`: one try only.
@@ -127,10 +129,12 @@ class Client:
         with closing(self._asked(request, control, events_of, None, again)) as texts:
             for text in texts:
                 if text.strip() == _DONE:
+                    if done is not None:
+                        yield done
                     return
                 event = self._object(text)
                 if isinstance(event.get("error"), Mapping):
-                    raise ServerRefused(f"{self._name}: {self._fault(text)}", 200)
+                    raise ServerRefused(f"{self._name}: {self._fault(text)}", 200, event["error"])
                 yield event
 
     def said(self, text: str, most: int = _FAULT_CHARS) -> str:
@@ -208,7 +212,7 @@ class Client:
             except Refused as refused:
                 pause_s = _retry_after(refused.headers) or wait_s
                 if refused.status not in _BUSY or tries >= asks or pause_s > _LONGEST_WAIT_S:
-                    raise ServerRefused(self._refusal(refused), refused.status) from None
+                    raise self._refusal(refused) from None
                 line = f"{self._name} is busy ({refused.status})"
             except (httpx2.HTTPError, ValueError) as error:
                 if shared and not begun and isinstance(error, _DIED):
@@ -220,7 +224,13 @@ class Client:
             _pause(pause_s, control)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
-    def _refusal(self, refused: Refused) -> str:
+    def _refusal(self, refused: Refused) -> ServerRefused:
+        error: Any = None
+        with suppress(ValueError, RecursionError, AttributeError):
+            error = json.loads(refused.text).get("error")
+        return ServerRefused(self._refused(refused), refused.status, error if isinstance(error, Mapping) else {})
+
+    def _refused(self, refused: Refused) -> str:
         said = f"{self._name} answered {refused.status}: {self._fault(refused.text)}"
         if refused.status in (301, 302, 303, 307, 308):
             there = self.said(refused.headers.get("location", "not named").partition("?")[0], 100)

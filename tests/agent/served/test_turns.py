@@ -193,6 +193,11 @@ def test_a_local_engine_can_go_on(stage: Stage, etude_tokenizer: Tokenizer) -> N
 # -- calls -------------------------------------------------------------------------------------------------------------
 
 
+def _call_of(function: dict[str, Any]) -> dict[str, Any]:
+    """A piece of a call without number and id."""
+    return {"tool_calls": [{"function": function}]}
+
+
 @pytest.mark.parametrize(
     ("kind", "answer"),
     [
@@ -202,6 +207,19 @@ def test_a_local_engine_can_go_on(stage: Stage, etude_tokenizer: Tokenizer) -> N
         ("chat", chat(tool_call("double", '{"n": 2}', id="a"), tool_call("double", '{"n": 3}', id="a"))),
         ("chat", chat(tool_call("double", '{"n": 2}', id="a"), tool_call("python", CODE, id="a"))),
         ("chat", chat(*(tool_call("double", piece, id="a") for piece in ("", '{"n"', ": 2", "}", "")))),
+        ("chat", chat(*(tool_call("double", piece, id=piece) for piece in ("", '{"n"', ": 2", "}")))),
+        (
+            "chat",
+            chat(tool_call("double", "", id="a"), tool_call(None, '{"n": ', id="b", number=1), tool_call(None, "2}")),
+        ),
+        ("chat", chat(_call_of({"name": "double", "arguments": {"n": 2}}))),
+        ("chat", chat(_call_of({"name": "double"}), _call_of({"arguments": '{"n"'}), _call_of({"arguments": ": 2}"}))),
+        ("chat", chat(_call_of({"name": "double", "arguments": None}), tool_call(None, '{"n": 2}'))),
+        (
+            "chat",
+            chat({"function_call": {"name": "double", "arguments": '{"n"'}}, {"function_call": {"arguments": ": 2}"}}),
+        ),
+        ("chat", sse(chunk(tool_call("double", '{"n": 2}', id="a"))) + DONE),
     ],
 )
 def test_only_the_first_of_several_calls_is_made(kind: Kind, answer: str, stage: Stage) -> None:
@@ -400,7 +418,6 @@ _FAILED = {"type": "response.failed", "response": {"error": {"code": "server_err
     ("kind", "after", "said"),
     [
         ("chat", "", "team broke off in mid-answer: ask again"),
-        ("chat", DONE, "team broke off in mid-answer: ask again"),
         ("responses", "", "team broke off in mid-answer: ask again"),
         ("chat", sse({"error": {"message": "out of\nmemory"}}), "out of memory"),
         ("responses", sse(_FAILED), "out of memory"),
@@ -415,6 +432,55 @@ def test_half_an_answer_stays(kind: Kind, after: str, said: str, stage: Stage) -
     told = errors(played.play())
     assert said in told and told.startswith("team") and "sesame" not in told
     assert [(entry.message.text, entry.cut) for entry in played.session.entries] == [("hi", False), ("It", True)]
+
+
+_PLAIN = Reply(
+    json.dumps({"choices": [{"message": {"content": ANSWER}, "finish_reason": "stop"}]}).encode(),
+    headers={"Content-Type": "application/json"},
+)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        sse(chunk({"content": "It is"}), chunk({"content": " 2."})) + DONE,
+        ": a comment\r\n\r\nevent: message\r\n"
+        + sse(chunk({"content": ANSWER})).replace("\n", "\r\n")
+        + "data:[DONE]\r\n\r\n",
+        _PLAIN,
+    ],
+)
+def test_ends_that_servers_write(answer: Any, stage: Stage) -> None:
+    """`[DONE]` alone, with other line ends; and an answer that isn't streamed at all."""
+    played = stage("chat", (lambda _: answer) if isinstance(answer, Reply) else answer)
+    assert end_of(played.play()).end == "answered"
+    assert played.session.messages[-1].text == ANSWER
+
+
+_MISCALLED = {"code": "tool_use_failed", "message": "did not match schema"}
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize(
+    "failed", ['{"name": "double", "arguments": {\n "m": 2\n}}', '[{"name": "double", "parameters": {"m": 2}}]']
+)
+def test_a_call_that_the_server_refused_is_answered_by_the_tool(failed: str, status: int, stage: Stage) -> None:
+    error = {"error": _MISCALLED | {"failed_generation": failed}}
+    refused = Reply(json.dumps(error).encode(), 400)
+    first: Any = (lambda _: refused) if status == 400 else sse(chunk({"reasoning": "Hm."}), error, named=False)
+    played = stage("chat", first, chat({"content": ANSWER}))
+    assert end_of(played.play()).end == "answered"
+    wished, told, answered = played.session.messages[-3:]
+    assert (wished.recipient, json.loads(wished.text), answered.text) == ("functions.double", {"m": 2}, ANSWER)
+    assert told.text.startswith("Error: ") and "'m'" in told.text
+
+
+def test_a_refused_call_that_can_not_be_read_is_drawn_again(stage: Stage) -> None:
+    error = {"error": _MISCALLED | {"failed_generation": "<|channel|>nonsense"}}
+    session = Session(Options(sampling=Sampling(seed=7)))
+    played = stage("chat", sse(error), chat({"content": ANSWER}), session=session)
+    assert SampledAgain("its answer was empty") in played.play()
+    assert played.session.messages[-1].text == ANSWER
 
 
 def _broken_off(stage: Stage, kind: Kind, answer: str, last: str) -> ServedStage:
@@ -485,6 +551,18 @@ def test_strange_events_do_no_harm(strange: dict[str, Any], stage: Stage) -> Non
     played = stage("chat", sse(strange) + chat({"content": ANSWER}))
     played.play()
     assert played.session.messages[-1].channel in (FINAL, COMMENTARY)
+
+
+@pytest.mark.parametrize("between", [(), ({"role": "assistant"},)])
+def test_a_pair_of_surrogates_in_two_pieces(between: tuple[dict[str, Any], ...], stage: Stage) -> None:
+    def split(name: str) -> list[dict[str, Any]]:
+        return [{name: "a\ud83d"}, *between, {name: "\ude00b"}]
+
+    called = [tool_call("double", '{"n": "\ud83d', id="a"), *between, tool_call(None, '\ude00"}')]
+    played = stage("chat", chat(*split("reasoning"), *called), chat(*split("content")))
+    played.play()
+    texts = [message.text for message in played.session.messages]
+    assert (texts[1:3], texts[-1]) == (["a😀b", '{"n": "😀"}'], "a😀b")
 
 
 def test_half_a_pair_of_surrogates(stage: Stage) -> None:
