@@ -10,12 +10,14 @@ import socket
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
 
+from tests.support.started import end_all
 from tests.support.vocabularies import (  # noqa: F401  (fixtures)
     etude_tokenizer,
     o200k_dir,
@@ -45,6 +47,21 @@ if sys.platform != "win32" and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
 def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     """One more than there are processors: a third of the time, tests wait for a process, a kernel or a terminal."""
     return 1 + (yield)
+
+
+@cache
+def _no_bwrap() -> str:
+    """Why bubblewrap confines nothing here, tried once; empty if it does."""
+    from tools.sandbox import choose
+
+    found = choose(allow_landlock=False)
+    return "" if found.name == "bwrap" else found.reason
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Gives `needs_bwrap` its meaning."""
+    if item.get_closest_marker("needs_bwrap") and (why := _no_bwrap()):
+        pytest.skip(f"needs bubblewrap: {why}")
 
 
 _DROPPED_PREFIXES = (
@@ -87,6 +104,7 @@ def home(_clean_environment: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.setenv("APPDATA", str(folder / "AppData" / "Roaming"))
     monkeypatch.setenv("LOCALAPPDATA", str(folder / "AppData" / "Local"))
     yield folder
+    end_all()
     shutil.rmtree(folder, ignore_errors=True)
 
 

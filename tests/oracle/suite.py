@@ -1,8 +1,8 @@
 """The suite over and over, beside busy processes: `python -m tests.oracle.suite [--runs 10] [--busy 2] [--no-bwrap]`.
 
 Every test must come out the same each time. Prints each run's counts as it ends, and at last every test that failed or
-whose outcome differed, with what it said; then it ends with 1. `--no-bwrap` hides bubblewrap (in a mount namespace of
-its own, so as root), which leaves Landlock. Arguments behind `--` go to pytest.
+whose outcome differed, with what it said; then it ends with 1. `--no-bwrap` hides bubblewrap, which leaves Landlock.
+Arguments behind `--` go to pytest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.bench.processes import busy
 from tests.support.command import ROOT
 
-_WITHOUT_BWRAP = ("unshare", "-m", "sh", "-c", 'mount --bind /dev/null "$(command -v bwrap)" && exec "$@"', "sh")
+_WITHOUT_BWRAP = (sys.executable, "-m", "tests.without_bwrap")
 Outcomes = dict[str, tuple[str, str]]
 """Of each test: passed, failed, error or skipped, and what it said."""
 

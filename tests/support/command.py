@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from cli.main import invoke
+from tests.support.started import STARTED
 
 ROOT = Path(__file__).resolve().parents[2]
 """The clone."""
@@ -73,7 +74,7 @@ def start(
     *arguments: str, stdin: int = subprocess.DEVNULL, env: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
     """Start a command in a session of its own, so that a signal goes to it as a terminal would send it."""
-    return subprocess.Popen(
+    process = subprocess.Popen(
         [str(OSSIA), *arguments],
         stdin=stdin,
         stdout=subprocess.PIPE,
@@ -81,6 +82,8 @@ def start(
         env={**os.environ, **(env or {})},
         start_new_session=True,
     )
+    STARTED.append(process)
+    return process
 
 
 def write_script(folder: Path, *steps: str | Sequence[int], tokens_per_s: float = 0) -> str:

@@ -18,6 +18,7 @@ from cli.eval.suites import SUITES, chosen
 from cli.eval.task import Task
 from tests.support.command import ossia_here, ossia_text, start, write_script
 from tests.support.evaluating import WRONG, script
+from tools.sandbox import choose
 
 PATTERN = "<|channel|>analysis<|message|>" + "and on it goes, " * 400
 
@@ -193,16 +194,19 @@ def test_a_failure_can_be_read_and_is_none_of_the_users_sessions(tmp_path: Path)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is about what Linux confines")
 def test_what_cannot_run_here_is_left_out_and_no_failure_of_the_models(tmp_path: Path) -> None:
-    """No bubblewrap, and the first python3 lies where commands can't start it."""
+    """No bubblewrap, and the first python3 lies where commands can't start it: the system's runs, if there is one."""
     tasks = some("repo/crlf-1", "harmony/ends-no-call")
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "bwrap").write_text("#!/bin/sh\nexit 1\n")
     (folder / "bwrap").chmod(0o755)
     (folder / "python3").symlink_to(sys.executable)
-    done = ossia_text("eval", *flags(tasks), "--engine", script(tmp_path, tasks[1:]), env={"PATH": str(folder)})
-    assert done.returncode == 0 and "1 task needs commands and is left out: " in done.stderr, done
-    assert re.search(r"^harmony +1 of 1", done.stdout, re.MULTILINE) and "repo" not in done.stdout
+    runs = choose(bwrap=os.devnull).name != "off" and Path("/usr/bin/python3").exists()
+    engine = script(tmp_path, tasks if runs else tasks[1:])
+    done = ossia_text("eval", *flags(tasks), "--engine", engine, env={"PATH": str(folder)})
+    assert done.returncode == 0 and ("1 task needs commands and is left out: " in done.stderr) != runs, done
+    assert re.search(r"^harmony +1 of 1", done.stdout, re.MULTILINE)
+    assert (re.search(r"^repo +1 of 1", done.stdout, re.MULTILINE) is not None) == runs, done
 
 
 def test_with_the_built_in_model_it_runs_and_tells_the_time_first() -> None:

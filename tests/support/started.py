@@ -1,0 +1,23 @@
+"""Processes that tests started: what a failed test left is ended before the next one begins."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+STARTED: list[subprocess.Popen[bytes]] = []
+"""Each in a session of its own."""
+
+
+def end_all() -> None:
+    """End what still runs, and close its pipes: left to the collector, it would fail whichever test runs then."""
+    while STARTED:
+        process = STARTED.pop()
+        if process.poll() is None:
+            process.kill() if sys.platform == "win32" else os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
