@@ -9,9 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
 
 _START = r"(?:^|(?<=[\s(\[{]))@"
-_MENTION = re.compile(rf"""{_START}(?:"([^"\n]+)"?|'([^'\n]+)'?|([^\s"'`@][^\s`]*))""", re.MULTILINE)
+_MENTION = re.compile(
+    rf"""{_START}(?:"([^"\n]+)"?|'((?:[^'\n]|'\\'')+)'?|((?:\\.|[^\s"'`@\\])(?:\\.|[^\s`\\])*\\?))""", re.MULTILINE
+)
 _OPEN = re.compile(rf"""{_START}(?:"([^"\n]*)|'([^'\n]*)|([^\s"'`]*))$""")
 _CODE = re.compile(
     r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)|(`+)(?!`).+?(?<!`)\2(?!`)", re.DOTALL | re.MULTILINE
@@ -33,12 +36,25 @@ class Mention:
 
     @property
     def candidates(self) -> Iterator[str]:
-        """The name, then the name without its last punctuation mark, and so on: `a.md),`, `a.md)`, `a.md`."""
+        """The name, then the name without its last punctuation mark, and so on: `a.md),`, `a.md)`, `a.md`.
+
+        Each also as the name that a terminal inserts for a dropped file: `my\\ notes.md`, `file:///tmp/my%20notes.md`.
+        """
         name = self.name
-        yield name
+        yield from _dropped(name)
         while not self.quoted and name.strip(".") and name[-1] in ".,;:!?)]}>\"'" and name[:-1]:
             name = name[:-1]
-            yield name
+            yield from _dropped(name)
+
+
+def _dropped(name: str) -> Iterator[str]:
+    yield name
+    if name.lower().startswith("file:"):
+        address = urlsplit(name)
+        if address.netloc in ("", "localhost"):
+            yield unquote(name.partition(":")[2].removeprefix(f"//{address.netloc}"))
+    elif "\\" in name:
+        yield re.sub(r"\\(.)", r"\1", name.replace("'\\''", "'"))
 
 
 @dataclass(frozen=True, slots=True)

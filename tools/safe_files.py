@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Literal
 
+from tools.names import in_ascii, may_differ, same_names
 from tools.no_links import FILE, FOLDER, open_top
 from tools.spec import ToolFailed
 
@@ -59,8 +60,9 @@ class Content:
 def locate(root: Path, given: str) -> Place:
     """Where `given` leads: relative to `root`, or an absolute path below it.
 
-    Links are followed as long as they stay inside. If it or a folder above it doesn't exist, `kind` is `"missing"`.
-    Raises `ToolFailed` for what leads out, through a file, or in a circle.
+    Links are followed as long as they stay inside. A name that isn't there is also found in another form that is the
+    same to people, or as `list_dir` shows it (`tools.names`). If it or a folder above it doesn't exist, `kind` is
+    `"missing"`. Raises `ToolFailed` for what leads out, through a file, or in a circle, or for one of several names.
 
         locate(Path("/w"), "./docs/../docs/a.md")    # Place("docs/a.md", "docs/a.md", "file")
     """
@@ -104,8 +106,12 @@ class _Walk:
             try:
                 mode = os.stat(part, dir_fd=self._folders[-1], follow_symlinks=False).st_mode
             except FileNotFoundError:
-                self._take_missing([part, *steps])
-                return "missing"
+                same = self._same(part)
+                if same is None:
+                    self._take_missing([part, *steps])
+                    return "missing"
+                part = same
+                mode = os.stat(part, dir_fd=self._folders[-1], follow_symlinks=False).st_mode
             if stat.S_ISLNK(mode):
                 links += 1
                 if links > _MAX_LINKS:
@@ -118,6 +124,15 @@ class _Walk:
             if steps:
                 self._down(part, kind)
         return kind
+
+    def _same(self, part: str) -> str | None:
+        """What stands in the folder by another form of a name, as people see it; None: nothing does."""
+        names = os.listdir(self._folders[-1]) if may_differ(part) else ()  # noqa: PTH208  # of a descriptor
+        found = same_names(part, names)
+        if len(found) > 1:
+            some = " or ".join(map(in_ascii, found[:3]))
+            raise ToolFailed(f"Error: {self._given!r} may mean {some}, which look alike. Name one of them like this.")
+        return found[0] if found else None
 
     def _up(self) -> None:
         if not self.names:

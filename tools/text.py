@@ -45,12 +45,6 @@ def one_line(text: str, max_chars: int) -> str:
     return flat if len(flat) <= max_chars else f"{flat[: max(0, max_chars - 1)].rstrip()}…"
 
 
-def escaped(name: str) -> str:
-    """A name on one line: control characters, and bytes that aren't UTF-8, as escapes."""
-    plain = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in plain)
-
-
 def has_unseen(text: str) -> bool:
     """Whether it holds invisible characters, such as controls and zero-width spaces."""
     return _UNSEEN.search(text) is not None

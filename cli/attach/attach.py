@@ -18,6 +18,7 @@ from cli.attach.fence import block, in_heading, shortened
 from cli.clean import clean, one_line
 from cli.mentions import Mention, mentions
 from cli.words import bytes_of, for_user, size_of
+from tools.names import existing
 from tools.spec import Stop, Taint, ToolFailed
 from tools.workspace import Workspace
 
@@ -169,8 +170,8 @@ class _Gathering:
         for name in mention.candidates:
             for root in roots:
                 try:
-                    path = root / paths.expanded(name)
-                    if path.exists():
+                    path = existing(root / paths.expanded(name))
+                    if path is not None and path.exists():
                         return name, path
                 except (OSError, ValueError):  # a name too long, a NUL
                     continue

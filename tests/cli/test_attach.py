@@ -123,6 +123,33 @@ def test_a_file_follows_the_words_in_a_fence_of_its_own(work: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "typed",
+    [
+        r"@my\ caf\u00e9\(1\).md".replace(r"\u00e9", "\u00e9"),
+        "@'my cafe\u0301(1).md', please",
+        "@./my\\ cafe\u0301\\(1\\).md.",
+        "@{here}/my\\ caf\u00e9\\(1\\).md?",
+        "@file://{here}/my%20caf%C3%A9(1).md",
+        "@file://localhost{here}/my%20caf%c3%a9%281%29.md,",
+        "@~/my\\ caf\u00e9\\(1\\).md",
+        '@"my\u00a0caf\u00e9(1).md"',
+    ],
+)
+def test_a_name_as_a_terminal_inserts_it(work: Path, home: Path, typed: str) -> None:
+    """Dropped files; and composed or decomposed, it is the same name."""
+    for folder in (work, home):
+        (folder / "my cafe\u0301(1).md").write_text("hello\n")
+    message = attached(typed.replace("{here}", str(work)), work)
+    assert [one.kind for one in message.attachments] == ["file"] and "hello" in message.user_text.text
+
+
+def test_a_dropped_name_with_a_quote(work: Path) -> None:
+    (work / "it's here.md").write_text("hello\n")
+    for typed in ("@'it'\\''s here.md'", "@it\\'s\\ here.md", '@"it\u2019s here.md"'):
+        assert "hello" in attached(f"see {typed} now", work).user_text.text, typed
+
+
 def test_words_without_mentions_are_sent_as_they_are(work: Path) -> None:
     assert attached("hello @there, me@x.org", work) == Attached(
         UserText("hello @there, me@x.org", "hello @there, me@x.org")

@@ -16,8 +16,8 @@ from typing import Literal
 
 from tools.approval import sensitive
 from tools.approval.sensitive import Place, of_later, plain
+from tools.names import escaped
 from tools.own import way
-from tools.text import escaped
 from tools.undo.restore import put_back
 from tools.undo.snapshot import Bytes
 from tools.undo.tree import State, Tree

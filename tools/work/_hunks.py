@@ -10,32 +10,27 @@ from difflib import get_close_matches
 from fractions import Fraction
 from itertools import takewhile
 from typing import NoReturn
+from unicodedata import normalize
 
-from tools.characters import CONTROLS, REORDERS, TAGS
+from tools.characters import CONTROLS, PLAIN, REORDERS, TAGS
 from tools.work._v4a import Hunk
-
-_PUNCTUATION = str.maketrans(
-    {
-        **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212", "-"),
-        **dict.fromkeys("\u2018\u2019\u201a\u201b", "'"),
-        **dict.fromkeys("\u201c\u201d\u201e\u201f", '"'),
-        **dict.fromkeys("\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " "),
-    }
-)
-
 
 _UNSEEN = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}\u200b-\u200f\u2060-\u2069\ufeff]")
 """A model isn't shown these, or can't see them: its patch won't have them."""
 
 
 def _plain(line: str) -> str:
-    return _UNSEEN.sub("", line).translate(_PUNCTUATION).strip()
+    return _UNSEEN.sub("", _composed(line)).translate(PLAIN).strip()
 
 
-_LEVELS: tuple[Callable[[str], str], ...] = (str, str.rstrip, str.strip, _plain)
+def _composed(line: str) -> str:
+    return normalize("NFC", line).strip()
+
+
+_LEVELS: tuple[Callable[[str], str], ...] = (str, str.rstrip, str.strip, _composed, _plain)
 """How lines are compared, in this order, as Codex does it: as they are, without trailing blanks, without blanks on
-either side, with typographic dashes, quotes and blanks taken as plain ones. The first level that fits anywhere is
-used."""
+either side; then composed and decomposed characters are the same, and typographic dashes, quotes and blanks are taken
+as plain ones. The first level that fits anywhere is used."""
 
 _MAX_SEARCHED, _MAX_COMPARED = 4_000, 200
 """How many lines of a file, and characters of each, are searched for the line nearest to a missing one."""
@@ -126,7 +121,8 @@ def _joined(file: _File, gone: set[int], new: dict[int, list[str]]) -> str:
     result: list[str] = []
     for at in range(len(file.lines) + 1):
         for line in new.get(at, ()):
-            result += (line, file.end_near(at))
+            end = file.end_near(at)
+            result += (line.removesuffix("\r") if end == "\r\n" else line, end)
         if at < len(file.lines) and at not in gone:
             result += (file.lines[at], file.ends[at] or file.end_near(at))
     if result and not file.ended:

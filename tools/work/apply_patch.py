@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tools.approval import sensitive
+from tools.names import same_names
 from tools.safe_files import MAX_FILE_BYTES, Content, Place, locate
 from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolResult
 from tools.work import _diff
@@ -194,7 +195,7 @@ class _Planner:
 
 def _named(place: Place) -> str:
     """Its real name, and the given one if that is another."""
-    return place.name if place.asked == place.name else f"{place.name} (through {place.asked})"
+    return place.name if same_names(place.asked, [place.name]) else f"{place.name} (through {place.asked})"
 
 
 def _some(names: list[str]) -> str:

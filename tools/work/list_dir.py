@@ -8,9 +8,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tools.names import escaped
 from tools.safe_files import locate, opened_folder
 from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolResult
-from tools.text import escaped
 from tools.work._folder import FileTool, answer, as_mapping, workspace_of
 from tools.work.result import MAX_CHARS, lines_that_fit, share
 from tools.workspace import Workspace

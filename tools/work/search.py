@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from tools.approval import sensitive
+from tools.names import escaped
 from tools.safe_files import MAX_FILE_BYTES, Place, locate, opened_folder
 from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolResult, interrupted
-from tools.text import escaped, trim
+from tools.text import trim
 from tools.work import _search_inside
 from tools.work._folder import FileTool, answer, as_mapping, count, workspace_of
 from tools.work.list_dir import CLOSED

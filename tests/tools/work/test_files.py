@@ -16,6 +16,7 @@ from harmony.tokenizer import Tokenizer
 from tests.support.folders import Folder
 from tools.approval.policy import Policy
 from tools.approval.rules import Rule
+from tools.names import escaped
 from tools.spec import NoStop, Preview, ToolCall, ToolContext, ToolFailed, ToolResult
 from tools.toolbox import Toolbox
 from tools.work import Search, workspace_tools
@@ -532,3 +533,78 @@ def test_a_difference_of_any_size(folder: Folder) -> None:
     folder.write("e.txt", islands[0])
     folder.put("e.txt", islands[1])  # many such parts: bounded in all
     assert folder.asked[-1].preview.summary.startswith("change e.txt (+")
+
+
+# -- names that are written in several ways ----------------------------------------------------------------------------
+
+_NFC, _NFD = "caf\u00e9", "cafe\u0301"
+_SHOT = "Screenshot 2026-01-01 at 9.41.00\u202fAM.png.txt"
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        (f"{_NFD}/{_NFD}.md", f"{_NFC}/{_NFC}.md"),
+        (f"{_NFC}.md", f"./{_NFD}.md"),
+        (_SHOT, _SHOT.replace("\u202f", " ")),
+        ("it\u2019s \u2013 new.md", "it's - new.md"),
+        ("blank .md ", "blank .md"),
+        (f"{_NFC}.md", r"caf\303\251.md"),
+    ],
+)
+def test_a_name_as_people_write_it(folder: Folder, name: str, asked: str) -> None:
+    folder.write(name, "old\n")
+    assert folder.text("open_file", path=asked) == "old\n"
+    if not name.endswith(" "):
+        assert folder.text("search", path=asked, query="old") == f"{escaped(name)}:1:old\n"
+    patch = f"*** Begin Patch\n*** Update File: {asked}\n-old\n+new\n*** End Patch"
+    assert not folder.call("apply_patch", patch=patch).error
+    assert folder.text("open_file", path=asked) == "new\n"
+    again = f"*** Begin Patch\n*** Add File: {asked}\n+x\n*** End Patch"
+    assert "is there already" in folder.call("apply_patch", patch=again).text
+
+
+@pytest.mark.parametrize(
+    "name", ["a\nb.md", b"caf\xe9.md", r"a\nb.md", " a.md ", "a\u200bb.md", "\x1b[31m.md", "a\x85.md"]
+)
+def test_a_listed_name_opens(folder: Folder, name: str | bytes) -> None:
+    odd = os.fsdecode(name)
+    folder.write(f"sub\\n/{odd}", "it\n")
+    shown = folder.text("list_dir", path="", depth=2).splitlines()
+    assert len(shown) == 2 and shown[1].isprintable()
+    tree = folder.text("print_tree", path="", depth=2).splitlines()
+    assert folder.text("open_file", path=shown[1]) == "it\n"
+    assert folder.text("open_file", path=shown[0] + tree[1].strip()) == "it\n"
+    assert folder.text("search", path="", query="it") == f"{shown[1]}:1:it\n"
+
+
+def test_names_that_look_the_same(folder: Folder) -> None:
+    """The exact one is meant; if none is, the model is told how to name each."""
+    folder.write(f"{_NFC}.md", "composed\n")
+    folder.write(f"{_NFD}.md", "decomposed\n")
+    assert folder.text("open_file", path=f"{_NFD}.md") == "decomposed\n"
+    folder.write("it\u2019s.md", "1\n")
+    folder.write("it\u2018s.md", "2\n")
+    told = folder.text("open_file", path="it's.md")
+    assert r"it\u2018s.md or it\u2019s.md" in told or r"it\u2019s.md or it\u2018s.md" in told
+    assert folder.text("open_file", path=r"it\u2018s.md") == "2\n"
+    folder.write("README.md", "upper\n")
+    assert "there is no file" in folder.text("open_file", path="Readme.md")
+
+
+@pytest.mark.parametrize(
+    ("file", "patch", "after"),
+    [
+        (f"{_NFD}\nx\n", f" {_NFC}\n-x\n+y {_NFC}", f"{_NFD}\ny {_NFC}\n"),
+        (f"  {_NFC}\n", f"-{_NFD}\n+n", "  n\n"),
+        (f"{_NFD}\n{_NFC}\n", f"-{_NFC}\n+n", f"{_NFD}\nn\n"),
+        ("a\r\nb\r\n", "-a\n+c\r\n+d", "c\r\nd\r\nb\r\n"),
+        ("a\r\nb\r\n", " a\r\n-b\n+c\r", "a\r\nc\r\n"),
+        ("a\nb\r\n", "-b\n+c\r", "a\nc\r\n"),
+    ],
+)
+def test_lines_in_another_form(folder: Folder, file: str, patch: str, after: str) -> None:
+    path = folder.write("a.txt", file)
+    result = folder.call("apply_patch", patch=f"*** Begin Patch\n*** Update File: a.txt\n@@\n{patch}\n*** End Patch")
+    assert not result.error, result.text
+    assert path.read_bytes().decode() == after
