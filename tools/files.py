@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from tools._scratch import remove_left_files
-from tools.no_links import opened_below
+from tools.no_links import FILE, MAY_BE_A_LINK, opened_below
 
 FULL: Final = "the disk is full: free some space"
 _ROOM_BYTES: Final = 64 << 10  # SQLite creates the index of its log with 32 KiB
@@ -29,6 +29,39 @@ def is_full(folder: Path) -> bool:
     try:
         return shutil.disk_usage(folder).free < _ROOM_BYTES
     except OSError:
+        return False
+
+
+def read_own(path: Path) -> bytes:
+    """The bytes of a file that grants something: of this user or root, and nobody else may write it (as ssh has it).
+
+    Raises OSError; its `strerror` says why: "it belongs to another user".
+    """
+    with os.fdopen(os.open(path, FILE & MAY_BE_A_LINK), "rb") as file:
+        status = os.fstat(file.fileno())
+        require_owner(status, path)
+        if stat.S_ISREG(status.st_mode) and os.name == "posix":
+            writable = stat.S_IWOTH if _is_private_group(status.st_gid) else stat.S_IWOTH | stat.S_IWGRP
+            if status.st_mode & writable:
+                raise PermissionError(errno.EPERM, "other users can write it: chmod go-w", str(path))
+        return file.read()
+
+
+def require_owner(status: os.stat_result, path: Path) -> None:
+    """Raises PermissionError, with a sentence, for what belongs neither to this user nor to root."""
+    if os.name == "posix" and status.st_uid not in (0, os.geteuid()):
+        raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
+
+
+def _is_private_group(group: int) -> bool:
+    """Is this user its only member? With a umask of 002, each file of theirs is writable for it."""
+    import grp
+    import pwd
+
+    try:
+        user = pwd.getpwuid(os.geteuid())
+        return user.pw_gid == group and set(grp.getgrgid(group).gr_mem) <= {user.pw_name}
+    except KeyError:
         return False
 
 

@@ -20,7 +20,7 @@ THROUGH = FOLDER | _flags("O_PATH")
 FILE = os.O_RDONLY | _flags("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
 """Never waits for a FIFO."""
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flags("O_NOFOLLOW", "O_CLOEXEC")
-_MAY_BE_A_LINK = ~_flags("O_NOFOLLOW")
+MAY_BE_A_LINK = ~_flags("O_NOFOLLOW")
 
 
 class NotAPlainFile(OSError):
@@ -29,7 +29,7 @@ class NotAPlainFile(OSError):
 
 def open_top(folder: Path, flags: int = FOLDER) -> int:
     """A descriptor of the folder that a walk begins in. Its own path is trusted and may go through links."""
-    return os.open(folder, flags & _MAY_BE_A_LINK)
+    return os.open(folder, flags & MAY_BE_A_LINK)
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from typing import Final
 
 from agent.errors import SessionsUnusable
 from agent.sessions._schema import check_marks, migrate
-from tools.files import FULL, cannot, is_full
+from tools.files import FULL, cannot, is_full, require_owner
 
 _WAIT_S: Final = 3.0  # for another process that is writing; each write takes milliseconds
 _MAGIC: Final = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3, as are the offsets below
@@ -61,6 +61,7 @@ class Database:
             if not self.path.exists() or not _header(self.path):
                 yield None
                 return
+            require_owner(self.path.stat(), self.path)
             _check_header(self.path)
             log = self.path.with_name(f"{self.path.name}-wal")
             # Without a log nobody is writing, and SQLite needn't make the files by which processes agree.
@@ -94,6 +95,7 @@ class Database:
             return None
         if make:
             make_private(self.path)
+        require_owner(self.path.stat(), self.path)
         _check_header(self.path)
         _tighten(self.path)
         db = sqlite3.connect(self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)

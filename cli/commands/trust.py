@@ -139,15 +139,13 @@ def describe(offer: Offer) -> list[str]:
 
 
 def _of_config(content: bytes) -> list[str]:
-    import tomllib
-
-    from cli.settings.config import flat_rules
+    from cli.settings.config import FOLDER_CONFIG, ConfigError, flat_rules, parsed
     from tools.approval.rule_names import remarks
 
     try:
-        table: dict[str, Any] = tomllib.loads(content.decode())
-    except (ValueError, RecursionError) as error:
-        return [f"settings  .ossia/config.toml can't be read: {_line(str(error))}"]
+        table = parsed(content, FOLDER_CONFIG)
+    except ConfigError as error:
+        return [f"settings  .ossia/config.toml can't be read: {_line(str(error).partition(': ')[2])}"]
     lines: list[str] = []
     for key, value in table.items():
         if key == "approvals" and isinstance(value, dict):

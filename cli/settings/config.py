@@ -27,9 +27,13 @@ from cli.exits import ExitError
 from cli.settings.kinds import Advice, Value
 from cli.settings.table import SETTINGS, Settings
 from tools.approval.rules import ACTIONS
+from tools.files import read_own
 
 if TYPE_CHECKING:
     from tools.approval.trust import Offer
+
+
+_MAX_LEVELS = 32
 
 
 class ConfigError(ExitError):
@@ -162,7 +166,7 @@ def _approvals(table: object, path: Path) -> tuple[tuple[str, str], ...]:
         raise ConfigError(f"{path}: approvals: must be a table, not {table!r}")
     flat = flat_rules(table)
     for rule, action in flat.items():
-        if action not in ACTIONS:
+        if not isinstance(action, str) or action not in ACTIONS:
             raise ConfigError(f"{path}: approvals: {rule}: must be one of {', '.join(ACTIONS)}, not {action!r}")
     return tuple((rule, str(action)) for rule, action in flat.items())
 
@@ -188,7 +192,7 @@ def flat_rules(table: Mapping[str, object]) -> dict[str, object]:
 def load(path: Path, *, must_exist: bool) -> Mapping[str, object]:
     """What the file holds, unchecked; {} if there is none and needn't be one. Raises ConfigError."""
     try:
-        return parsed(path.read_bytes(), path)
+        return parsed(content_of(path), path)
     except (FileNotFoundError, NotADirectoryError):  # a service's home may be /dev/null: it has no file
         if must_exist:
             raise ConfigError(f"{path}: there is no such config file") from None
@@ -197,16 +201,36 @@ def load(path: Path, *, must_exist: bool) -> Mapping[str, object]:
         raise ConfigError(f"{path}: can't read the config file: {error.strerror}") from error
 
 
+def content_of(path: Path) -> bytes:
+    """The bytes of a config file: the user's own, unless `OSSIA_CONFIG` named another one. Raises OSError."""
+    try:
+        usual = paths.config_file().parent
+    except ExitError:  # this user has no home
+        return path.read_bytes()
+    return read_own(path) if path.parent == usual else path.read_bytes()
+
+
 def parsed(content: bytes, path: Path) -> Mapping[str, object]:
     """The bytes of a TOML file, parsed. Raises ConfigError."""
     try:
-        return tomllib.loads(content.decode())
+        value = tomllib.loads(content.decode())
+        require_shallow(value)
+        return value
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: can't read the config file: it isn't UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: not valid TOML: {error}") from error
-    except RecursionError:
-        raise ConfigError(f"{path}: not valid TOML: nested too deep") from None
+    except (ValueError, RecursionError) as error:
+        why = "nested too deep" if isinstance(error, RecursionError) else error
+        raise ConfigError(f"{path}: not valid TOML: {why}") from error
+
+
+def require_shallow(value: object) -> None:
+    """Raises RecursionError for tables and lists in over 32 levels: the parsers take some that nothing else can."""
+    level = [value]
+    for _ in range(_MAX_LEVELS):
+        tables = [list(one.values()) if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        level = [inner for table in tables for inner in table]
+    if level:
+        raise RecursionError
 
 
 def _environment_layer(variables: Mapping[str, str]) -> _Layer:

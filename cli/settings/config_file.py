@@ -208,8 +208,9 @@ def _read(path: Path) -> TOMLDocument:
         return document()
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: can't read the config file: it isn't UTF-8") from None
-    except TOMLKitError as error:
-        raise ConfigError(f"{path}: not TOML: {error}; `ossia config edit` opens it") from None
+    except (TOMLKitError, RecursionError) as error:
+        why = "nested too deep" if isinstance(error, RecursionError) else error
+        raise ConfigError(f"{path}: not TOML: {why}; `ossia config edit` opens it") from None
 
 
 def _write(path: Path, document: TOMLDocument) -> None:

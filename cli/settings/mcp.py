@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from cli.settings.config import FOLDER_CONFIG, MCP_TABLE, ConfigError, config_path, parsed
+from cli.settings.config import FOLDER_CONFIG, MCP_TABLE, ConfigError, config_path, content_of, parsed, require_shallow
 from cli.settings.engines import key_variables
 from tools.functions.errors import McpConfigInvalid
 from tools.mcp.config import McpConfig, parse_server, parse_servers, variables_in
@@ -116,6 +116,7 @@ def _from_toml(path: Path, content: bytes) -> Mapping[str, object]:
 def _from_json(path: Path, content: bytes) -> Mapping[str, object]:
     try:
         value = json.loads(content.decode() or "{}")
+        require_shallow(value)
     except UnicodeDecodeError:
         raise McpConfigInvalid(f"{path}: can't be read: it isn't UTF-8") from None
     except (ValueError, RecursionError) as error:
@@ -128,7 +129,7 @@ def _from_json(path: Path, content: bytes) -> Mapping[str, object]:
 
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return content_of(path)
     except (FileNotFoundError, NotADirectoryError):
         return b""
     except OSError as error:

@@ -188,8 +188,8 @@ class Settings:
         Flag("Read the prompt while you type: auto (idle, not on battery), on, off.", "WHEN", _CHAT))
     titles: Literal["model", "question"] = _setting("model", kinds.one_of("model", "question"),
         Flag("A session's title: model (when idle), question (what you asked).", "HOW", _CHAT))
-    private: bool = _setting(False, kinds.switch(), Flag("Store nothing, not even what the prompt begins with.",
-        listed=_RUN_CHAT, chat="Store nothing of this chat."))
+    private: bool = _setting(False, kinds.switch(), Flag("Store no text and no cache; undo still keeps changed files.",
+        listed=_RUN_CHAT, chat="Store no text and no cache; undo still keeps changed files."))
 # fmt: on
 
 

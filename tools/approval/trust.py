@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tools.approval.rules import Rule, parse_rule
-from tools.files import cannot, write_whole
+from tools.files import cannot, read_own, write_whole
 from tools.safe_files import locate, read_bytes
 from tools.spec import ToolFailed
 
@@ -142,7 +142,7 @@ class _File:
     def _read(self) -> _Content:
         """Raises TrustError if it can't be read or is damaged."""
         try:
-            text = self._path.read_text(encoding="utf-8")
+            text = read_own(self._path).decode()
         except (FileNotFoundError, NotADirectoryError):
             return _Content()
         except (OSError, UnicodeDecodeError) as error:

@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from tools.files import cannot, write_whole
+from tools.files import cannot, read_own, write_whole
 from tools.functions.errors import FunctionsError
 from tools.mcp._server import RemoteTool
 
@@ -53,7 +53,7 @@ class Pins:
 
     def _read(self) -> dict[str, dict[str, str]]:
         try:
-            stored = json.loads(self._path.read_text(encoding="utf-8"))
+            stored = json.loads(read_own(self._path).decode())
         except FileNotFoundError:
             return {}
         except OSError as error:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.approval.later import linked, put_aside
+from tools.files import require_owner
 from tools.spec import ToolFailed
 from tools.undo.restore import Skipped, Undone, undo_turn
 from tools.undo.scan import Before, Changes, Scanner
@@ -261,6 +262,7 @@ class Journal:
                 yield
                 return
             make_private(self._folder)
+            require_owner(self._folder.stat(), self._folder)
             descriptor = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)

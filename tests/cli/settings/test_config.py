@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
 import re
 import tomllib
 from collections.abc import Callable
@@ -12,9 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cli import paths
+from cli.commands.trust import describe
+from cli.exits import ExitError
 from cli.settings.config import ConfigError, Resolved, config_path, resolve
+from cli.settings.config_file import set_value
+from cli.settings.mcp import configured_servers
 from cli.settings.table import SETTINGS, Settings
-from tools.approval.trust import Offer, look
+from tools.approval.trust import Grants, Hosts, Offer, look
+from tools.functions.errors import McpConfigInvalid
+from tools.mcp._pins import Pins
 
 ConfigFile = Callable[[str], Path]
 
@@ -373,6 +382,73 @@ class TestApprovals:
     def test_anything_else_is_one_line(self, text: str, config: ConfigFile) -> None:
         with pytest.raises(ConfigError, match="approvals"):
             resolve({}, environ={}, path=config(text))
+
+
+NESTED = [
+    "tools = " + "[" * 100_000,
+    "tools = " + "[" * 900 + "]" * 900,
+    "approvals = " + "{a = " * 400 + "1" + "}" * 400,
+    "approvals = {python = ['auto']}",
+    ".".join(["approvals", *["a"] * 5_000]) + " = 1",
+    "[" + ".".join(["mcpServers", *["a"] * 5_000]) + "]\nx = 1",
+    "[engines.x]\nurl = " + "[" * 40 + "]" * 40,
+]
+
+
+@pytest.mark.parametrize("text", NESTED)
+def test_nested_text_is_one_line(text: str, config: ConfigFile, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"^\S+: (not valid TOML: nested too deep|approvals: python: must be one of)"):
+        resolve({}, environ={}, path=config(text))
+    (tmp_path / "work" / ".ossia").mkdir(parents=True)
+    (tmp_path / "work" / ".ossia" / "config.toml").write_text(text)
+    (tmp_path / "work" / ".ossia" / "mcp.json").write_text('{"mcpServers": ' + '{"a": ' * 900 + "1" + "}" * 901)
+    offer = look(tmp_path / "work")
+    servers = {name: data for name, data in offer.files.items() if name.endswith(".json")}
+    with pytest.raises(ConfigError):
+        resolve({}, environ={}, path=config(""), folder=offer)
+    with pytest.raises(McpConfigInvalid, match="nested too deep"):
+        configured_servers({"OSSIA_CONFIG": os.devnull}, folder=dataclasses.replace(offer, files=servers))
+    assert all(len(line) < 1_200 for line in describe(offer))
+    with pytest.raises(ConfigError, match=r"nested|must be"):
+        set_value({"OSSIA_CONFIG": str(config("tools = " + "[" * 100_000))}, "effort", ["high"])
+
+
+class TestOwner:
+    """Files that grant something are the user's own, as ssh has it."""
+
+    @pytest.mark.parametrize("name", ["config.toml", "mcp.json", "trust.json", "pins.json"])
+    @pytest.mark.parametrize("theirs", ["writable", "another's"])
+    def test_what_another_user_may_have_written_grants_nothing(self, name: str, theirs: str) -> None:
+        data, usual = paths.data_dir(), paths.config_file().parent
+        path = {"trust.json": data / name, "pins.json": data / name}.get(name, usual / name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stored = {"version": 1, "folders": {}, "rules": {"": ["python"]}, "hosts": ["h"], "servers": {"x": {}}}
+        path.write_text('effort = "low"' if name == "config.toml" else json.dumps(stored))
+        path.chmod(0o644)
+
+        def granted() -> object:
+            match name:
+                case "trust.json":
+                    if problem := Grants(data).problem:
+                        raise ExitError(problem)
+                    return Grants(data).rules() and Hosts(data).holds("h")
+                case "pins.json":
+                    return Pins(path).of("x") == {}
+                case "config.toml":
+                    return resolve({}, environ={}).settings.effort == "low"
+            return configured_servers({}) == ()
+
+        assert granted()
+        if theirs == "writable":
+            path.chmod(0o666)
+        elif os.geteuid():
+            pytest.skip("only root can give a file away")
+        else:
+            os.chown(path, 65534, 65534)
+        with pytest.raises(Exception, match=r"belongs to another user|other users can write it"):
+            granted()
+        if name == "trust.json":
+            assert Grants(data).rules() == ()
 
 
 class TestFolder:
