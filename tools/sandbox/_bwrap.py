@@ -187,6 +187,7 @@ def _machine(job: Job) -> list[object]:
             words += ["--ro-bind", state, state]
     for file in private_files():
         words += ["--ro-bind", "/dev/null", file]
+    words += _repository(job)
     bind = "--ro-bind" if job.read_only else "--bind"
     words += [bind, job.folder, job.folder]
     for path in on_the_way(job):
@@ -198,6 +199,22 @@ def _machine(job: Job) -> list[object]:
     # empty and not writable: what was written there would be lost, so writing fails instead
     closed = [folder for folder in hidden if folder not in (home, temporary)]
     return [*words, *(word for folder in closed for word in ("--remount-ro", folder))]
+
+
+def _repository(job: Job) -> list[object]:
+    """The git folder with copies in place of its settings, and without anything else in it."""
+    if job.repository is None:
+        return []
+    folder = job.repository.folder
+    words: list[object] = ["--size", MIB, "--tmpfs", folder]
+    for path in job.repository.entries:
+        words += ["--ro-bind", path, path]
+    job.fixed.mkdir(exist_ok=True)
+    for number, (path, text) in enumerate(job.repository.settings.items()):
+        copy = job.fixed / f"settings-{number}"
+        copy.write_text(text, encoding="utf-8")
+        words += ["--ro-bind", copy, path]
+    return [*words, "--remount-ro", folder]
 
 
 def _bind_as_it_lies(path: Path) -> list[object]:

@@ -62,7 +62,8 @@ def _shown(job: Job) -> list[Path]:
         return [*job.interpreter.roots, job.fixed]
     private = [*private_files(), *map(Path, PRIVATE_FOLDERS)]
     settings = [path for path in Path("/etc").iterdir() if not any(one.is_relative_to(path) for one in private)]
-    return [*settings, Path("/opt"), *map(Path, PUBLIC_STATE)]
+    git = (*job.repository.entries, *job.repository.settings) if job.repository else ()
+    return [*settings, Path("/opt"), *map(Path, PUBLIC_STATE), *git]
 
 
 def _reach(job: Job) -> tuple[list[Path], list[Path]]:

@@ -36,7 +36,10 @@ class Seatbelt(Confinement):
 
 def _readable(job: Job) -> list[Path | str]:
     """What of the machine it reads with all that lies below."""
-    return [*_SYSTEM, *((*job.interpreter.roots, job.fixed) if job.interpreter else _FOR_COMMANDS)]
+    if job.interpreter:
+        return [*_SYSTEM, *job.interpreter.roots, job.fixed]
+    git = (*job.repository.entries, *job.repository.settings) if job.repository else ()
+    return [*_SYSTEM, *_FOR_COMMANDS, *git]
 
 
 def profile(job: Job) -> str:

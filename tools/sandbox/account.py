@@ -61,6 +61,10 @@ CONFINES: dict[tuple[str, Runs], tuple[str, ...]] = {
 }
 
 _PATHS_CAN_BE_SEEN = "files: whether a path exists, its size and its times are visible (its content isn't)"
+_GITS_FOLDER = (
+    "files: git in a linked worktree, a submodule or a folder of a repository can read that repository, all of its "
+    "history too; of its settings, not those that may hold secrets"
+)
 _PROGRAMS_AT_HOME = "files: programs in your home aren't available (rustup, pyenv, uv's Pythons)"
 _MODES = "files: changing modes, owners and times has no effect but reports success"
 _NUMBERS = "processes: whether a process ID is in use is visible, nothing more"
@@ -74,6 +78,7 @@ _GAPS: dict[tuple[str, Runs], tuple[str, ...]] = {
     ("bwrap", "shell"): (
         "files: the rest of the system can be read, including whatever lies outside the folders named above",
         _PROGRAMS_AT_HOME,
+        _GITS_FOLDER,
         "sockets of other programs that lie in the workspace or in an unusual place can be reached",
     ),
     ("landlock", "python"): (
@@ -91,6 +96,7 @@ _GAPS: dict[tuple[str, Runs], tuple[str, ...]] = {
         ".ossia or ossia itself",
         "files: the .git of a nested repository can be changed; its settings and hooks are put back",
         _PROGRAMS_AT_HOME,
+        _GITS_FOLDER,
         _PATHS_CAN_BE_SEEN,
         _MODES,
         _NUMBERS,

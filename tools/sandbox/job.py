@@ -8,9 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tools.sandbox._interpreter import Interpreter
+
+if TYPE_CHECKING:
+    from tools.sandbox.repository import Repository
 
 Runs = Literal["python", "shell"]
 DATA_PATH = "/mnt/data"
@@ -85,7 +88,8 @@ class Job:
     `read_only`: it can change nothing of the folder;
     `guarded`, read-only paths below the folder; `own`, read-only parts of ossia itself, whose folders can't be moved
     aside either, so that nothing takes their place; `hidden`, folders of ours and the user's that it doesn't see,
-    wherever they lie; `home`, the user's, None if unknown.
+    wherever they lie; `home`, the user's, None if unknown; `repository`, which it may read, if the folder doesn't hold
+    its own.
     """
 
     folder: Path
@@ -101,6 +105,7 @@ class Job:
     hidden: tuple[Path, ...] = ()
     home: Path | None = None
     search_path: str = ""
+    repository: Repository | None = None
 
     @property
     def fixed(self) -> Path:
@@ -171,6 +176,7 @@ class Job:
             "PAGER": "cat",
             "GIT_PAGER": "cat",
             "GIT_TERMINAL_PROMPT": "0",
+            "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1",  # where the workspace is mounted, another one begins
             "PWD": str(self.folder),
         }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from tools.own import Own
 from tools.sandbox import SHELL_LIMITS, Confinement, ConfinementName, Job, Limits, choose
 from tools.sandbox._process import CommandProcess
 from tools.sandbox.private import GUARDED, too_wide
+from tools.sandbox.repository import Repository, repository_of
 from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 from tools.text import Bounded
 from tools.work._command import MAX_TIMEOUT_S, Command
@@ -40,6 +42,7 @@ _PARAMETERS: dict[str, object] = {
     "required": ["command"],
     "additionalProperties": False,
 }
+_NAMES_GIT, _GIT_FAILED = re.compile(r"\bgit\b"), re.compile(r"^(?:fatal|error): ", re.MULTILINE)
 _ASK = "[repo_browser.apply_patch asks the user about such files]"
 
 
@@ -155,8 +158,11 @@ class Exec:
                 after.callback(look.close)
                 after.callback(lambda: told.extend(look.put_aside(git_is_free=free)))
             nested = before.repositories[:_MAX_REPOSITORIES] if before and self.confinement.name != "landlock" else ()
-            job = self._job(plan, workspace, context, scratch.path, nested)
+            repository = self._repository(workspace)
+            shown = None if isinstance(repository, str) else repository
+            job = replace(self._job(plan, workspace, context, scratch.path, nested), repository=shown)
             result = yield from self._run_job(job, plan.command.timeout_s, call_id, context)
+            result = _with_git(result, repository, plan.command)
             after.close()
             return self._warning(plan, _with(result, told))
 
@@ -188,6 +194,16 @@ class Exec:
         if cannot:
             raise ToolFailed(f"Error: no commands run in this workspace: {cannot}. Tell the user; choose another way")
         return context.workspace
+
+    def _repository(self, workspace: Workspace) -> Repository | str | None:
+        """The git folder to show where it lies outside of the workspace, or why it isn't shown."""
+        if self.confinement.name == "unconfined":
+            return None
+        found = repository_of(workspace.root, home=self._home and self._home.resolve(), trusted=workspace.trusted)
+        if isinstance(found, Repository) and found.left_out and self.confinement.name != "bwrap":
+            names = ", ".join(found.left_out[:3])
+            return f"its settings hold what commands mustn't see ({names}); only bubblewrap can show them without that"
+        return found
 
     def _job(self, plan: _Plan, workspace: Workspace, context: ToolContext, scratch: Path,
              nested: tuple[str, ...]) -> Job:  # fmt: skip
@@ -286,6 +302,15 @@ def _guarded(root: Path, name: str) -> Path | None:
         target = path.resolve()
         return target if target.exists() and target.is_relative_to(root) and target != root else None
     return path if path.exists() else None
+
+
+def _with_git(result: ToolResult, repository: Repository | str | None, command: Command) -> ToolResult:
+    """The result; if git failed in it, with what it can do here."""
+    failed = _GIT_FAILED.search(result.text) or result.error
+    if repository is None or not failed or not _NAMES_GIT.search(command.shown):
+        return result
+    told = f"can't be read here: {repository}" if isinstance(repository, str) else "can only be read here, not changed"
+    return replace(result, text=f"{result.text}\n[git's folder {told}]")
 
 
 def _with(result: ToolResult, told: Sequence[str]) -> ToolResult:

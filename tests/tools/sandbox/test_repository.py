@@ -1,0 +1,161 @@
+"""git in a workspace that doesn't hold its git folder: what a command reads of it, and which pointers are believed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.kernels import NO_BWRAP, count_tokens
+from tools import sandbox
+from tools.sandbox.repository import Repository, repository_of
+from tools.spec import NoStop, ToolContext
+from tools.work.exec import Exec
+from tools.workspace import Workspace
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
+
+WORKSPACES = ("linked", "main/sub", "outer/deps/lib", "of-submodule", "of-bare", "linked/sub", "here")
+SECRET = "a-secret-of-the-user"
+
+
+def git(folder: Path, *words: str) -> None:
+    names = [word for role in ("AUTHOR", "COMMITTER") for word in (f"GIT_{role}_NAME=a", f"GIT_{role}_EMAIL=a@b")]
+    command = ["env", *names, "git", "-c", "protocol.file.allow=always", *words]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def user_home() -> Iterator[Path]:
+    """A home with repositories. In /tmp, where commands see nothing."""
+    with tempfile.TemporaryDirectory(prefix="ossia-", dir="/tmp") as name:
+        home = Path(name).resolve()
+        git(home, "init", "-q", "main")
+        (home / "main" / "sub").mkdir()
+        (home / "main" / "sub" / "file").write_text("one\n")
+        git(home / "main", "add", ".")
+        git(home / "main", "commit", "-qm", "the first")
+        git(home / "main", "worktree", "add", "-q", "../linked")
+        git(home, "clone", "-q", "--bare", "main", "bare.git")
+        git(home / "bare.git", "worktree", "add", "-q", "../of-bare")
+        git(home, "init", "-q", "outer")
+        git(home / "outer", "submodule", "--quiet", "add", "../main", "deps/lib")
+        git(home / "outer" / "deps" / "lib", "worktree", "add", "-q", str(home / "of-submodule"))
+        git(home, "clone", "-q", "main", "here")
+        for folder in ("main", "linked", "of-bare", "outer/deps/lib", "of-submodule", "here"):
+            (home / folder / "sub" / "file").write_text("two\n")
+        yield home
+
+
+@pytest.fixture(params=[pytest.param("bwrap", marks=pytest.mark.needs_bwrap), "landlock"])
+def tool(request: pytest.FixtureRequest, user_home: Path) -> Exec:
+    found = sandbox.choose(bwrap=NO_BWRAP if request.param == "landlock" else None)
+    if found.name != request.param:
+        pytest.skip(f"no {request.param} here: {found.reason}")
+    return Exec(confinement=found, home=user_home)
+
+
+def said(tool: Exec, root: Path, command: str, *, trusted: bool = True) -> str:
+    context = ToolContext(NoStop(), Workspace(root, trusted), Path("/nowhere"), count_tokens)
+    running = tool.run({"command": ["bash", "-lc", command]}, call_id="call_1", context=context)
+    while True:
+        try:
+            next(running)
+        except StopIteration as end:
+            return str(end.value.text)
+
+
+@pytest.mark.parametrize("folder", WORKSPACES)
+def test_git_reads_but_cannot_write(tool: Exec, user_home: Path, folder: str) -> None:
+    root = user_home / folder
+    reading = (
+        "git log --format=%s && git diff --stat -- . && git show HEAD:./$(git ls-files | head -n 1) && git status -s ."
+    )
+    text = said(tool, root, f"{reading} && git blame -s $(git ls-files | head -n 1) && echo read")
+    assert "the first\n" in text and "1 file changed" in text and "one\n" in text and "\nread\n" in text, text
+    before = subprocess.run(["git", "for-each-ref"], cwd=root, capture_output=True, check=True).stdout
+    text = said(tool, root, "git config user.name x; git branch other; git add -A && git commit -qm no")
+    assert "could not lock config file" in text and "Unable to create" in text, text
+    if folder != "here":
+        assert text.endswith("[git's folder can only be read here, not changed]")
+    assert subprocess.run(["git", "for-each-ref"], cwd=root, capture_output=True, check=True).stdout == before
+
+
+def test_secrets_of_its_settings_are_not_shown(tool: Exec, user_home: Path) -> None:
+    main, root = (user_home / f"{name}-{tool.confinement.name}" for name in ("secretive", "its-tree"))
+    git(user_home, "clone", "-q", "main", str(main))
+    git(main, "worktree", "add", "-q", str(root))
+    (main / ".git" / "token").write_text(SECRET)
+    for name, value in (
+        ("remote.origin.url", f"https://me:{SECRET}@a.example/b"),
+        ("remote.origin.proxy", f"http://{SECRET}@a.example"),
+        ("http.https://a.example.extraHeader", SECRET),
+        (f"url.https://{SECRET}@a.example/.insteadOf", "https://a.example/"),
+        (f"lfs.https://{SECRET}@a.example/.access", "basic"),
+        ("credential.helper", f"!echo {SECRET}"),
+        ("some.accessToken", SECRET),
+        ("alias.x", f'!curl "{SECRET}"'),
+        ("user.name", 'A "quoted" \\ name\n#'),
+    ):
+        git(main, "config", name, value)
+    shown = repository_of(root, home=user_home, trusted=False)
+    assert isinstance(shown, Repository) and len(shown.left_out) == 8
+    text = said(
+        tool, root, f"git log --format=%s; git config user.name; git remote -v; cat {main}/.git/{{config,token}}"
+    )
+    assert SECRET not in text, text
+    if tool.confinement.name == "bwrap":
+        assert 'the first\nA "quoted" \\ name\n#\norigin\thttps://a.example/b (fetch)' in text, text
+    else:
+        assert "[git's folder can't be read here: its settings hold what commands mustn't see (" in text, text
+
+
+def test_a_pointer_is_believed_only_if_it_is_returned(tmp_path: Path, user_home: Path) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    (user_home / ".ssh").mkdir()
+    (tmp_path / "pointer").write_text(f"gitdir: {user_home}/main/.git\n")
+    copied = tmp_path / "archive" / "worktrees" / "x"  # somebody's: it returns, but leads to another's objects
+    copied.mkdir(parents=True)
+    (copied / "gitdir").write_text(f"{root}/.git\n")
+    (copied / "commondir").write_text(f"{user_home}/main/.git\n")
+    for text in (
+        f"gitdir: {user_home}/.ssh",
+        f"gitdir: {user_home}/main/.git",
+        f"gitdir: {user_home}/main/.git/worktrees/linked",
+        f"gitdir: {user_home}/outer/.git/modules/deps/lib",
+        f"gitdir: {tmp_path}/pointer",
+        f"gitdir: {copied}",
+        f"gitdir: {user_home}",
+        "gitdir: /",
+        "gitdir: \0",
+        "gitdir: /" + "a" * 5000,
+        "\udcff",
+        "[core]",
+        "",
+    ):
+        (root / ".git").write_text(text, errors="surrogateescape")
+        assert isinstance(repository_of(root, home=user_home, trusted=True), str), text
+    for target in (user_home / "main" / ".git", user_home / "linked" / ".git"):
+        (root / ".git").unlink()
+        (root / ".git").symlink_to(target)
+        assert isinstance(repository_of(root, home=user_home, trusted=True), str), target
+    (root / ".git").unlink()
+    os.mkfifo(root / ".git")
+    assert isinstance(repository_of(root, home=user_home, trusted=True), str)
+
+
+def test_where_there_is_nothing_to_show(tmp_path: Path, user_home: Path) -> None:
+    """The workspace's own folder; none at all; a repository that is the home, or above an untrusted folder."""
+    assert repository_of(user_home / "here", home=user_home, trusted=True) is None
+    assert repository_of(user_home / ".ssh", home=user_home, trusted=True) is None
+    git(tmp_path, "init", "-q", "home")
+    (tmp_path / "home" / "folder").mkdir()
+    assert repository_of(tmp_path / "home" / "folder", home=tmp_path / "home", trusted=True) is None
+    untrusted = repository_of(user_home / "main" / "sub", home=user_home, trusted=False)
+    assert isinstance(untrusted, str) and "isn't trusted" in untrusted

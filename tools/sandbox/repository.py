@@ -1,0 +1,171 @@
+"""The git folder of a workspace that doesn't hold it: of a linked worktree, a submodule or a folder of a repository.
+
+A command may read it. The workspace's `.git` file is somebody's text and may name any folder, so the folder named must
+name this workspace in turn. Git's own settings are shown without what may be a secret.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.sandbox.private import too_wide
+
+_SHOWN = ("HEAD", "ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD",
+          "BISECT_LOG", "commondir", "gitdir", "index", "info", "logs", "objects", "packed-refs", "rebase-apply",
+          "rebase-merge", "refs", "reftable", "sequencer", "shallow")  # fmt: skip
+_SETTINGS = ("config", "config.worktree")
+_MAX_BYTES = 1 << 20
+_LEFT_OUT = re.compile(
+    r"(?:http|credential|include|includeif|url|sendemail|imap|alias)\."
+    r"|core\.(?:askpass|editor|fsmonitor|gitproxy|hookspath|pager|sshcommand)$"
+    r"|.*://.*@|.*(?:token|passw|secret|cookie|extraheader)[^.]*$",
+    re.IGNORECASE | re.DOTALL,
+)
+"""Names of settings that hold secrets, lead to other files or name programs, with their arguments."""
+_USER_INFO = re.compile(r"(?<=://)[^/\s]*@")
+_PROGRAMS = "/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """What a command reads of a git folder.
+
+    `folder`: all of it. `entries`: what is shown of it as it is. `settings`: the text of each file of settings, without
+    those named in `left_out`.
+    """
+
+    folder: Path
+    entries: tuple[Path, ...]
+    settings: dict[Path, str]
+    left_out: tuple[str, ...] = ()
+
+
+class _NotShown(Exception):
+    """Why it isn't shown, in words for people."""
+
+
+def repository_of(root: Path, *, home: Path | None, trusted: bool) -> Repository | str | None:
+    """The repository that a workspace belongs to, or why its folder isn't shown.
+
+    None: the workspace holds it, or there is none. `trusted`: the user trusts the workspace; only then a repository
+    above it counts.
+    """
+    top = _top(root, home)
+    if top is None:
+        return None
+    try:
+        if top != root and not trusted:
+            raise _NotShown(f"the repository lies above the workspace, in {top}, and the folder isn't trusted")
+        folder, common = _folders(top, root)
+        if folder == root or folder.is_relative_to(root):
+            return None
+        if root.is_relative_to(common) or common == home or too_wide(common, home):
+            raise _NotShown(f"{common} holds more than a repository")
+        for place in (top, folder, common):
+            if place.stat().st_uid != os.geteuid():
+                raise _NotShown(f"{place} belongs to another user")
+        return _shown(top, folder, common)
+    except _NotShown as why:
+        return str(why)
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        return f"the git folder can't be read ({error})"
+
+
+def _top(root: Path, home: Path | None) -> Path | None:
+    """The folder with the `.git` that git would use; never the home or what holds it."""
+    for folder in (root, *root.parents):
+        if folder != root and (folder == home or too_wide(folder, home)):
+            return None
+        if os.path.lexists(folder / ".git"):
+            return folder
+    return None
+
+
+def _folders(top: Path, root: Path) -> tuple[Path, Path]:
+    """The git folder of `top`, and the one with objects and branches: another for a linked worktree."""
+    pointer = top / ".git"
+    mode = pointer.lstat().st_mode
+    if stat.S_ISDIR(mode):
+        return pointer, pointer
+    if stat.S_ISLNK(mode):
+        if (target := pointer.resolve()).is_relative_to(root):
+            return target, target
+        raise _NotShown(f"{pointer} is a link out of the workspace")
+    folder = _named(pointer, "gitdir: ")
+    if folder.is_relative_to(root):
+        return folder, folder
+    if (folder / "commondir").is_file():
+        if folder.parent.name == "worktrees" and _named(folder / "gitdir") == pointer:
+            return folder, folder.parent.parent
+    elif (own := _worktree(folder)) and Path(os.path.realpath(folder / own)) == top:
+        return folder, folder
+    raise _NotShown(f"{pointer} names {folder}, which doesn't name this folder in turn")
+
+
+def _named(file: Path, prefix: str = "") -> Path:
+    """The place that a file of git's names."""
+    text = _text(file).rstrip("\n")
+    if not text.startswith(prefix):
+        raise _NotShown(f"{file} isn't git's")
+    return Path(os.path.realpath(file.parent / text.removeprefix(prefix)))
+
+
+def _text(file: Path) -> str:
+    status = file.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_BYTES:
+        raise _NotShown(f"{file} isn't git's")
+    return file.read_text(encoding="utf-8")
+
+
+def _worktree(folder: Path) -> str:
+    found = [value for name in _SETTINGS for key, value in _settings(folder / name) if key == "core.worktree"]
+    return (found[-1] or "") if found else ""
+
+
+def _shown(top: Path, folder: Path, common: Path) -> Repository:
+    folders = dict.fromkeys((common, folder))
+    if not (common / "objects").is_dir():
+        raise _NotShown(f"{common} is no git folder")
+    entries = [place / name for place in folders for name in _SHOWN]
+    entries = [path for path in entries if path.exists() and not path.is_symlink()]
+    if (top / ".git").is_file():
+        entries.append(top / ".git")
+    settings: dict[Path, str] = {}
+    left_out: list[str] = []
+    for path in (place / name for place in folders for name in _SETTINGS):
+        if path.is_file():
+            pairs = list(_settings(path))
+            kept = [(key, value and _USER_INFO.sub("", value)) for key, value in pairs if not _LEFT_OUT.match(key)]
+            left_out += [key for key, value in pairs if (key, value) not in kept]
+            settings[path] = "".join(_written(key, value) for key, value in kept)
+    return Repository(common, tuple(entries), settings, tuple(dict.fromkeys(left_out)))
+
+
+def _settings(path: Path) -> Iterator[tuple[str, str | None]]:
+    """Each setting of a file, read by git itself, which follows no `include` here. None: a name without a value."""
+    if not path.exists():
+        return
+    _text(path)
+    asked = ("git", "config", "--file", str(path), "--no-includes", "--null", "--list")
+    done = subprocess.run(asked, env={"PATH": _PROGRAMS}, cwd="/", stdin=subprocess.DEVNULL, capture_output=True,
+                          timeout=10, check=True)  # fmt: skip
+    for setting in done.stdout.decode("utf-8", "replace").split("\0")[:-1]:
+        key, given, value = setting.partition("\n")
+        yield key, value if given else None
+
+
+def _written(key: str, value: str | None) -> str:
+    section, _, rest = key.partition(".")
+    below, dot, name = rest.rpartition(".")
+    head = f'{section} "{_escaped(below)}"' if dot else section
+    return f"[{head}]\n\t{name}\n" if value is None else f'[{head}]\n\t{name} = "{_escaped(value)}"\n'
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
