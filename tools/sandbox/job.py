@@ -8,12 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from tools.sandbox._interpreter import Interpreter
-
-if TYPE_CHECKING:
-    from tools.sandbox.repository import Repository
 
 Runs = Literal["python", "shell"]
 DATA_PATH = "/mnt/data"
@@ -76,6 +73,20 @@ default; 512 processes with that many can't hold more than 2 GB in pipes."""
 
 
 _IN_FOLDER = 'cd -- "$1" && shift && exec "$@"'
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """What a command reads of a git folder outside of its workspace (`repository.py` finds it).
+
+    `folder`: all of it. `entries`: what is shown of it as it is. `settings`: the text of each file of settings, without
+    those named in `left_out`.
+    """
+
+    folder: Path
+    entries: tuple[Path, ...]
+    settings: dict[Path, str]
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ import re
 import stat
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from tools.sandbox.job import Repository
 from tools.sandbox.private import too_wide
 
 _SHOWN = ("HEAD", "ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD",
@@ -30,20 +30,6 @@ _LEFT_OUT = re.compile(
 """Names of settings that hold secrets, lead to other files or name programs, with their arguments."""
 _USER_INFO = re.compile(r"(?<=://)[^/\s]*@")
 _PROGRAMS = "/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
-
-
-@dataclass(frozen=True, slots=True)
-class Repository:
-    """What a command reads of a git folder.
-
-    `folder`: all of it. `entries`: what is shown of it as it is. `settings`: the text of each file of settings, without
-    those named in `left_out`.
-    """
-
-    folder: Path
-    entries: tuple[Path, ...]
-    settings: dict[Path, str]
-    left_out: tuple[str, ...] = ()
 
 
 class _NotShown(Exception):

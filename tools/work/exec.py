@@ -16,8 +16,9 @@ from tools.ending import to_its_end
 from tools.own import Own
 from tools.sandbox import SHELL_LIMITS, Confinement, ConfinementName, Job, Limits, choose
 from tools.sandbox._process import CommandProcess
+from tools.sandbox.job import Repository
 from tools.sandbox.private import GUARDED, too_wide
-from tools.sandbox.repository import Repository, repository_of
+from tools.sandbox.repository import repository_of
 from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 from tools.text import Bounded
 from tools.work._command import MAX_TIMEOUT_S, Command

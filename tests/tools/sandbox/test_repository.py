@@ -13,7 +13,8 @@ import pytest
 
 from tests.support.kernels import NO_BWRAP, count_tokens
 from tools import sandbox
-from tools.sandbox.repository import Repository, repository_of
+from tools.sandbox.job import Repository
+from tools.sandbox.repository import repository_of
 from tools.spec import NoStop, ToolContext
 from tools.work.exec import Exec
 from tools.workspace import Workspace
