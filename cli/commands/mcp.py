@@ -179,6 +179,7 @@ def _told(status: McpStatus) -> list[str]:
         lines.append(f"      {tool.description or '(no description)'}")
         if tool.parameters:
             lines += [f"      {line}" for line in typescript(tool.parameters).split("\n")]
+    lines += [f"  {name} is left out: {why}" for name, why in status.left_out]
     return lines
 
 

@@ -32,18 +32,23 @@ class Connection:
     async def call(self, tool: RemoteTool, args: Mapping[str, object], connect_timeout_s: float) -> CallToolResult:
         """Call a tool; if the server has ended, start it again first, once. Raises `ServerFailed`.
 
-        A call during which the server ends is not sent again: it may have done what it was asked.
+        A call during which the server ends is not sent again: it may have done what it was asked. One that a server
+        refused since it has forgotten the session is.
         """
-        async with self._turn:
-            if self.server.is_lost:
-                await self._reconnect(tool, connect_timeout_s)
-        try:
-            return await self.server.call(tool.name, args, self.config.timeout_s)
-        except ServerFailed as error:
-            if not error.lost:
-                raise
-            again = "it may have done what it was asked; it is started again with the next call"
-            raise ServerFailed(f"{error} during the call: {again}", lost=True) from None
+        for again_if_undone in (True, False):
+            async with self._turn:
+                if self.server.is_lost:
+                    await self._reconnect(tool, connect_timeout_s)
+            try:
+                return await self.server.call(tool.name, args, self.config.timeout_s)
+            except ServerFailed as error:
+                if error.undone and again_if_undone:
+                    continue
+                if error.undone or not error.lost:
+                    raise
+                again = "it may have done what it was asked; it is started again with the next call"
+                raise ServerFailed(f"{error} during the call: {again}", lost=True) from None
+        raise AssertionError("unreachable")
 
     async def _reconnect(self, tool: RemoteTool, connect_timeout_s: float) -> None:
         if self._failures >= _MAX_RECONNECTIONS:

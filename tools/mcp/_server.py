@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from tools.mcp._http import SESSION_GONE, http_client
+from tools.mcp._mended import Mended
 from tools.mcp._streams import ErrorLog, line_encoding
 from tools.mcp.config import McpConfig
 from tools.text import one_line
@@ -23,18 +26,22 @@ MAX_TOOLS = 100
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _MAX_PAGES = 50
 _MAX_FAULT_CHARS = 300
-_MAX_RESPONSE_BYTES = 64 << 20
 _MAX_EVENT_BYTES = 32 << 20
+_MAX_ROUNDS = 10  # as many as the library's own clients ask
+_STATE_ONLY_WAIT_S = 0.25
 _LAST_WORDS_S = 1.0
 """How long to wait for a program's last output: it never ends if a child process keeps the pipe open."""
 
 
 class ServerFailed(Exception):
-    """A server or a call failed: one line, which may quote the server. `lost`: it must be started again first."""
+    """A server or a call failed: one line, which may quote the server.
 
-    def __init__(self, message: str, *, lost: bool = False) -> None:
+    `lost`: it must be started again first. `undone`: the server said that it did nothing, so the call may be repeated.
+    """
+
+    def __init__(self, message: str, *, lost: bool = False, undone: bool = False) -> None:
         super().__init__(message)
-        self.lost = lost
+        self.lost, self.undone = lost, undone
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +65,16 @@ class Server:
         self._closing = asyncio.Event()
         self._lost = False
         self._errors: ErrorLog | None = None
+        self._mended = Mended(lambda: self._client.protocol_version if self._client is not None else "2025-11-25")
+        self._waiting: set[asyncio.Future[None]] = set()
         self.title = ""
         self.tools: tuple[RemoteTool, ...] = ()
         self.more_tools = False
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """The tools that can't be used, each with the reason."""
+        return self._mended.left_out
 
     async def open(self, timeout_s: float) -> None:
         """Connect and read the list of tools. Raises `ServerFailed`, after ending what was started."""
@@ -95,8 +109,11 @@ class Server:
                 from mcp.types import Implementation
 
                 info = Implementation(name="ossia", version=self._version)
-                async with Client(transport, client_info=info, cache=None) as client:
+                async with Client(
+                    self._mended.around(transport), client_info=info, cache=None, message_handler=self._unreadable
+                ) as client:
                     self._client = client
+                    self._mended.left_out.clear()
                     self.tools, self.more_tools = await _list_tools(client)
                     known = client.server_info
                     name = f"{known.name} {known.version}".strip() if known is not None else self._config.name
@@ -120,25 +137,86 @@ class Server:
     async def call(self, name: str, arguments: Mapping[str, object], timeout_s: float) -> CallToolResult:
         """Call a tool. Raises `ServerFailed`."""
         from mcp import MCPError
-        from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolRequest, CallToolRequestParams, CallToolResult
+        from mcp.types import CONNECTION_CLOSED
 
-        assert self._client is not None
-        request = CallToolRequest(params=CallToolRequestParams(name=name, arguments=dict(arguments)))
+        unreadable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        answer = asyncio.create_task(self._answer(name, dict(arguments), timeout_s))
+        self._waiting.add(unreadable)
         try:
-            # Not Client.call_tool: that checks the result against the server's own schema, in which a regular
-            # expression can block the interpreter for ever.
-            return await self._client.session.send_request(
-                request, CallToolResult, request_read_timeout_seconds=timeout_s
-            )
+            await asyncio.wait((answer, unreadable), return_when=asyncio.FIRST_COMPLETED)
+            if not answer.done():
+                raise ServerFailed("its answer is not valid JSON")
+            return await answer
         except MCPError as error:
-            if error.code == REQUEST_TIMEOUT:
-                raise ServerFailed(f"it did not answer within {timeout_s:g} seconds") from None
-            self._lost = error.code == CONNECTION_CLOSED
-            raise ServerFailed(fault_of(error, self._config), lost=self._lost) from None
-        except asyncio.CancelledError:
+            undone = error.code == SESSION_GONE
+            self._lost = undone or error.code == CONNECTION_CLOSED
+            raise ServerFailed(await self._why(error), lost=self._lost, undone=undone) from None
+        except TimeoutError:
+            raise ServerFailed(f"it did not answer within {timeout_s:g} seconds") from None
+        except (asyncio.CancelledError, ServerFailed):
             raise
         except BaseException as error:
             raise ServerFailed(fault_of(error, self._config)) from None
+        finally:
+            self._waiting.discard(unreadable)
+            answer.cancel()
+
+    async def _answer(self, name: str, arguments: dict[str, object], timeout_s: float) -> CallToolResult:
+        """The answer to a call. Raises TimeoutError, or what the library raises."""
+        from mcp.client.session import ClientRequestContext
+        from mcp.types import (
+            CallToolRequest,
+            CallToolRequestParams,
+            CallToolResult,
+            ErrorData,
+            InputRequiredResult,
+            InputResponse,
+        )
+        from pydantic import TypeAdapter
+
+        assert self._client is not None
+        session = self._client.session
+        either: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(InputRequiredResult | CallToolResult)
+        params = CallToolRequestParams(name=name, arguments=arguments)
+        async with asyncio.timeout(timeout_s):
+            for _ in range(_MAX_ROUNDS):
+                # Not Client.call_tool: that checks the result against the server's own schema, in which a regular
+                # expression can block the interpreter for ever.
+                result = await session.send_request(CallToolRequest(params=params), either)
+                if isinstance(result, CallToolResult):
+                    return result
+                given: dict[str, InputResponse] = {}
+                for key, asked in (result.input_requests or {}).items():
+                    context = ClientRequestContext(session=session, request_id=key)
+                    answer = await session.dispatch_input_request(context, asked)
+                    if isinstance(answer, ErrorData):
+                        raise ServerFailed("it asks for input that can't be given here")
+                    given[key] = answer
+                await asyncio.sleep(0 if given else _STATE_ONLY_WAIT_S)
+                params = CallToolRequestParams(
+                    name=name, arguments=arguments, input_responses=given or None, request_state=result.request_state
+                )
+        raise ServerFailed(f"it asked for input {_MAX_ROUNDS} times without an answer to the call")
+
+    async def _unreadable(self, message: object) -> None:
+        """A line of its output was no message. If it was meant as one, nothing says which call it answers."""
+        from pydantic import ValidationError
+
+        if not isinstance(message, ValidationError):
+            return
+        line = message.errors(include_url=False)[0].get("input")
+        if isinstance(line, str) and '"jsonrpc"' in line:
+            for waiting in self._waiting:
+                if not waiting.done():
+                    waiting.set_result(None)
+
+    async def _why(self, error: Exception) -> str:
+        """Why a call failed; if the connection ended, what ended it."""
+        if self._lost and self._task is not None and str(error) == "Connection closed":
+            await asyncio.wait({self._task}, timeout=_LAST_WORDS_S)
+            if self._task.done() and not self._task.cancelled() and (cause := self._task.exception()) is not None:
+                return fault_of(cause, self._config)
+        return fault_of(error, self._config)
 
     async def close(self) -> None:
         """End the connection, and the server if we started it. Takes some seconds if it resists."""
@@ -177,7 +255,7 @@ async def _transport(
     if config.url is not None:
         from mcp.client.streamable_http import streamable_http_client
 
-        async with _http_client(config) as client:
+        async with http_client(config) as client:
             yield streamable_http_client(config.url, http_client=client, max_sse_event_size=_MAX_EVENT_BYTES)
         return
     from mcp import StdioServerParameters, stdio_client
@@ -192,39 +270,6 @@ async def _transport(
         encoding_error_handler="replace",
     )
     yield stdio_client(parameters, errlog=errors.file)
-
-
-def _http_client(config: McpConfig) -> Any:
-    import httpx2
-
-    class Bounded(httpx2.AsyncHTTPTransport):
-        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-            response = await super().handle_async_request(request)
-            if response.headers.get("content-encoding", "identity") != "identity":  # a few bytes may become gigabytes
-                await response.aclose()
-                raise httpx2.DecodingError("the server compressed its answer, which we did not ask for")
-            assert isinstance(response.stream, httpx2.AsyncByteStream)
-            response.stream = _BoundedStream(response.stream)
-            return response
-
-    class _BoundedStream(httpx2.AsyncByteStream):
-        def __init__(self, inner: httpx2.AsyncByteStream) -> None:
-            self._inner = inner
-
-        async def __aiter__(self) -> AsyncIterator[bytes]:
-            left = _MAX_RESPONSE_BYTES
-            async for chunk in self._inner:
-                left -= len(chunk)
-                if left < 0:
-                    raise httpx2.ReadError(f"an answer of more than {_MAX_RESPONSE_BYTES >> 20} MB")
-                yield chunk
-
-        async def aclose(self) -> None:
-            await self._inner.aclose()
-
-    headers = {**config.headers, "Accept-Encoding": "identity"}
-    timeout = httpx2.Timeout(30.0, read=300.0)  # the library's default: an event stream may be silent for long
-    return httpx2.AsyncClient(headers=headers, timeout=timeout, transport=Bounded())
 
 
 # -- faults -----------------------------------------------------------------------------------------------------------
@@ -244,21 +289,30 @@ def fault_of(fault: BaseException, config: McpConfig) -> str:
     elif isinstance(fault, ValidationError):
         first = fault.errors(include_url=False, include_input=False)[0]
         text = f"its answer is not as MCP has it ({'.'.join(map(str, first['loc']))}: {first['msg']})"
+    elif str(fault).startswith(("Failed to parse JSON response", "Failed to parse SSE message")):
+        text = "its answer is not valid JSON"
+    elif str(fault).startswith("Unexpected content type"):
+        kind = str(fault).partition(": ")[2] or "no content type"
+        text = f"its answer is {kind}, not MCP, perhaps a page to log in on: check the URL"
+    elif "CERTIFICATE_VERIFY_FAILED" in str(fault):
+        text = f"its certificate can't be trusted ({_ERRNO.sub('', str(fault))}): check the URL, or set SSL_CERT_FILE"
+    elif config.url is not None and _caused_by(fault, socket.gaierror):
+        text = f"there is no host {urlsplit(config.url).hostname!r} that can be found: check the URL and the network"
     elif str(fault) == "Connection closed":
         text = "it ended" if config.command is not None else "it closed the connection"
     elif str(fault) == "All connection attempts failed":  # httpx says no more
-        what = "connection refused" if _refused(fault) else "no connection"
+        what = "connection refused" if _caused_by(fault, ConnectionRefusedError) else "no connection"
         text = f"{what}: {urlsplit(config.url or '').netloc.rpartition('@')[2]}"
     else:
         text = _ERRNO.sub("", str(fault)) or type(fault).__name__
     return one_line(_hidden(text, config), _MAX_FAULT_CHARS)
 
 
-def _refused(fault: BaseException | None) -> bool:
-    """Is a refusal among what led to a fault?"""
-    while fault is not None and not isinstance(fault, ConnectionRefusedError):
+def _caused_by(fault: BaseException | None, kind: type[BaseException]) -> bool:
+    """Is such an exception among what led to a fault?"""
+    while fault is not None and not isinstance(fault, kind):
         if isinstance(fault, BaseExceptionGroup):
-            return all(map(_refused, fault.exceptions))
+            return all(_caused_by(each, kind) for each in fault.exceptions)
         fault = fault.__cause__ or fault.__context__
     return fault is not None
 

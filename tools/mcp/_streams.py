@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tools.mcp._mended import well_formed
+
 MAX_LOG_BYTES = 1 << 20
 _MAX_LINE_BYTES = 32 << 20
 _TAIL_BYTES = 4_000
@@ -90,7 +92,7 @@ class _LineDecoder(codecs.IncrementalDecoder):
             self._line += piece
 
     def _text(self) -> str:
-        return self._line.decode("utf-8", self.errors)
+        return well_formed(bytes(self._line)).decode()
 
 
 @cache

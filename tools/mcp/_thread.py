@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 _Value = TypeVar("_Value")
 
-_LOGGERS = ("mcp", "mcp_types", "httpx2", "httpcore2")
+_LOGGERS = ("mcp", "mcp_types", "client", "httpx2", "httpcore2")  # "client": what mcp.client.session calls itself
 _MAX_LOG_BYTES = 1 << 20
 
 

@@ -178,7 +178,8 @@ class McpServers:
             )
             for tool, offered in zip(server.tools, connected.offered, strict=True)
         )
-        return McpStatus(config.name, config.target, connected.ms, server.title, tools, server.more_tools)
+        left_out = tuple(server.left_out.items())
+        return McpStatus(config.name, config.target, connected.ms, server.title, tools, server.more_tools, left_out)
 
     def submit_call(
         self, connected: Connection, tool: RemoteTool, args: Mapping[str, object]

@@ -39,7 +39,7 @@ class McpStatus:
     """How connecting to one server went. `error` is one line, None when it is connected; `ms` is how long it took.
 
     `title` is what the server calls itself: `"files 1.2.0, protocol 2026-07-28"`. `more_tools`: it has more than 100,
-    and the others are left out.
+    and the others are left out. `left_out`: names of tools that can't be used, each with the reason.
     """
 
     name: str
@@ -48,6 +48,7 @@ class McpStatus:
     title: str = ""
     tools: tuple[McpToolStatus, ...] = ()
     more_tools: bool = False
+    left_out: tuple[tuple[str, str], ...] = ()
     error: str | None = None
 
     @property
@@ -66,6 +67,9 @@ class McpStatus:
             if off:
                 accept = f"look at them with {test}, then accept them with --accept"
                 lines.append(f"mcp {self.name}: {what} are off: {_listed(off)}: {accept}")
+        lines += [f"mcp {self.name}: the tool {tool} is left out: {why}" for tool, why in self.left_out[:12]]
+        if more := len(self.left_out[12:]):
+            lines.append(f"mcp {self.name}: {more} more tools are left out: {test} lists them")
         if self.more_tools:
             lines.append(f"mcp {self.name} has more than {MAX_TOOLS} tools: only the first {MAX_TOOLS} are used")
         return tuple(lines)

@@ -1,0 +1,101 @@
+"""What a server sends, made fit for the library: it refuses a whole answer for one thing in it that it can't read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tools.text import one_line
+
+_ESCAPE = re.compile(
+    rb"\\(?:[^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|u)"
+)
+
+
+def well_formed(line: bytes) -> bytes:
+    r"""The line as UTF-8, with U+FFFD for bytes that are none and for halves of a character (`\ud83d` alone)."""
+    line = line.decode("utf-8", "replace").encode()
+    if b"\\ud" not in line and b"\\uD" not in line:
+        return line
+    return _ESCAPE.sub(lambda escape: rb"\ufffd" if escape["half"] else escape[0], line)
+
+
+class Mended:
+    """Mends the results of one connection. `left_out`: the tools that the server offers and we don't, and why."""
+
+    def __init__(self, version: Callable[[], str]) -> None:
+        self._version = version
+        self.left_out: dict[str, str] = {}
+
+    @asynccontextmanager
+    async def around(self, transport: Any) -> AsyncIterator[Any]:
+        """The streams of a transport, with what is read from it mended."""
+        import anyio
+
+        async with transport as (read, write), anyio.create_task_group() as tasks:
+            send, receive = anyio.create_memory_object_stream[Any](0)
+
+            async def pump() -> None:
+                async with send:
+                    async for item in read:
+                        self._mend(item)
+                        await send.send(item)
+
+            tasks.start_soon(pump)
+            try:
+                yield receive, write
+            finally:
+                receive.close()
+                tasks.cancel_scope.cancel()
+
+    def _mend(self, item: Any) -> None:
+        result = getattr(getattr(item, "message", None), "result", None)
+        if not isinstance(result, dict):
+            return
+        if isinstance(result.get("tools"), list):
+            result.setdefault("resultType", "complete")
+            result["tools"] = [tool for tool in result["tools"] if self._is_usable(tool)]
+        elif isinstance(result.get("content"), list):
+            result.setdefault("resultType", "complete")
+            result["content"] = [self._block(block) for block in result["content"]]
+
+    def _is_usable(self, tool: object) -> bool:
+        why = self._fault("tools/list", {"tools": [tool], "ttlMs": 0, "cacheScope": "private"})
+        if not why and isinstance(tool, Mapping):
+            why = _unusable(tool, modern=self._version() >= "2026")
+        if why:
+            name = tool.get("name") if isinstance(tool, Mapping) else None
+            self.left_out[one_line(name if isinstance(name, str) else "a tool without a name", 100)] = why
+        return not why
+
+    def _block(self, block: object) -> object:
+        if not self._fault("tools/call", {"content": [block]}):
+            return block
+        kind = block.get("type") if isinstance(block, Mapping) else type(block).__name__
+        return {"type": "text", "text": f"[a part that MCP doesn't have, {one_line(str(kind), 40)}: left out]"}
+
+    def _fault(self, method: str, result: dict[str, Any]) -> str:
+        """What is wrong with a result, in short; "" if nothing is."""
+        from mcp_types import methods
+        from pydantic import ValidationError
+
+        try:
+            methods.validate_server_result(method, self._version(), {"resultType": "complete", **result})
+        except ValidationError as error:
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = [str(part) for part in first["loc"] if not isinstance(part, int) and part != "tools"]
+            return one_line(f"{'.'.join(where)}: {first['msg']}", 200)
+        return ""
+
+
+def _unusable(tool: Mapping[str, Any], *, modern: bool) -> str:
+    """Why a tool that MCP allows can't be used by us; "" if it can."""
+    from mcp.shared.inbound import find_invalid_x_mcp_header
+
+    execution = tool.get("execution")
+    if isinstance(execution, Mapping) and execution.get("taskSupport") == "required":
+        return "it runs only as a task, which ossia doesn't do"
+    reason = find_invalid_x_mcp_header(tool["inputSchema"]) if modern else None
+    return one_line(f"its x-mcp-header is invalid: {reason}", 200) if reason else ""
