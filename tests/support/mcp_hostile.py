@@ -3,6 +3,7 @@
 HOW: `exits`, `hangs`, `junk` (other text between its messages), `deaf` (ignores the end of its input and SIGTERM),
 `tools FILE` (junk too, and the tools of a JSON file), `dies FILE` (ends after each answer to a call), `many`,
 `endless-pages`, `regex`, `garbage` (answers that are none), `silent-call` (never answers a call), `floods stderr MB`
+`half-json` (half of an answer to a call),
 and `floods stdout MB` (so much before each answer to a call, in one line; `floods-at-once` from the start).
 """
 
@@ -90,6 +91,9 @@ def main() -> None:
         if HOW == "floods" and message.get("method") == "tools/call":
             flood()
         for answer in answers(message):
+            if HOW == "half-json" and message["method"] == "tools/call" and message["id"] % 2 == 0:
+                print(json.dumps(answer)[:-9], flush=True)
+                continue
             if HOW in ("junk", "tools"):
                 print("starting up…\n{}\n[1, 2]\n\x00\xff not JSON", flush=True)
             print(json.dumps(answer), flush=True)

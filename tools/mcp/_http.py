@@ -83,7 +83,7 @@ async def _explained(request: httpx2.Request, response: httpx2.Response, name: s
     if in_session and not unknown_method and (status in (404, 410) or (status == 400 and b"session" in body.lower())):
         error = {"code": SESSION_GONE, "message": "it has forgotten the session"}
     elif not is_rpc or status in (401, 403, 429):
-        error = {"code": -32000, "message": _fault_of(status, response.headers.get("retry-after", ""), said, name)}
+        error = {"code": -32603, "message": _fault_of(status, response.headers.get("retry-after", ""), said, name)}
     kept = {key: value for key, value in response.headers.items() if key == "www-authenticate"}
     answer = {"jsonrpc": "2.0", "id": None, "error": error}
     return httpx2.Response(status, headers=kept, json=answer, request=request)

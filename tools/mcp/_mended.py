@@ -86,7 +86,8 @@ class Mended:
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
             where = [str(part) for part in first["loc"] if not isinstance(part, int) and part != "tools"]
-            return one_line(f"{'.'.join(where)}: {first['msg']}", 200)
+            what = "Input should be an object" if "valid dictionary" in first["msg"] else first["msg"]
+            return one_line(": ".join(filter(None, (".".join(where), what))), 200)
         return ""
 
 

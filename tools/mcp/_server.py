@@ -27,6 +27,7 @@ _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _MAX_PAGES = 50
 _MAX_FAULT_CHARS = 300
 _MAX_EVENT_BYTES = 32 << 20
+_CLOSED = "Connection closed"  # the library's; servers use its code for faults of their own
 _MAX_ROUNDS = 10  # as many as the library's own clients ask
 _STATE_ONLY_WAIT_S = 0.25
 _LAST_WORDS_S = 1.0
@@ -149,7 +150,7 @@ class Server:
             return await answer
         except MCPError as error:
             undone = error.code == SESSION_GONE
-            self._lost = undone or error.code == CONNECTION_CLOSED
+            self._lost = undone or (error.code == CONNECTION_CLOSED and str(error) == _CLOSED)
             raise ServerFailed(await self._why(error), lost=self._lost, undone=undone) from None
         except TimeoutError:
             raise ServerFailed(f"it did not answer within {timeout_s:g} seconds") from None
@@ -212,7 +213,7 @@ class Server:
 
     async def _why(self, error: Exception) -> str:
         """Why a call failed; if the connection ended, what ended it."""
-        if self._lost and self._task is not None and str(error) == "Connection closed":
+        if self._lost and self._task is not None and str(error) == _CLOSED:
             await asyncio.wait({self._task}, timeout=_LAST_WORDS_S)
             if self._task.done() and not self._task.cancelled() and (cause := self._task.exception()) is not None:
                 return fault_of(cause, self._config)
@@ -298,7 +299,7 @@ def fault_of(fault: BaseException, config: McpConfig) -> str:
         text = f"its certificate can't be trusted ({_ERRNO.sub('', str(fault))}): check the URL, or set SSL_CERT_FILE"
     elif config.url is not None and _caused_by(fault, socket.gaierror):
         text = f"there is no host {urlsplit(config.url).hostname!r} that can be found: check the URL and the network"
-    elif str(fault) == "Connection closed":
+    elif str(fault) == _CLOSED:
         text = "it ended" if config.command is not None else "it closed the connection"
     elif str(fault) == "All connection attempts failed":  # httpx says no more
         what = "connection refused" if _caused_by(fault, ConnectionRefusedError) else "no connection"
