@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from tools.mcp._mended import well_formed
@@ -83,7 +82,7 @@ async def _explained(request: httpx2.Request, response: httpx2.Response, name: s
     if in_session and not unknown_method and (status in (404, 410) or (status == 400 and b"session" in body.lower())):
         error = {"code": SESSION_GONE, "message": "it has forgotten the session"}
     elif not is_rpc or status in (401, 403, 429):
-        error = {"code": -32603, "message": _fault_of(status, response.headers.get("retry-after", ""), said, name)}
+        error = {"code": -32603, "message": _fault_of(response, said, name)}
     kept = {key: value for key, value in response.headers.items() if key == "www-authenticate"}
     answer = {"jsonrpc": "2.0", "id": None, "error": error}
     return httpx2.Response(status, headers=kept, json=answer, request=request)
@@ -97,8 +96,9 @@ def _json(body: bytes) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-def _fault_of(status: int, retry_after: str, said: dict[str, Any], name: str) -> str:
+def _fault_of(response: httpx2.Response, said: dict[str, Any], name: str) -> str:
     """What a status means and what to do, in a line: `it wants a login (HTTP 401): …`."""
+    status, retry_after = response.status_code, response.headers.get("retry-after", "")
     when = f"in {retry_after} s" if retry_after.isdecimal() else "later"
     meant = {
         401: ("it wants a login", f"run `ossia mcp login {name}`, or give it a valid key as a header"),
@@ -110,8 +110,10 @@ def _fault_of(status: int, retry_after: str, said: dict[str, Any], name: str) ->
         503: ("it is out of service", f"try again {when}"),
     }
     other = ("it failed", f"try again {when}") if status >= 500 else ("it refuses the request", "check the URL")
+    import httpx2
+
     what, todo = meant.get(status, other)
     words = next((said[key] for key in ("error_description", "message", "error") if isinstance(said.get(key), str)), "")
-    phrase = f"HTTP {status}{f' {HTTPStatus(status).phrase}' if status in list(HTTPStatus) else ''}"
+    phrase = f"HTTP {status} {httpx2.codes.get_reason_phrase(status)}".rstrip()
     quoted = f", and says {one_line(words, 100)!r}" if words else ""
     return f"{what} ({phrase}{quoted}): {todo}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
@@ -297,21 +296,21 @@ def fault_of(fault: BaseException, config: McpConfig) -> str:
         text = f"its answer is {kind}, not MCP, perhaps a page to log in on: check the URL"
     elif "CERTIFICATE_VERIFY_FAILED" in str(fault):
         text = f"its certificate can't be trusted ({_ERRNO.sub('', str(fault))}): check the URL, or set SSL_CERT_FILE"
-    elif config.url is not None and _caused_by(fault, socket.gaierror):
+    elif config.url is not None and _caused_by(fault, "gaierror"):
         text = f"there is no host {urlsplit(config.url).hostname!r} that can be found: check the URL and the network"
     elif str(fault) == _CLOSED:
         text = "it ended" if config.command is not None else "it closed the connection"
     elif str(fault) == "All connection attempts failed":  # httpx says no more
-        what = "connection refused" if _caused_by(fault, ConnectionRefusedError) else "no connection"
+        what = "connection refused" if _caused_by(fault, "ConnectionRefusedError") else "no connection"
         text = f"{what}: {urlsplit(config.url or '').netloc.rpartition('@')[2]}"
     else:
         text = _ERRNO.sub("", str(fault)) or type(fault).__name__
     return one_line(_hidden(text, config), _MAX_FAULT_CHARS)
 
 
-def _caused_by(fault: BaseException | None, kind: type[BaseException]) -> bool:
+def _caused_by(fault: BaseException | None, kind: str) -> bool:
     """Is such an exception among what led to a fault?"""
-    while fault is not None and not isinstance(fault, kind):
+    while fault is not None and type(fault).__name__ != kind:
         if isinstance(fault, BaseExceptionGroup):
             return all(_caused_by(each, kind) for each in fault.exceptions)
         fault = fault.__cause__ or fault.__context__
