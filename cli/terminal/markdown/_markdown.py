@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.rules_block import StateBlock
     from markdown_it.rules_inline import StateInline
+    from markdown_it.token import Token
 
 MAX_NESTING = 40  # levels of tokens, two for a list in a list; what lies deeper would be left out by the parser
 _MATHS_LINES = 60  # display maths that nobody closes ends here, or at a blank line
 _MATHS_CHARS = 2000
 # An opening $ has no blank after it, a closing one none before it and no digit after it: "$5 and $6" is money.
 _DOLLARS = re.compile(r"\$\$(?!\$).{1,2000}?\$\$|\$(?![\s$])[^$\n]{0,500}?(?<![\s\\])\$(?!\d)", re.DOTALL)
+_BARS = re.compile(r"\\\||(?<!`)(`+)(?!`).{1,2000}?(?<!`)\1(?!`)|\|")  # of a table's row: `\|`, code, what parts cells
 _OPENERS = {"$$": "$$", "\\[": "\\]"}
 
 
@@ -41,11 +43,47 @@ def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_NESTING}).enable(["table", "strikethrough"])
+    parser.block.ruler.at("table", _table_block, {"alt": ["paragraph", "reference"]})
     parser.disable("reference")
     parser.block.ruler.before("fence", "maths", _maths_block, {"alt": ["paragraph", "blockquote", "list"]})
     parser.inline.ruler.before("escape", "maths", _maths_inline)
     parser.inline.ruler.before("link", "bracket", _bracket_inline)
     return parser
+
+
+def _table_block(state: StateBlock, first: int, end: int, silent: bool) -> bool:
+    """As GFM has it, but of a row with more cells than the head nothing is lost.
+
+    A bar within code then parts no cells, and the last column takes what is still too many.
+    """
+    from markdown_it.rules_block import table
+
+    known = len(state.tokens)
+    if not table(state, first, end, silent):
+        return False
+    row: list[Token] = []
+    for token in state.tokens[known:]:
+        if token.type == "tr_open":
+            row = []
+        elif token.type == "inline":
+            row.append(token)
+        elif token.type == "tr_close" and row[0].map:
+            cells = _cells(_line(state, row[0].map[0]), within_code=True)
+            if len(cells) > len(row):
+                cells = _cells(_line(state, row[0].map[0]), within_code=False)
+                cells = [*cells[: len(row) - 1], " | ".join(cells[len(row) - 1 :])]
+                for cell, text in zip(row, [*cells, *[""] * len(row)], strict=False):
+                    cell.content = text
+    return True
+
+
+def _cells(line: str, *, within_code: bool) -> list[str]:
+    """The cells of a table's row. `within_code`: bars in code part them, too."""
+    line = line.strip().removeprefix("|")
+    bars = re.finditer(r"(?<!\\)\|", line) if within_code else (bar for bar in _BARS.finditer(line) if bar[0] == "|")
+    places = [-1, *(bar.start() for bar in bars)]
+    parts = [line[begin + 1 : stop] for begin, stop in zip(places, [*places[1:], len(line)], strict=True)]
+    return [part.strip().replace("\\|", "|") for part in (parts if parts[-1] else parts[:-1])]
 
 
 def _maths_block(state: StateBlock, first: int, end: int, silent: bool) -> bool:

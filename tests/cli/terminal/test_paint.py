@@ -172,6 +172,15 @@ def test_tables_fit(width: int) -> None:
     assert "Straße" in "".join(painter.ansi(row) for row in rows)
 
 
+def test_a_table_loses_no_cell_and_no_bar_of_a_code() -> None:
+    rows = ["`a | b` | or", "x | y | third | 4th", r"`c \| d` | `` ` | ` ``", "`e | f | g", "one"]
+    table = "| o | m |\n|---|---|\n" + "".join(f"| {row} |\n" for row in rows)
+    for source in (table, f"> {table.strip()}".replace("\n", "\n> ")):
+        shown = "\n".join(" ".join(row.split()) for row in plain(source, width=60))
+        for text in ("a | b │ or", "x │ y | third | 4th", "c | d │ ` | `", "`e │ f | g", "one │"):
+            assert text in shown
+
+
 def test_a_table_without_room_is_shown_as_records() -> None:
     table = "|a|b|c|d|e|\n|-|-|-|-|-|\n" + "|one long text|two long text|3|4|five long text|\n" * 2
     one = ["a: one long text", "b: two long text", "c: 3", "d: 4", "e: five long text"]
