@@ -36,6 +36,7 @@ _CHANGED_ROWS = 2  # if not so many of a diff's changed rows are in sight at its
 _COLOURED_CHARS = 50_000  # a longer code is shown plainly: it would take a second
 _TAB = 4
 _IGNORED = "keys go to the input line: pause, then answer"
+_TYPING = "keys go to the input line while it holds text: send it, or empty it with Ctrl-C, then answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,8 @@ class QuestionPane:
 
     def __init__(self, painter: Painter, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._painter, self._clock = painter, clock
+        self.typing: Callable[[], bool] = lambda: bool(get_app().current_buffer.text)
+        """Is something being typed? Then all keys but PgUp and PgDn are for that."""
         self._question: Question | None = None
         self._answered: Callable[[str], None] = lambda key: None
         self._shown_at: float | None = None  # None: it isn't on the screen yet
@@ -126,12 +129,12 @@ class QuestionPane:
 
     def _bindings(self) -> KeyBindings:
         keys = KeyBindings()
-        armed = Condition(lambda: self._question is not None and self._armed(self._key_before_at))
+        no_text = Condition(lambda: not self.typing())
+        armed = no_text & Condition(lambda: self._question is not None and self._armed(self._key_before_at))
         scrolls = Condition(lambda: self._question is not None and len(self._body()) > self._body_rows())
-        no_text = Condition(lambda: not get_app().current_buffer.text)
 
         for name in LETTERS:
-            keys.add(name, filter=armed & no_text, eager=True)(lambda event: None)  # not offered: it does nothing
+            keys.add(name, filter=armed, eager=True)(lambda event: None)  # not offered: it does nothing
             offered = Condition(lambda name=name: name in self._offered())  # type: ignore[misc]
 
             @keys.add(name, filter=armed & offered, eager=True)
@@ -252,9 +255,10 @@ class QuestionPane:
         return coloured if whole else [_plain(line) for line in lines]
 
     def _footer(self) -> list[Row]:
-        armed, width = self._armed(self._key_at), self._painter.width
+        typing, width = self.typing(), self._painter.width
+        armed = self._armed(self._key_at) and not typing
         keys = folded([_plain(line, "bold" if armed else "dim") for line in self._key_lines()], width)
-        note = _IGNORED if self._ignored and not armed else ""
+        note = _TYPING if typing else _IGNORED if self._ignored and not armed else ""
         if self._note_fits and self._question and not note:
             note = clean(one_line(self._question.note))
         notes = folded(self._painter.text(note, "dim"), width) if note else []

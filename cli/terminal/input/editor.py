@@ -76,6 +76,11 @@ class Editor:
         """What stands in the line, with placeholders."""
         return self.buffer.text
 
+    @property
+    def typing(self) -> bool:
+        """Is something being typed, a text or a search?"""
+        return bool(self.text) or self._search.open
+
     def set(self, text: str) -> None:
         """Put `text` into the line, the cursor behind it. Placeholders in it keep their meaning.
 

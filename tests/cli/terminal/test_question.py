@@ -181,6 +181,7 @@ def test_no_key_answers_before_half_a_second_on_screen() -> None:
         await stage.press("y", after_s=QUIET_S - 0.01)
         assert (stage.answers, stage.line.text, stage.pane.open) == ([], "y", True)
         assert "keys go to the input line" in stage.shown
+        stage.line.reset()
         await stage.press("y", after_s=WAIT)
         assert stage.answers == ["y"]
 
@@ -195,6 +196,21 @@ def test_typing_never_answers() -> None:
         await stage.press("h")  # while it listens: no answer, and from now on it waits again
         await stage.press(*"ey, yes, any", after_s=0.4)
         assert (stage.answers, stage.line.text) == ([], "hey, yes, any")
+
+    play(scene)
+
+
+@pytest.mark.parametrize("text", ["wh", " ", "two\nlines"])
+def test_while_the_line_holds_text_letters_go_there_however_long_one_waits(text: str) -> None:
+    async def scene(stage: Stage) -> None:
+        stage.line.insert_text(text)
+        for key in ("y", "n", "a", "?"):
+            await stage.press(key, after_s=WAIT)
+        assert (stage.answers, stage.line.text) == ([], f"{text}yna?")
+        assert "empty it with Ctrl-C" in stage.shown
+        stage.line.reset()
+        await stage.press("y", after_s=WAIT)
+        assert stage.answers == ["y"]
 
     play(scene)
 
@@ -240,12 +256,13 @@ def test_what_was_asked_before_is_gone_without_an_answer() -> None:
         assert "another" in stage.shown and "a.md" not in stage.shown
         await stage.press("y", after_s=0.1)
         assert others == []
+        stage.line.reset()
         await stage.press("n", after_s=WAIT)
         assert (others, stage.answers) == (["n"], [])
         stage.pane.ask(WRITE, stage.answers.append)
         stage.pane.withdraw()
         await stage.draw()
-        assert (stage.pane.open, stage.shown, stage.answers) == (False, "y", [])
+        assert (stage.pane.open, stage.shown, stage.answers) == (False, "", [])
 
     play(scene)
 
