@@ -141,7 +141,10 @@ def _remembered(asked: ApprovalAsked) -> str:
     subjects = ", ".join(asked.preview.subjects)
     if asked.preview.command:
         return f"exactly `{one_line(subjects, _SUBJECT_CHARS)}`"
-    return f"{asked.call.name} on {subjects}" if subjects else f"{asked.call.name} with exactly these arguments"
+    if not subjects:
+        return f"{asked.call.name} with exactly these arguments"
+    gone = [subject for subject in asked.preview.deletes if subject in asked.preview.subjects]
+    return f"{asked.call.name} on {subjects}" + (f" (deleting {', '.join(gone)})" if gone else "")
 
 
 # -- editing a call ----------------------------------------------------------------------------------------------------

@@ -253,10 +253,10 @@ def _strictest(rules: list[Rule], action: Action, spec: ToolSpec, preview: Previ
 
 
 def _keys(spec: ToolSpec, preview: Preview, arguments: object) -> set[tuple[object, ...]]:
-    """What a remembered answer covers: the same tool, effects and subject, with the same reason to ask."""
+    """What a remembered answer covers: the same tool, effects, subject (kept or deleted) and reason to ask."""
     what = (spec.name, preview.command, preview.inside, preview.caution, preview.unconfined, _effects(spec, preview))
     if preview.subjects:
-        return {(*what, subject) for subject in preview.subjects}
+        return {(*what, subject, subject in preview.deletes) for subject in preview.subjects}
     return {(*what, json.dumps(arguments, sort_keys=True, default=str))}
 
 

@@ -216,6 +216,15 @@ def test_a_rule_of_another_origin_clears_no_caution() -> None:
     assert Policy([Rule("repo_browser.open_file", "allow", ".env", "stored")]).rule_on(READ, preview).action == "ask"
 
 
+def test_an_answer_to_an_edit_covers_no_deletion_and_the_reverse() -> None:
+    edit, gone = _paths("a", "b"), replace(_paths("a", "b"), deletes=("a",))
+    for asked, others in ((edit, [gone, replace(_paths("b"), deletes=("b",))]), (gone, [edit, _paths("a")])):
+        policy = Policy()
+        policy.remember(WRITE, asked)
+        assert policy.rule_on(WRITE, asked).action == "allow"
+        assert [policy.rule_on(WRITE, other).action for other in others] == ["ask"] * len(others)
+
+
 def test_what_is_remembered_is_the_exact_command_or_path() -> None:
     policy = Policy()
     policy.remember(SHELL, _command("git status; ls"))
