@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+from tools.names import existing
 
 _START = r"(?:^|(?<=[\s(\[{]))@"
 _MENTION = re.compile(
@@ -55,6 +58,15 @@ def _dropped(name: str) -> Iterator[str]:
             yield unquote(name.partition(":")[2].removeprefix(f"//{address.netloc}"))
     elif "\\" in name:
         yield re.sub(r"\\(.)", r"\1", name.replace("'\\''", "'"))
+
+
+def begins_with_path(line: str) -> bool:
+    r"""Does a line begin with the path of something that exists, as a terminal inserts it: `/tmp/my\ notes.md`?"""
+    found = re.match(r"/(?:\\.|[^\s\\])+", line)
+    try:
+        return found is not None and any(existing(Path(name)) for name in _dropped(found[0]) if name.count("/") > 1)
+    except (OSError, ValueError):
+        return False
 
 
 @dataclass(frozen=True, slots=True)

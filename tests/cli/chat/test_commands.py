@@ -133,8 +133,15 @@ def test_what_is_no_command_is_said_and_not_lost(tmp_path: Path) -> None:
             await send(stage, "\x15/wibble")
             assert stage.face.editor.text == "/wibble" and text_of(stage).count(BACK) == 2
             stage.face.editor.clear()
+            await send(stage, "/no/such is what?")
+            assert "unknown command /no/such: /help lists them, // sends" in text_of(stage)
+            stage.face.editor.clear()
+            (tmp_path / "a b.md").touch()
+            dropped = f"{tmp_path}/a\\ b.md"  # as a terminal inserts it
+            await send(stage, dropped)
+            assert "a path is no command: with @ before it" in text_of(stage) and stage.face.editor.text == dropped
+            stage.face.editor.clear()
             await send(stage, "/etc/passwd is what?")
-            assert "unknown command /etc/passwd: /help lists them, // sends" in text_of(stage)
             assert stage.face.editor.text == "/etc/passwd is what?"
             await stage.type("\x01/")  # to its beginning, one more slash
             await send(stage, "")
