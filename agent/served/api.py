@@ -165,6 +165,8 @@ class ResponsesApi:
                         yield _usage(usage, "input_tokens", "output_tokens")
                     yield Ended("stop" if kind == "response.completed" else "tokens")
                     return
+                case _ if event is DONE:
+                    yield Ended("stop")
                 case "response.failed" | "error":
                     fault = table(table(event.get("response")).get("error")) or event
                     yield Failed(_text(fault.get("message")))

@@ -457,6 +457,12 @@ def test_ends_that_servers_write(answer: Any, stage: Stage) -> None:
     assert played.session.messages[-1].text == ANSWER
 
 
+def test_responses_that_end_with_done_alone(stage: Stage) -> None:
+    played = stage("responses", sse(*text(0, ANSWER), named=True) + DONE)
+    assert end_of(played.play()).end == "answered"
+    assert played.session.messages[-1].text == ANSWER
+
+
 _MISCALLED = {"code": "tool_use_failed", "message": "did not match schema"}
 
 
