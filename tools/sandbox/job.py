@@ -187,7 +187,8 @@ class Job:
             "PAGER": "cat",
             "GIT_PAGER": "cat",
             "GIT_TERMINAL_PROMPT": "0",
-            "GIT_DISCOVERY_ACROSS_FILESYSTEM": "1",  # where the workspace is mounted, another one begins
+            # where the workspace is mounted another filesystem begins, and git would look no further up
+            **({"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"} if self.repository else {}),
             "PWD": str(self.folder),
         }
 

@@ -243,9 +243,9 @@ def test_the_output_streams_as_it_comes(shell: Shell) -> None:
 
 
 def test_text_is_decoded_across_pieces_and_cleaned(shell: Shell) -> None:
-    ran = shell.run(r"printf '\303'; sleep 0.2; printf '\251 \377 \033[31mred\033[0m 10%%\r100%%\n'")
+    ran = shell.run(r"printf '\303'; sleep 0.2; printf '\251 \377 \033[31mred\033[0m 10%%\r100%%\033[K\n'")
     assert ran.text == "100%"
-    assert "".join(output.text for output in ran.outputs) == "é � \x1b[31mred\x1b[0m 10%\r100%\n"
+    assert "".join(output.text for output in ran.outputs) == "é � \x1b[31mred\x1b[0m 10%\r100%\x1b[K\n"
 
 
 def test_the_question(shell: Shell) -> None:
