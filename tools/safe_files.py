@@ -288,12 +288,12 @@ def _require_file(mode: int, name: str) -> None:
 
 def require_inside(top: int, descriptor: int, name: str) -> None:
     """Check again what was opened, by the path that the kernel knows: a folder may have been moved out meanwhile."""
-    outer, inner = _real_name(top), _real_name(descriptor)
+    outer, inner = real_name(top), real_name(descriptor)
     if outer is not None and inner is not None and not f"{inner}/".startswith(f"{outer.rstrip('/')}/"):
         raise ToolFailed(f"Error: {name!r} no longer lies in the workspace. Look at it again.")
 
 
-def _real_name(descriptor: int) -> str | None:
+def real_name(descriptor: int) -> str | None:
     """Its path as the kernel knows it; None if the system doesn't tell."""
     try:
         return str(Path(f"/proc/self/fd/{descriptor}").readlink()).removesuffix(" (deleted)")

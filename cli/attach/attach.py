@@ -6,6 +6,7 @@ its text in a fence that is longer than any in it, so that nothing in a file or 
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -94,12 +95,15 @@ def attach(
     stop: Stop,
     pending: Sequence[Attachment] = (),
     bounds: Bounds | None = None,
+    ask: Callable[[str, str], bool] = lambda name, reason: False,
 ) -> Attached:
     """The message with what it mentions: `@file`, `@folder/`, `@https://…`. It blocks: call it on a thread.
 
     Mentions are looked for in `shown`, where placeholders stand for pasted text: what was pasted mentions nothing.
     Paths are relative to `folder`, or else to the workspace, whose `brings` its files get. A mention of nothing that
-    exists stays text; if it looks like a path, a problem says so. `load_page` raises `ToolFailed`. `pending` (the
+    exists stays text; if it looks like a path, a problem says so. What leads out of the workspace
+    or the folder, or often holds secrets, goes along only if `ask` agrees: it gets the name, and why it is asked. By
+    then it has been read: nothing can be swapped after the answer. `load_page` raises `ToolFailed`. `pending` (the
     output of commands) comes first. After a stop, only what was read by then is attached. The caller decides whether
     a message with problems is sent.
 
@@ -108,7 +112,7 @@ def attach(
     """
     bounds = bounds or Bounds()
     waiting = [_within(attachment, bounds.one_bytes) for attachment in pending]
-    gathering = _Gathering(folder, workspace, load_page, stop, bounds, waiting)
+    gathering = _Gathering(folder, workspace, load_page, stop, bounds, waiting, ask)
     for mention in mentions(text if shown is None else shown):
         if stop.stopped:
             break
@@ -140,7 +144,9 @@ class _Gathering:
         stop: Stop,
         bounds: Bounds,
         found: list[Attachment],
+        ask: Callable[[str, str], bool],
     ) -> None:
+        self._ask = ask
         self._folder, self._workspace, self._load_page = folder, workspace, load_page
         self._stop, self._bounds = stop, bounds
         self.found, self.problems = found, list[str]()
@@ -178,7 +184,7 @@ class _Gathering:
         return None
 
     def _local(self, name: str, path: Path) -> None:
-        from cli.attach.local import Unattachable, read_file, read_folder
+        from cli.attach.local import Unattachable, leads, read_file, read_folder
 
         room = min(self._bounds.one_bytes, self._room)
         try:
@@ -190,12 +196,18 @@ class _Gathering:
         except Unattachable as error:
             self._refuse(name, str(error))
             return
+        base = self._folder
+        if self._workspace and Path(os.path.normpath(path)).is_relative_to(self._workspace.root):
+            base = self._workspace.root
+        if (why := leads(path, read.real, base)) and not self._ask(name, why):
+            self._refuse(name, f"not attached: {why}")
+            return
         told = f"{_label('@' + name)} · {read.told}"
-        self.found.append(Attachment(f"@{name}", read.text(in_heading(name)), kind, told, self._brings(path)))
+        self.found.append(Attachment(f"@{name}", read.text(in_heading(name)), kind, told, self._brings(read.real)))
 
     def _brings(self, path: Path) -> frozenset[Taint]:
         """A workspace that isn't trusted holds text that somebody else wrote."""
-        if self._workspace and path.resolve().is_relative_to(self._workspace.root):
+        if self._workspace and path.is_relative_to(self._workspace.root):
             return self._workspace.brings
         return frozenset({"private"})
 

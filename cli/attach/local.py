@@ -6,12 +6,14 @@ import codecs
 import os
 import stat
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from cli.attach.fence import HEAD_SHARE, block, from_line_start, in_heading, shortened, up_to_line_end
 from cli.words import bytes_of, size_of
+from tools.no_links import FILE, MAY_BE_A_LINK
+from tools.safe_files import real_name
 from tools.spec import Stop
 
 if TYPE_CHECKING:
@@ -29,6 +31,9 @@ class Unattachable(Exception):
     """Why something can't be attached: one line."""
 
 
+_NO_FILE = "not attached: it isn't a regular file (a pipe, a device)"
+
+
 @dataclass(frozen=True, slots=True)
 class Read:
     """What was read. `told` says how much: `"3.1 kB"`, `"128 kB of 4.2 MB, cut in the middle"`."""
@@ -37,6 +42,8 @@ class Read:
     told: str
     content: str
     rest: str = ""
+    real: Path = Path()
+    """Where it was read: no link is in this path."""
 
     def text(self, name: str) -> str:
         """For the model: a heading, the content in its fence, and what comes behind that."""
@@ -46,19 +53,23 @@ class Read:
 def read_file(path: Path, *, max_bytes: int) -> Read:
     """A text file, whole or without its middle. Raises `Unattachable`, e.g. for a picture."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | _flag("O_NONBLOCK") | _flag("O_CLOEXEC") | _flag("O_BINARY"))
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a device may act on it
+            raise Unattachable(_NO_FILE)
+        descriptor = os.open(path, FILE & MAY_BE_A_LINK)
         with os.fdopen(descriptor, "rb") as file:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise Unattachable("not attached: it isn't a regular file (a pipe, a device)")
+                raise Unattachable(_NO_FILE)
+            real = Path(real_name(descriptor) or path.resolve())
             size = file.seek(0, os.SEEK_END)
             file.seek(0)
             if size > _MAX_WHOLE_BYTES:
-                return _ends_of(file, size, max_bytes)
+                return replace(_ends_of(file, size, max_bytes), real=real)
             text = _decoded(file.read(_MAX_WHOLE_BYTES))  # /proc's files have a size of 0
     except OSError as error:
         raise Unattachable(f"not attached: it can't be read ({error.strerror})") from None
     short, omitted = shortened(text, max_bytes)
-    return _cut("file", bytes_of(text), short) if omitted else Read("file", size_of(bytes_of(text)), text)
+    read = _cut("file", bytes_of(text), short) if omitted else Read("file", size_of(bytes_of(text)), text)
+    return replace(read, real=real)
 
 
 def _ends_of(file: BinaryIO, size: int, max_bytes: int) -> Read:
@@ -92,8 +103,20 @@ def _decoded(data: bytes) -> str:
     return text.text.replace("\r\n", "\n")
 
 
-def _flag(name: str) -> int:
-    return int(getattr(os, name, 0))
+def leads(place: Path, real: Path, base: Path) -> str:
+    """Why a person must agree before a name is read: "it leads to /home/me/.ssh/id_rsa, out of work"; "": no reason.
+
+    `place` is the name as an absolute path, `real` where it led, `base` the folder that names are relative to.
+    """
+    from tools.approval.sensitive import SECRET, plain
+
+    base, place = base.resolve(), Path(os.path.normpath(place))
+    if not place.is_relative_to(base):  # the user named that folder; what it holds may still be a link
+        place = place.parent.resolve() / place.name
+    it = "it" if real == place else f"it leads to {real}, and that"
+    if SECRET.search(plain(f"{real}")) or SECRET.search(plain(f"{real}/")):
+        return f"{it} often holds secrets"
+    return f"it leads to {real}, out of {base}" if real != place and not real.is_relative_to(base) else ""
 
 
 def read_folder(path: Path, *, max_bytes: int, max_files: int, stop: Stop) -> Read:
@@ -105,9 +128,9 @@ def read_folder(path: Path, *, max_bytes: int, max_files: int, stop: Stop) -> Re
 
     if not os.access(path, os.R_OK | os.X_OK):
         raise Unattachable("not attached: it can't be read")
-    files: list[File] = []
+    files, real = list[File](), path.resolve()
     more, give_up_at = False, time.monotonic() + _MAX_LISTING_S
-    for item in walk(path.resolve(), apart={}):
+    for item in walk(real, apart={}):
         more = len(files) == _MAX_NAMES or time.monotonic() > give_up_at
         if more or stop.stopped:
             break
@@ -117,14 +140,14 @@ def read_folder(path: Path, *, max_bytes: int, max_files: int, stop: Stop) -> Re
     if more:
         names.append("[and more: the listing ends here]")
     listing, _ = shortened("\n".join(names) or "(nothing that can be read)", max_bytes // 2)
-    blocks = _blocks(files[:max_files], max_bytes - bytes_of(listing), stop)
+    blocks = _blocks(files[:max_files], real, max_bytes - bytes_of(listing), stop)
     count = f"{len(files)}{'+' if more else ''} file{'' if len(files) == 1 else 's'}"
     size = size_of(sum(bytes_of(text) for text in blocks))
     told = f"{count}, {size}" if len(blocks) == len(files) else f"{count}, the text of {len(blocks)} of them, {size}"
-    return Read("folder", told, listing, "".join(f"\n\n{text}" for text in blocks))
+    return Read("folder", told, listing, "".join(f"\n\n{text}" for text in blocks), real)
 
 
-def _blocks(files: list[File], room: int, stop: Stop) -> list[str]:
+def _blocks(files: list[File], folder: Path, room: int, stop: Stop) -> list[str]:
     """The text files that fit, the last one cut perhaps."""
     blocks: list[str] = []
     for file in files:
@@ -133,6 +156,8 @@ def _blocks(files: list[File], room: int, stop: Stop) -> list[str]:
         try:
             read = read_file(Path(file.path), max_bytes=room)
         except Unattachable:
+            continue
+        if not read.real.is_relative_to(folder):  # a part of its path has become a link since it was listed
             continue
         blocks.append(read.text(in_heading(file.name)))
         room -= bytes_of(blocks[-1])

@@ -71,12 +71,18 @@ class Attaching:
         return bool(self.pending) or bool(mentions(typed.shown))
 
     def put_together(
-        self, typed: Typed, *, workspace: Workspace | None, room_tokens: int | None, stop: Control
+        self,
+        typed: Typed,
+        *,
+        workspace: Workspace | None,
+        room_tokens: int | None,
+        stop: Control,
+        ask: Callable[[str, str], bool],
     ) -> UserText | None:
         """The line with its attachments; it blocks while they are read. None: stopped, or one can't be read.
 
-        The user is told what can't be read; the same line sent again goes without that. With None, what waited still
-        waits.
+        `ask` is as in `attach`. The user is told what can't be read; the same line sent again goes without that. With
+        None, what waited still waits.
         """
         theirs = workspace.brings if workspace else frozenset[Taint]()  # `!git log` shows what stands in the files
         pending = tuple(replace(one, brings=one.brings | theirs) for one in self.pending)
@@ -88,6 +94,7 @@ class Attaching:
             load_page=lambda url: self._load(url, stop),
             stop=stop,
             pending=pending,
+            ask=(lambda name, why: False) if typed.shown == self._refused else ask,
             bounds=Bounds() if room_tokens is None else Bounds.within(max(room_tokens, 500)),
         )
         for problem in attached.problems:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from agent.control import Control
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _R = TypeVar("_R")
 _GRACE_S = 1.0
+_ANSWER_S = 0.1
 
 
 class Conversation(State):
@@ -179,9 +181,24 @@ class Conversation(State):
                 self.say(message, replaces=typed.replaces)
 
         work = self.worker.submit(
-            lambda: self.attaching.put_together(typed, workspace=workspace, room_tokens=room, stop=control)
+            lambda: self.attaching.put_together(
+                typed, workspace=workspace, room_tokens=room, stop=control, ask=partial(self._agreed, control)
+            )
         )
         return work.add_done_callback(lambda future: self.background.on_loop(lambda: done(future)))
+
+    def _agreed(self, control: Control, name: str, why: str) -> bool:
+        """Ask whether a file goes along with a message. It blocks, on the worker, until the answer or a stop."""
+        from cli.terminal.question import Question
+
+        answers = queue.SimpleQueue[str]()
+        question = Question(f"Attach @{name}?", why, careful=True)
+        self.background.on_loop(lambda: self.face.ask(question, answers.put))
+        while not control.stopped:
+            with suppress(queue.Empty):
+                return answers.get(timeout=_ANSWER_S) == "y"
+        self.background.on_loop(self.face.withdraw)
+        return False
 
     def say(self, text: UserText, *, replaces: int | None = None) -> None:
         """Begin a turn, in place of the turn `replaces` and those after it. With a model loaded, between turns."""

@@ -52,6 +52,7 @@ def attached(
     stop: Stop | None = None,
     bounds: Bounds | None = None,
     shown: str | None = None,
+    ask: Callable[[str, str], bool] = lambda name, why: False,
 ) -> Attached:
     return attach(
         text,
@@ -61,6 +62,7 @@ def attached(
         load_page=load_page,
         stop=stop or NoStop(),
         bounds=bounds,
+        ask=ask,
     )
 
 
@@ -228,10 +230,10 @@ def test_other_encodings_are_read(work: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX files")
-def test_pipes_are_refused_and_links_that_the_user_names_are_followed(work: Path, tmp_path: Path) -> None:
+def test_pipes_are_refused_and_links_inside_are_followed(work: Path, tmp_path: Path) -> None:
     os.mkfifo(work / "pipe")
-    put(tmp_path, "elsewhere.txt", "hi")
-    (work / "link.txt").symlink_to(tmp_path / "elsewhere.txt")
+    put(work, "else/where.txt", "hi")
+    (work / "link.txt").symlink_to("else/where.txt")
     result = attached("@./pipe @link.txt", work)
     assert result.problems == ("@./pipe: not attached: it isn't a regular file (a pipe, a device)",)
     assert [found.shown for found in result.attachments] == ["@link.txt · 2 bytes"]
@@ -400,3 +402,65 @@ def test_what_a_command_leaves_running_is_not_waited_for(work: Path) -> None:
     ran = run_command("sleep 30 & echo $!", folder=work, environ=os.environ, stop=NoStop())
     assert ran.status == 0 and _runs(int(ran.output))
     os.kill(int(ran.output), signal.SIGKILL)
+
+
+# -- what leads out, or holds secrets ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mention", "why"),
+    [
+        ("README.md", "it leads to {out}/id_ed25519, and that often holds secrets"),
+        ("twice.md", "it leads to {out}/id_ed25519, and that often holds secrets"),
+        ("harmless.md", "it leads to {out}/notes.md, out of {work}"),
+        ("folder/notes.md", "it leads to {out}/notes.md, out of {work}"),
+        ("folder/../out/notes.md", "it leads to {out}/notes.md, out of {work}"),
+        ("folder/", "it leads to {out}, out of {work}"),
+        ("{work}/harmless.md", "it leads to {out}/notes.md, out of {work}"),
+        ("../out/link.md", ""),
+        (".env", "it often holds secrets"),
+        ("../out/notes.md", ""),
+        ("plain.md", ""),
+        ("inside.md", ""),
+    ],
+)
+@pytest.mark.parametrize("trusted", [None, False])
+def test_what_leads_out_or_holds_secrets_is_asked(
+    work: Path, tmp_path: Path, mention: str, why: str, trusted: bool | None
+) -> None:
+    out, names = tmp_path / "out", {"out": str(tmp_path / "out"), "work": str(work)}
+    for folder, name in ((out, "id_ed25519"), (out, "notes.md"), (work, "plain.md"), (work, ".env")):
+        put(folder, name, "MARK")
+    links = {"README.md": out / "id_ed25519", "twice.md": work / "README.md", "harmless.md": Path("../out/notes.md"),
+             "folder": out, "inside.md": Path("plain.md")}  # fmt: skip
+    for name, target in links.items():
+        (work / name).symlink_to(target)
+    (out / "link.md").symlink_to(work / "plain.md")
+    workspace = None if trusted is None else Workspace(work, trusted=trusted)
+    why = why.format(**names)
+    asked: list[str] = []
+
+    def ask(name: str, reason: str) -> bool:
+        asked.append(reason)
+        return True
+
+    text = f"See @{mention.format(**names)}"
+    refused = attached(text, work, workspace=workspace)
+    agreed = attached(text, work, workspace=workspace, ask=ask)
+    assert asked == [why] * bool(why) and len(agreed.attachments) == 1
+    assert [why in problem for problem in refused.problems] == [True] * bool(why)
+    assert len(refused.attachments) == (not why)
+
+
+def test_what_was_asked_about_is_what_goes_along(work: Path, tmp_path: Path) -> None:
+    put(tmp_path, "notes.md", "AGREED")
+    key, link = put(tmp_path, "key.pem", "PRIVATE"), work / "README.md"
+    link.symlink_to(tmp_path / "notes.md")
+
+    def ask(name: str, why: str) -> bool:
+        link.unlink()
+        link.symlink_to(key)
+        return True
+
+    text = attached("@README.md", work, ask=ask).user_text.text
+    assert "AGREED" in text and "PRIVATE" not in text

@@ -145,6 +145,32 @@ def test_a_page_that_never_comes_is_named_and_can_be_stopped(tmp_path: Path) -> 
         chatting(lambda: case(site))
 
 
+@pytest.mark.parametrize("key", ["y", "n", "\x03"])
+def test_a_link_out_of_the_folder_is_asked_about(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "id_ed25519").write_text("PRIVATE")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "README.md").symlink_to("../id_ed25519")
+    monkeypatch.chdir(tmp_path / "work")
+
+    async def case() -> None:
+        clock = Clock()
+        async with ChatScreen(engine=write_script(tmp_path, answer("Yes.")), columns=200, clock=clock) as stage:
+            line = "What is in @README.md ?"
+            await stage.type(f"{line}\r")
+            await stage.until(lambda: "Attach @README.md?" in shown(stage))
+            assert f"it leads to {tmp_path / 'id_ed25519'}, and that often holds secrets" in shown(stage)
+            clock.now += 10
+            await stage.type(key)
+            if key == "y":
+                await stage.until(lambda: "Yes." in stage.rows)
+                assert "PRIVATE" in stage.talk.session.messages[0].text
+                return
+            await stage.until(lambda: stage.face.editor.text == line)
+            assert not stage.talk.session.entries and not stage.face.asks
+
+    chatting(case)
+
+
 @pytest.mark.parametrize("mention", ["@missing.md", "@http://127.0.0.1:9/page", "@a.png"])
 def test_what_can_not_be_attached_keeps_the_line(mention: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is sent; the same line once more goes without it."""
