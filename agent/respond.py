@@ -149,11 +149,11 @@ class LocalResponder:
         return None
 
     def _repeats_itself(self, parser: StreamParser, request: Request) -> bool:
-        """Does the text being written repeat itself where it shouldn't? Code, calls and structured answers may."""
+        """Does the text being written repeat itself where it shouldn't? Code in an answer may, calls a little."""
         structured = request.response_format is not None and parser.current_channel == FINAL
-        if structured or parser.current_recipient is not None or not repeats(parser.tokens):
-            return False
-        return not in_code(parser.current_content)
+        if structured or parser.current_recipient is not None:
+            return repeats(parser.tokens, may=True)
+        return repeats(parser.tokens) and not in_code(parser.current_content)
 
     def _rendered(self, request: Request) -> _Rendered:
         """What the engine gets. The last one is cached, since a step is measured before it is generated."""

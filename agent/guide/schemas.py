@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agent.errors import SchemaUnusable
-from agent.guide._keywords import unknown_keyword
+from agent.guide._keywords import meant, unknown_keyword, without_idle
 from harmony.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ _TRAILING = r"/[ \n]{0,4}/"
 # llguidance's own four make it no faster than these two, and take 0.4 s to prepare, which is twice as long.
 _SLICES = [r'[^"\\\x00-\x1F\x7F]{1,10}', r'[^"\\\x00-\x1F\x7F]+']
 _MOST_KEPT = 256
+_FORMATS = "date, date-time, duration, email, hostname, ipv4, ipv6, time, uri, uuid"
+"""Those that llguidance knows."""
 
 
 class Grammars:
@@ -127,15 +129,16 @@ def _grammar(schema: object, *, known_only: bool = False) -> str:
         raise SchemaUnusable(f"a JSON Schema must be an object, not {type(schema).__name__}")
     if _deeper(schema, _MAX_DEPTH):
         raise SchemaUnusable(f"it is nested deeper than {_MAX_DEPTH} levels")
-    own = {key: value for key, value in schema.items() if key != "x-guidance"}
+    own = without_idle({key: value for key, value in schema.items() if key != "x-guidance"})
     try:
-        text = json.dumps(own | {"x-guidance": _FORM}, ensure_ascii=False)
+        text = json.dumps({**own, "x-guidance": _FORM}, ensure_ascii=False)
     except (TypeError, ValueError) as error:
         raise SchemaUnusable(f"it isn't JSON ({error})") from None
     if len(text.encode("utf-8", "surrogatepass")) > _MAX_BYTES:
         raise SchemaUnusable(f"it is larger than {_MAX_BYTES >> 10} KiB")
     if known_only and (keyword := unknown_keyword(schema)):
-        raise SchemaUnusable(f"{keyword!r} is not a keyword of JSON Schema")
+        right = meant(keyword)
+        raise SchemaUnusable(f"{keyword!r} is not a keyword of JSON Schema{f': write {right!r}' if right else ''}")
     return f"start: value {_TRAILING}\nvalue: %json {text}\n"
 
 
@@ -156,6 +159,10 @@ def _told(fault: str) -> str:
     if missing:
         names = ", ".join(repr(name) for name in json.loads(missing[1]))
         return f"the keyword {names} can't be followed while sampling"
+    if "Unknown format" in fault:
+        return f"{_in_a_line(fault)}; known are {_FORMATS}"
+    if "anyOf is empty" in fault:
+        return "no value can satisfy it: an 'enum' or 'anyOf' is empty"
     if "oneOf" in fault:
         return "the keyword 'oneOf' can't be followed where its schemas overlap: use 'anyOf'"
     if "NoExtension" in fault:

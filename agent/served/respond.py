@@ -165,7 +165,7 @@ class _Step:
         if len(self.tokens) >= self._look_at:
             self._look_at = len(self.tokens) + LOOK_EVERY
             prose = None if request.response_format and self.writing.answers_or_calls else self.writing.prose
-            if prose is not None and repeats(self.tokens) and not in_code(prose):
+            if repeats(self.tokens, may=prose is None) and not (prose and in_code(prose)):
                 return "loop"
         return None
 

@@ -49,6 +49,12 @@ _CUT: dict[TurnEnd, str] = {
 }
 _SILENT = "no answer came: the model ended its turn without one; ask again, or use another --seed"
 _NO_SCHEMA = "off"
+_UNBOUND: dict[TurnEnd, str] = {
+    "loop": "the answer is cut: the model repeated itself",
+    "context": "the answer is cut: the context is full",
+}
+_BOUND = "; a bound in the schema (maximum, maxLength, maxItems) or --max-tokens stops it sooner"
+"""Said of an answer by a schema: the guide lets a number, a text or a list without a bound grow to the end."""
 _MISFIT = "the answer doesn't follow the schema"
 _NOT_WHOLE = "; nothing is printed, since half an answer doesn't follow the schema"
 
@@ -89,11 +95,12 @@ def _prepared(
     agree(settings)
     if settings.raw and settings.json:
         raise ExitError("use --raw or --json, not both")
-    answer = read_schema(schema, of="--schema") if schema not in (None, _NO_SCHEMA) else None
+    display = make_display(settings)
+    given = schema if schema != _NO_SCHEMA else None
+    answer = read_schema(given, of="--schema", warn=display.warn) if given is not None else None
     text = _question(prompt, quiet=settings.quiet)
     if save and settings.private and resolved.origins["private"] == "--private":
         raise ExitError("use --save or --private, not both")
-    display = make_display(settings)
     for warning in resolved.warnings:
         display.warn(warning)
     opened = open_session(resolved, folder, resume=resume, save=save)
@@ -278,6 +285,8 @@ class _Run:
         if report.end in _CUT:
             half = isinstance(self._out, Answer) and report.schema is not None and report.answer is None
             why = self._servers_limit() or _CUT[report.end]
+            if half and report.end in _UNBOUND:
+                why = _UNBOUND[report.end] + _BOUND
             self._display.note(f"ossia: {why}{_NOT_WHOLE if half else ''}")
         elif report.end == "answered":
             speed = f" · {speed_of(tokens_per_s)}" if (tokens_per_s := report.sums.tokens_per_s) else ""

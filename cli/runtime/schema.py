@@ -16,25 +16,48 @@ from harmony.messages import ResponseFormat
 
 NAME = "answer"
 """The name under which the model is told of the schema."""
+_WRAPS = ("name", "schema", "strict", "description")
 _MAX_BYTES = 1 << 20  # of a file: more is not read; what can be followed is less
 
 
-def read_schema(given: str, *, of: str) -> ResponseFormat:
+def read_schema(given: str, *, of: str, warn: Callable[[str], object]) -> ResponseFormat:
     """The schema in a file, or written out: `{"type": "object", …}`. `of`: who asks, for errors ("--schema").
 
-    Raises ExitError, in one line that names the keyword, when no answer could be sampled or checked by it.
+    It may stand in the form that OpenAI's API takes: `{"name": …, "strict": true, "schema": {…}}`. Raises ExitError, in
+    one line that names the keyword, when no answer could be sampled or checked by it.
     """
     from agent.errors import SchemaUnusable
 
     text, where = (given, of) if given.lstrip().startswith("{") else (_read(given, of), f"{of} {one_line(given, 200)}")
     try:
-        schema = json.loads(text)
+        schema = _unwrapped(json.loads(text))
         _aside(lambda: _require_usable(schema))
     except (ValueError, RecursionError) as error:
         raise ExitError(f"{where}: not a JSON Schema: {one_line(str(error), 200)}") from None
     except SchemaUnusable as error:
         raise ExitError(f"{where}: this schema can't be used: {one_line(str(error), 400)}") from None
+    if told := _not_enforced(schema):
+        warn(f"{where}: {told}")
     return ResponseFormat(NAME, schema)
+
+
+def _unwrapped(schema: Any) -> Any:
+    """The schema in what OpenAI's API takes as `response_format`, or as its `json_schema`; any other as it is."""
+    if not isinstance(schema, dict):
+        return schema
+    inner = schema.get("json_schema") if schema.get("type") == "json_schema" else schema
+    if not isinstance(inner, dict) or not {"name", "schema"} <= inner.keys() <= {*_WRAPS}:
+        return schema
+    return inner["schema"]
+
+
+def _not_enforced(schema: Any) -> str:
+    """Which of its words the guide doesn't hold an answer to; "" when there is none."""
+    from agent.guide import idle_keywords
+
+    words = idle_keywords(schema)
+    null = '; where null may stand, write {"type": ["string", "null"]}' if "nullable" in words else ""
+    return f"ignored, since it demands nothing of an answer: {', '.join(words)}{null}" if words else ""
 
 
 def fault_of(text: str, schema: Any) -> str | None:

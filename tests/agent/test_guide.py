@@ -12,7 +12,7 @@ import pytest
 from agent.engine.base import Constraint, LetGo
 from agent.engine.guiding import AllBut, Mask, OneOf
 from agent.errors import SchemaUnusable
-from agent.guide import GuideCompiler, require_usable
+from agent.guide import GuideCompiler, idle_keywords, require_usable
 from agent.request import Request
 from agent.respond import constraint_of
 from harmony.messages import ResponseFormat
@@ -235,6 +235,10 @@ def test_behind_a_whole_value_only_what_closes_it_comes(etude_tokenizer: Tokeniz
         ({"$ref": "https://example.com/x.json"}, "Resource 'https://example.com/x.json' is not present"),
         ({"$ref": "#"}, "no value can satisfy it: does a $ref lead back to itself?"),
         ({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}, "no value can "),
+        ({"type": "string", "format": "byte"}, "Unknown format: byte; known are date, date-time, duration, email, "),
+        ({"enum": []}, "no value can satisfy it: an 'enum' or 'anyOf' is empty"),
+        ({"contains": {}, "maxContains": 3}, "the keyword 'contains', 'maxContains' can't be followed"),
+        ({"type": "object", "dependentRequired": {"a": ["b"]}}, "the keyword 'dependentRequired' can't be followed"),
         (False, "the keyword 'not' can't be followed while sampling"),
         ([], "a JSON Schema must be an object, not list"),
         ({"enum": ["x" * 1_000_000]}, "it is larger than 64 KiB"),
@@ -257,12 +261,32 @@ def test_a_deep_schema() -> None:
         schema = schema["items"]  # type: ignore[assignment]
 
 
+IDLE: tuple[dict[str, object], ...] = (
+    {"type": "array", "uniqueItems": False, "additionalItems": False},
+    {"properties": {"a": {"items": {"anyOf": [{"uniqueItems": False, "items": {"not": False}}]}}}},
+    {"then": {"not": {}}, "maxContains": 3},
+    {"if": {"type": "null"}},
+    {"contains": {"type": "null"}, "minContains": 0},
+    {"type": "object", "propertyNames": {"type": "string"}, "additionalProperties": {}},  # of a record, by Zod
+    {"unevaluatedProperties": True, "unevaluatedItems": {}},
+    {"dependentRequired": {"a": []}, "dependentSchemas": {"a": True}, "dependencies": {}},
+    {"type": "string", "contentEncoding": "base64", "nullable": True, "discriminator": {"propertyName": "kind"}},
+)
+
+
+@pytest.mark.parametrize("schema", IDLE)
+def test_keywords_that_demand_nothing_are_named(schema: dict[str, object]) -> None:
+    assert bool(idle_keywords(schema)) != ("propertyNames" in schema)
+    assert not idle_keywords({"const": schema, "properties": {"uniqueItems": {"title": "T", "x-note": schema}}})
+
+
 @pytest.mark.parametrize(
     "schema",
     [
         PLACE,
         True,
         {},
+        *IDLE,
         {"type": "object", "properties": {"not": {"type": "string"}, "requried": {"type": "null"}}},
         {"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#"}}}, "x-note": {"a": 1}},
         {"$schema": "http://json-schema.org/draft-07/schema#", "title": "T", "default": 3, "anyOf": [{"type": "null"}]},
@@ -273,16 +297,23 @@ def test_schemas_that_can(schema: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "keyword"),
+    ("schema", "keyword", "right"),
     [
-        ({"type": "object", "requried": ["a"]}, "requried"),
-        ({"properties": {"a": {"items": [{"minLenght": 3}]}}}, "minLenght"),
-        ({"anyOf": [{}, {"$defs": {"b": {"additionalProperties": {"frobnicate": 1}}}}]}, "frobnicate"),
+        ({"type": "object", "requried": ["a"]}, "requried", "required"),
+        ({"properties": {"a": {"items": [{"minLenght": 3}]}}}, "minLenght", "minLength"),
+        ({"anyOf": [{}, {"$defs": {"b": {"additionalProperties": {"frobnicate": 1}}}}]}, "frobnicate", None),
+        ({"additonalProperties": False}, "additonalProperties", "additionalProperties"),
+        ({"type": "object", "require": []}, "require", "required"),
+        ({"maxlength": 3}, "maxlength", "maxLength"),
+        ({"min_items": 3}, "min_items", "minItems"),
+        ({"not": False, "enums": ["a"]}, "enums", "enum"),
     ],
 )
-def test_a_keyword_that_no_schema_has(schema: Mapping[str, object], keyword: str) -> None:
-    with pytest.raises(SchemaUnusable, match=f"'{keyword}' is not a keyword of JSON Schema"):
+def test_a_keyword_that_no_schema_has(schema: Mapping[str, object], keyword: str, right: str | None) -> None:
+    with pytest.raises(SchemaUnusable) as error:
         require_usable(schema, known_only=True)
+    proposed = f": write '{right}'" if right else ""
+    assert str(error.value) == f"'{keyword}' is not a keyword of JSON Schema{proposed}"
     require_usable(schema)  # what the standard says: it is ignored
 
 

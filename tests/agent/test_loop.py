@@ -100,6 +100,8 @@ TOO_DEEP = (
     "Error: the call's arguments are not complete JSON (maximum recursion depth exceeded while decoding a JSON array "
     "from a unicode string): send the whole call again."
 )
+DEEP = "".join(f"{'[' * 40}{number}, " for number in range(75))  # no call of one block, which would be cut off
+
 CASES = {
     "an answer": Case((THINK + NEXT + FINAL,), ("+assistant/analysis: Hm.", "+assistant/final: Done.", "end answered")),
     "an answer that ends with endoftext": Case(
@@ -180,9 +182,9 @@ CASES = {
         ),
     ),
     "JSON too deep to be read, closed by end": Case(
-        ("<|channel|>commentary to=functions.double<|message|>" + "[" * 3000 + "<|end|>", FINAL),
+        ("<|channel|>commentary to=functions.double<|message|>" + DEEP + "<|end|>", FINAL),
         (
-            "+assistant/commentary to=functions.double: " + "[" * 3000,
+            "+assistant/commentary to=functions.double: " + DEEP,
             f"finish functions.double error: {TOO_DEEP}",
             f"+tool/commentary to=assistant: {TOO_DEEP}",
             "+assistant/final: Done.",
@@ -400,7 +402,7 @@ def test_a_decision_on_another_call_refuses(etude_tokenizer: Tokenizer) -> None:
         ('{"n": "two"}', "n of functions.double: 'two' is not of type 'integer'"),
         ("{}", "'n' is a required property"),
         ('{"n": 2, "m": 3}', "unknown argument 'm' (it has: n)"),
-        ("[" * 100_000, "not valid JSON"),
+        (DEEP, "not valid JSON"),
     ],
 )
 def test_bad_arguments_go_back_to_the_model(arguments: str, complaint: str, etude_tokenizer: Tokenizer) -> None:
@@ -413,7 +415,7 @@ def test_bad_arguments_go_back_to_the_model(arguments: str, complaint: str, etud
 
 
 def test_a_long_result_keeps_its_head_and_tail(etude_tokenizer: Tokenizer) -> None:
-    code = "x" * 3000
+    code = f"xxx {' '.join(map(str, range(1500)))} xxx"
     events = Stage(
         etude_tokenizer, (f"<|channel|>analysis to=python code<|message|>{code}<|call|>", FINAL), context_tokens=90_000
     ).play()
@@ -907,8 +909,29 @@ def test_an_answer_by_a_schema_may_repeat_itself(etude_tokenizer: Tokenizer) -> 
     assert end_of(stage.play()) == TurnEnded("answered")
 
 
-def test_calls_may_repeat_themselves(etude_tokenizer: Tokenizer) -> None:
-    code = "print('ha')\n" * 300
-    stage = Stage(etude_tokenizer, (f"<|channel|>analysis to=python code<|message|>{code}<|call|>", FINAL))
+@pytest.mark.parametrize(
+    "value", ["5" * 2000, '"' + "ab" * 2000, "[" + "0, " * 2000, '[{"a": 1.0}' + ', {"a": 1.0}' * 600], ids=str
+)
+def test_an_answer_by_a_schema_that_is_one_run_is_stopped(value: str, etude_tokenizer: Tokenizer) -> None:
+    session = Session(Options(date="2025-06-28", response_format=ResponseFormat("answer", {})))
+    steps = (f"<|channel|>final<|message|>{value}<|return|>",)
+    stage = Stage(etude_tokenizer, steps, context_tokens=60_000, session=session)
+    assert end_of(stage.play()) == TurnEnded("loop")
+    assert len(etude_tokenizer.encode(stage.session.messages[-1].text)) < 700
+
+
+@pytest.mark.parametrize("code", ["print('ha')\n" * 60, "\n".join(f"t[{n}] = [{'0, ' * 40}]" for n in range(60))])
+def test_calls_may_repeat_themselves(code: str, etude_tokenizer: Tokenizer) -> None:
+    steps = (f"<|channel|>analysis to=python code<|message|>{code}<|call|>", FINAL)
+    stage = Stage(etude_tokenizer, steps, context_tokens=60_000)
     assert end_of(stage.play()) == TurnEnded("answered")
     assert stage.echo.ran == [code]
+
+
+@pytest.mark.parametrize("block", ["print('ha')\n", "0", "ls -la && cd .. && "])
+def test_a_call_that_is_one_block_is_stopped_and_does_not_run(block: str, etude_tokenizer: Tokenizer) -> None:
+    steps = (f"<|channel|>analysis to=python code<|message|>x = 1\n{block * 3000}<|call|>",)
+    stage = Stage(etude_tokenizer, steps, context_tokens=60_000)
+    assert end_of(stage.play()) == TurnEnded("loop")
+    assert stage.echo.ran == []
+    assert len(etude_tokenizer.encode(stage.session.messages[-1].text)) < 700

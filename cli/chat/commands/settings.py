@@ -110,6 +110,9 @@ def schema(talk: Conversation, face: Face, argument: str) -> None:
         return block.show()
     from cli.runtime.schema import read_schema
 
+    def warn(line: str) -> None:
+        talk.post(line, "yellow")
+
     def use(found: ResponseFormat | None) -> None:
         now = talk.change_options(lambda options: replace(options, response_format=found))
         face.note(f"{'answers are JSON that matches your schema' if found else 'answers are free text'}{later(now)}")
@@ -118,7 +121,9 @@ def schema(talk: Conversation, face: Face, argument: str) -> None:
 
     if argument.lower() in _OFF:
         return use(None)
-    return talk.before_next_turn(lambda: read_schema(argument, of="/schema"), use)  # a large one takes its time
+    return talk.before_next_turn(
+        lambda: read_schema(argument, of="/schema", warn=warn), use
+    )  # a large one takes its time
 
 
 def values(talk: Conversation, prefix: str) -> Sequence[Choice]:

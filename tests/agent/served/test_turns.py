@@ -355,6 +355,13 @@ def test_an_answer_that_repeats_itself_is_broken_off(stage: Stage) -> None:
     assert end_of(played.play()).end == "loop"
 
 
+def test_a_call_that_repeats_itself_is_broken_off(stage: Stage) -> None:
+    zeros = (tool_call(arguments="0, ") for _ in range(2_000))
+    played = stage("chat", chat(tool_call("python", '{"code": "', id="a"), *zeros))
+    assert end_of(played.play()).end == "loop"
+    assert played.echo.ran == []
+
+
 def test_a_call_without_an_end_is_broken_off(stage: Stage) -> None:
     numbers = (tool_call(arguments=f"{number} ") for number in range(20_000))
     played = stage("chat", chat(tool_call("python", '{"code": "', id="a"), *numbers), context_tokens=500)

@@ -106,6 +106,26 @@ def test_a_schema_that_cannot_be_used_is_one_line_before_anything_runs(
     assert done.stderr.decode().startswith(f"ossia: error: {place}{told}")
 
 
+def test_words_that_demand_nothing_are_told_and_openais_form_is_taken(tmp_path: Path) -> None:
+    tags = {"type": "array", "uniqueItems": False, "items": {"type": "string", "nullable": True}}
+    schema = {"type": "object", "properties": {"tags": tags}, "required": ["tags"], "additionalProperties": False}
+    wrapped = {"type": "json_schema", "json_schema": {"name": "tags", "strict": True, "schema": schema}}
+    script = write_script(tmp_path, _answered('{"tags":["a","a"]}'))
+    for given in (schema, wrapped):
+        done = ossia_here("run", "hi", "--engine", script, "--schema", json.dumps(given))
+        assert (done.returncode, done.stdout) == (0, b'{"tags":["a","a"]}\n')
+        ignored = "nothing of an answer: uniqueItems, nullable; where null may stand, write "
+        assert ignored in done.stderr.decode()
+
+
+def test_a_number_without_a_bound_is_cut_off_and_a_bound_is_proposed() -> None:
+    fives = '{"type":"string","pattern":"^5{3000}$"}'
+    done = ossia_here("run", "Ada Lovelace", "--model", "etude", "--no-tools", "--schema", fives)
+    assert (done.returncode, done.stdout) == (6, b"")
+    bound = "a bound in the schema (maximum, maxLength, maxItems) or --max-tokens stops it sooner"
+    assert bound in done.stderr.decode()
+
+
 def test_a_file_of_megabytes_is_not_read(tmp_path: Path) -> None:
     schema = tmp_path / "huge.json"
     schema.write_bytes(b'{"enum":["' + b"x" * (2 << 20) + b'"]}')
