@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import datetime
+import os
 from dataclasses import replace
 from pathlib import Path
 
 from agent.engine.base import Sampling
 from agent.prompt import WORK
 from agent.sessions.session import Options
+from cli import paths
 from cli.exits import ExitError
 from cli.settings.config import Resolved
 from cli.settings.table import SAMPLING
 from cli.settings.workspace import NOTES_HEAD, Folder
+from tools.safe_files import real_name
 from tools.spec import Taint
 
 
@@ -61,12 +64,19 @@ def own_instructions(whole: str | None) -> str:
 
 
 def read_instructions(value: str | None) -> str | None:
-    """The text itself; for `@FILE`, the text of the file. Raises ExitError."""
+    """The text itself; for `@FILE`, the text of the file. Raises ExitError, also for a link out of this folder."""
     if value is None or not value.startswith("@"):
         return value
-    path = Path(value[1:])
+    from cli.attach.local import leads
+
+    path, here = Path(value[1:]), paths.here()
+    place = Path(os.path.normpath(here / path))
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            real = Path(real_name(file.fileno()) or path.resolve())
+            if place.is_relative_to(here) and real != place and (why := leads(place, real, here)):
+                raise ExitError(f"--instructions {value}: {why}: name that file itself")
+            return file.read()
     except UnicodeDecodeError:
         raise ExitError(f"--instructions {value}: {path} isn't UTF-8 text") from None
     except OSError as error:

@@ -16,8 +16,10 @@ from agent.control import Control
 from agent.sessions.session import UserText
 from cli.attach.attach import Attached, Attachment, Bounds, attach, output_of
 from cli.attach.user_command import Ran, run_command
+from cli.exits import ExitError
 from cli.mentions import Mention, mentions, open_mention, written
 from cli.runtime.browser import PageLoader
+from cli.runtime.options import read_instructions
 from cli.settings.table import Settings
 from tests.support.site import Site, wait_until
 from tools.browser import Document
@@ -464,3 +466,16 @@ def test_what_was_asked_about_is_what_goes_along(work: Path, tmp_path: Path) -> 
 
     text = attached("@README.md", work, ask=ask).user_text.text
     assert "AGREED" in text and "PRIVATE" not in text
+
+
+def test_instructions_come_from_no_link_out_of_the_folder(
+    work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "notes.md", "outside")
+    put(work, "style.md", "inside")
+    (work / "out.md").symlink_to("../notes.md")
+    (work / "in.md").symlink_to("style.md")
+    monkeypatch.chdir(work)
+    assert [read_instructions(f"@{name}") for name in ("in.md", "../notes.md")] == ["inside", "outside"]
+    with pytest.raises(ExitError, match=rf"it leads to {tmp_path}/notes\.md, out of {work}: name that file itself"):
+        read_instructions("@out.md")
