@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 import stat
 import time
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 from cli.attach.fence import HEAD_SHARE, block, from_line_start, in_heading, shortened, up_to_line_end
 from cli.words import bytes_of, size_of
+from tools.decoding import Text, decode, decode_beginning, describe, universal
 from tools.no_links import FILE, MAY_BE_A_LINK
 from tools.safe_files import real_name
 from tools.spec import Stop
@@ -67,40 +67,35 @@ def read_file(path: Path, *, max_bytes: int) -> Read:
             text = _decoded(file.read(_MAX_WHOLE_BYTES))  # /proc's files have a size of 0
     except OSError as error:
         raise Unattachable(f"not attached: it can't be read ({error.strerror})") from None
-    short, omitted = shortened(text, max_bytes)
-    read = _cut("file", bytes_of(text), short) if omitted else Read("file", size_of(bytes_of(text)), text)
-    return replace(read, real=real)
+    plain = universal(text.shown)
+    short, omitted = shortened(plain, max_bytes)
+    read = _cut("file", bytes_of(plain), short) if omitted else Read("file", size_of(bytes_of(plain)), plain)
+    return _remarked(replace(read, real=real), text)
 
 
 def _ends_of(file: BinaryIO, size: int, max_bytes: int) -> Read:
     split = int(max_bytes * HEAD_SHARE)
-    head = up_to_line_end(_beginning(file.read(split)))
-    file.seek(size - (max_bytes - split))
-    tail = from_line_start(file.read(max_bytes - split).decode("utf-8", "replace"))
+    text = _decoded(file.read(split), whole=False)
+    head = up_to_line_end(universal(text.shown))
+    file.seek((size - (max_bytes - split)) // 4 * 4)  # where a character of UTF-16 and UTF-32 begins
+    tail = from_line_start(universal(file.read(max_bytes - split).decode(text.encoding, "replace")))
     left_out = size - bytes_of(head) - bytes_of(tail)
-    return _cut("file", size, f"{head}\n[… about {left_out:,} bytes left out here …]\n{tail}")
+    return _remarked(_cut("file", size, f"{head}\n[… about {left_out:,} bytes left out here …]\n{tail}"), text)
+
+
+def _remarked(read: Read, text: Text) -> Read:
+    return replace(read, told=f"{read.told}, {text.remark}") if text.remark else read
 
 
 def _cut(kind: str, size: int, text: str) -> Read:
     return Read(kind, f"{size_of(bytes_of(text))} of {size_of(size)}, cut in the middle", text)
 
 
-def _beginning(data: bytes) -> str:
-    """The text of a file's first bytes, which may end in the middle of a character."""
-    text = _decoded(data)  # refuses what is binary
-    try:
-        return codecs.getincrementaldecoder("utf-8-sig")().decode(data)
-    except UnicodeDecodeError:
-        return text
-
-
-def _decoded(data: bytes) -> str:
-    from tools.work.text import decode, describe
-
-    text = decode(data)
+def _decoded(data: bytes, *, whole: bool = True) -> Text:
+    text = decode(data) if whole else decode_beginning(data)
     if text is None:
         raise Unattachable(f"not attached: it is {describe(data)}, and only text can be (`ossia docs add` takes PDFs)")
-    return text.text.replace("\r\n", "\n")
+    return text
 
 
 def leads(place: Path, real: Path, base: Path) -> str:

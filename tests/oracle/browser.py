@@ -37,7 +37,8 @@ from tests.support.vocabularies import o200k_in_environment, write_o200k
 from tools.browser._wrap import wrap
 from tools.browser.document import Hit
 from tools.browser.page import Page, find_page, search_page
-from tools.convert._html import TOO_DEEP, decode, document_from_html
+from tools.convert._html import TOO_DEEP, document_from_html
+from tools.decoding import decode_page
 from tools.spec import ToolFailed
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "browser"
@@ -231,7 +232,7 @@ def write_golden(reference: Reference, count: Callable[[str], int]) -> int:
     wrong = 0
     for file in sorted(GOLDEN.glob("*.html")):
         url = f"http://docs.test/pages/{file.name}"
-        page = wanted(decode(file.read_bytes()), url, random.Random(file.name))
+        page = wanted(decode_page(file.read_bytes(), None).shown, url, random.Random(file.name))
         answer, names, same = compare(reference, page, count)
         wrong += not same
         print(f"{file.name}: {'same' if same else 'DIFFERS'} {' '.join(sorted(names))}")
@@ -245,7 +246,7 @@ def _compare_files(files: list[Path], reference: Reference, count: Callable[[str
     counts: Counter[str] = Counter()
     for file in files:
         source = random.Random(f"{seed} {file}")
-        page = wanted(decode(file.read_bytes()), f"http://docs.test{file}", source)
+        page = wanted(decode_page(file.read_bytes(), None).shown, f"http://docs.test{file}", source)
         answer, names, same = compare(reference, page, count)
         kind = "the same" if same and not names else "named" if same else "too long" if "error" in answer else "DIFFERS"
         counts[kind] += 1

@@ -21,7 +21,6 @@ from tools.approval.policy import Policy
 from tools.browser import Browser
 from tools.browser.document import Document, Hit
 from tools.convert import Converter
-from tools.library._files import decoded
 from tools.library._gitignore import Ignores
 from tools.library._store import Row, Seen
 from tools.library.indexing import Event, Failed, Found, Indexed, Skipped, Vanished, index_root
@@ -305,20 +304,6 @@ def test_a_stopped_search_ends(library: Library, tmp_path: Path) -> None:
 
 
 # -- what is indexed ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("data", "text"),
-    [
-        ("Grüße aus Köln, schöne Tage".encode() + b" \xff", "Grüße aus Köln, schöne Tage \ufffd"),
-        ("Grüße aus Köln".encode()[:-3], "Grüße aus K\ufffd"),
-        ("d\xe9j\xe0 vu in plain words, and many more of them, none of which is broken".encode("latin-1"),
-         "déjà vu in plain words, and many more of them, none of which is broken"),
-        ("caf\xe9".encode("latin-1"), "café"),
-    ],
-)  # fmt: skip
-def test_a_text_with_a_broken_byte_is_still_utf_8(data: bytes, text: str) -> None:
-    assert decoded(data) == text
 
 
 def test_a_page_without_a_title_is_called_by_its_file(library: Library, tmp_path: Path) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import codecs
 import json
-import re
 import time
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote, urlsplit
@@ -12,15 +10,13 @@ from urllib.parse import unquote, urlsplit
 from tools.browser._text import one_line, plain
 from tools.browser.document import Document
 from tools.convert._flow import TooLong
+from tools.decoding import decode_page, universal
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
 
 SourceKind = Literal["html", "pdf", "text"]
 
-_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF32_LE, "utf-32"), (codecs.BOM_UTF32_BE, "utf-32"),
-         (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))  # fmt: skip
-_CHARACTER_SETS = re.compile("utf-(8|16|32)|ascii|iso|cp|koi8|mac|gb|big5|hz|euc|shift|johab|tis|ptcp|kz")
 _SNIFFED_BYTES = 2048
 _PDF_TIME_SHARE = 0.7
 """The part of the time limit for a PDF's pages: those done by then are better than nothing."""
@@ -88,7 +84,7 @@ def bounded(text: str, max_bytes: int) -> bytes:
 def _convert(
     body: bytes, kind: SourceKind, url: str, charset: str | None, source: bool, limits: dict[str, Any]
 ) -> Document:
-    from tools.convert._html import decode, document_from_html
+    from tools.convert._html import document_from_html
 
     if kind == "pdf":
         if source:
@@ -97,7 +93,7 @@ def _convert(
     if kind == "html":
         if not source:
             return document_from_html(body, url, charset=charset)
-        return Document(_name(url), url, plain(decode(body, charset)))
+        return Document(_name(url), url, plain(decode_page(body, charset).shown))
     return from_text(body, url, charset)
 
 
@@ -112,37 +108,16 @@ def from_text(body: bytes, url: str, charset: str | None) -> Document:
     """Text as it is, except for what a page can't hold. Its title is the file's name."""
     from tools.convert._html import EMPTY
 
-    text = plain(decoded(body, charset).replace("\r\n", "\n").replace("\r", "\n"))
+    read = decode_page(body, charset)
+    text = plain(universal(read.shown))
+    if read.remark:
+        text = f"{text}\n[{read.remark}]"
     return Document(_name(url), url, text if text.strip() else EMPTY)
 
 
 def _name(url: str) -> str:
     parts = urlsplit(url)
     return one_line(unquote(parts.path).rstrip("/").rpartition("/")[2]) or parts.hostname or ""
-
-
-def decoded(body: bytes, charset: str | None) -> str:
-    """Bytes as text: by a byte order mark, as `charset` says, as UTF-8, else as Windows' Western encoding."""
-    for mark, marked in _BOMS:
-        if body.startswith(mark):
-            return body.decode(marked, "replace")
-    for encoding in (_known(charset), "utf-8"):
-        try:
-            return body.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-    # A few broken bytes, or a file cut in the middle of one, are still UTF-8
-    text = body.decode("utf-8", "replace")
-    return text if text.count("\ufffd") * 20 < len(text) else body.decode("cp1252", "replace")
-
-
-def _known(charset: str | None) -> str:
-    """Python's codecs are more than character sets: zip, punycode (quadratic), unicode_escape. UTF-8 for those."""
-    try:
-        name = codecs.lookup(charset or "utf-8").name
-    except (LookupError, ValueError):
-        return "utf-8"
-    return name if _CHARACTER_SETS.match(name) else "utf-8"
 
 
 # -- PDF ---------------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ It runs in a worker process with its own limits, so it imports little: lxml and 
 
 from __future__ import annotations
 
-import codecs
 import re
 from urllib.parse import urljoin, urlsplit
 
@@ -16,6 +15,7 @@ from tools.browser._text import fewer_signs, one_line, printable
 from tools.browser.document import Document
 from tools.convert._flow import Flow
 from tools.convert._stream import Links, Piece, flatten, resolve
+from tools.decoding import decode_page
 
 EMPTY = "(empty page)"
 TOO_DEEP = "[The rest of this page is missing: it stands in more than 255 elements, one in the other.]"
@@ -34,15 +34,6 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _BLANK_LINE = re.compile(r"^\s+$", re.MULTILINE)
 _GAP = re.compile(r"\n(\s*\n)+")
 
-_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_META_CHARSET = re.compile(rb"<meta[^>]{0,256}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})", re.IGNORECASE)
-_XML_ENCODING = re.compile(rb"^\s*<\?xml[^>]{0,256}?encoding\s*=\s*[\"']([\w.:-]{1,40})")
-# Encodings of pages, by Python's names, without codecs that are no character set (zip, idna, utf-7).
-_CHARSETS = re.compile(
-    r"utf-8|utf-16(-[lb]e)?|iso8859-\d+|cp125[0-8]|cp874|cp866|cp949|koi8-[rtu]|mac-roman|mac-cyrillic|gbk|gb18030|gb2312"
-    r"|big5|big5hkscs|euc_jp|iso2022_jp|shift_jis|cp932|euc_kr|tis-620"
-)
-
 
 def document_from_html(html: str | bytes, url: str, *, charset: str | None = None) -> Document:
     """The page as a document: `text` with links as `【0†About】`, the title, the links' URLs.
@@ -54,8 +45,10 @@ def document_from_html(html: str | bytes, url: str, *, charset: str | None = Non
         document_from_html("<title>T</title><p>See <a href=/x>this</a>", "http://a.test/")
         Document("T", "http://a.test/", "See 【0†this】", {0: "http://a.test/x"})
     """
+    remark = ""
     if isinstance(html, bytes):
-        html = decode(html, charset)
+        read = decode_page(html, charset)
+        html, remark = read.shown, read.remark
     html = _SURROGATES.sub("\ufffd", _DECLARATION.sub("", html.removeprefix("\ufeff"), count=1))
     html = fewer_signs(html)
     try:
@@ -67,25 +60,9 @@ def document_from_html(html: str | bytes, url: str, *, charset: str | None = Non
     text = _text(resolve(pieces, links), max_chars=8 * len(html) + _MAX_GROWTH)
     if depth + sum(1 for _ in root.iterancestors()) >= _MAX_DEPTH:
         text = f"{text}\n\n{TOO_DEEP}".lstrip()
+    if remark:
+        text = f"{text}\n\n[{remark}]".lstrip()
     return Document(_title(root, url), url, text or EMPTY, links.urls)
-
-
-def decode(page: bytes, charset: str | None = None) -> str:
-    """The characters of a page: by its byte order mark, what the server said, what the page says, UTF-8, cp1252."""
-    for mark, name in _MARKS:
-        if page.startswith(mark):
-            return page[len(mark) :].decode(name, "replace")
-    known = _codec(charset)
-    if known is not None:
-        return page.decode(known, "replace")
-    said = _META_CHARSET.search(page[:4096]) or _XML_ENCODING.search(page[:4096])
-    known = _codec(said[1].decode("ascii")) if said else None
-    if known is not None and not known.startswith("utf-16"):  # a page whose ASCII could be read isn't UTF-16
-        return page.decode(known, "replace")
-    try:
-        return page.decode("utf-8")
-    except UnicodeDecodeError:
-        return page.decode("cp1252", "replace")
 
 
 def _fewer_attributes(tag: re.Match[str]) -> str:
@@ -98,17 +75,6 @@ def _fewer_attributes(tag: re.Match[str]) -> str:
             return tag[0][: tag.start(1) - tag.start() + end]
         end = attribute.end()
     return tag[0]
-
-
-def _codec(name: str | None) -> str | None:
-    """Python's name of a page's character set; browsers read Latin-1 and ASCII as windows-1252."""
-    try:
-        known = codecs.lookup((name or "").strip()).name
-    except (LookupError, ValueError):
-        return None
-    if known in ("iso8859-1", "ascii"):
-        return "cp1252"
-    return known if _CHARSETS.fullmatch(known) else None
 
 
 def _text(pieces: list[Piece], *, max_chars: int) -> str:

@@ -23,7 +23,7 @@ _NO_START = "the worker that converts documents doesn't start"
 _TOO_SLOW = "page too complex: it takes too long to read"
 _ENDED = "page too complex: the worker ended over it"
 _MODULES = ("lxml.html", "pypdfium2", "tools.convert._html", "encodings.cp1252", "encodings.latin_1", "encodings.idna")
-_PACKAGES = ("lxml", "pypdfium2", "pypdfium2_raw", "landlockpy")
+_PACKAGES = ("lxml", "webencodings", "pypdfium2", "pypdfium2_raw", "landlockpy")
 
 
 class ConversionFailed(ToolFailed):

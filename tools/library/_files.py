@@ -11,13 +11,14 @@ from urllib.parse import urlsplit
 
 from tools.browser._text import one_line, plain
 from tools.browser.document import Document
+from tools.decoding import decode, marked, universal
 from tools.library.walk import SECRET
 from tools.spec import Stop
 
 if TYPE_CHECKING:
     from tools.convert import Converter
 
-MAKER: Final = 2
+MAKER: Final = 3
 """The version of what is made from a file. A higher number makes the next indexing redo everything."""
 
 MAX_TEXT_BYTES: Final = 4_000_000
@@ -61,7 +62,7 @@ def kind_of(name: str, data: bytes) -> DocumentKind:
     head = data[:_HEAD_BYTES]
     if _KEY.search(head):
         raise NotADocument(SECRET)
-    if not _utf16(head) and (b"\x00" in head or len(_CONTROLS.findall(head)) > 2 + len(head) // 100):
+    if not marked(head) and (b"\x00" in head or len(_CONTROLS.findall(head)) > 2 + len(head) // 100):
         raise NotADocument("binary")
     return kind
 
@@ -81,29 +82,13 @@ def document(name: str, data: bytes, *, url: str, converter: Callable[[], Conver
         untitled = made.title in (url, urlsplit(url).hostname) or made.title.lower() == "untitled"
         title = "" if untitled else made.title
         return Document(_title(title, name), url, made.text, made.links)
-    text = plain(_notebook(decoded(data)) if kind == "notebook" else decoded(data))
-    return Document(_title(_heading(text) if kind in ("markdown", "notebook") else "", name), url, text)
-
-
-def decoded(data: bytes) -> str:
-    """The text of a file: as UTF-8, as UTF-16 with a byte order mark, else as Windows' Latin encoding.
-
-    It is still UTF-8 if fewer of its characters are broken than are whole ones beyond ASCII.
-    """
-    if _utf16(data):
-        return data.decode("utf-16", "replace")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("utf-8-sig", "replace")
-        broken = text.count("\ufffd")
-        if sum(char > "\x7f" for char in text) < 2 * broken:
-            text = data.decode("cp1252", "replace")
-    return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _utf16(data: bytes) -> bool:
-    return data[:2] in (b"\xff\xfe", b"\xfe\xff")
+    read = decode(data)
+    if read is None:
+        raise NotADocument("binary")
+    text = universal(read.shown)
+    text = plain(_notebook(text) if kind == "notebook" else text)
+    heading = _heading(text) if kind in ("markdown", "notebook") else ""
+    return Document(_title(heading, name), url, f"{text}\n[{read.remark}]" if read.remark else text)
 
 
 def _title(title: str, name: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import Match, SequenceMatcher
 
-from tools.work.text import decode, describe
+from tools.decoding import decode, describe
 
 _CONTEXT = 3
 _MAX_COMPARED = 60_000_000
@@ -44,7 +45,7 @@ def unified(before: bytes | None, after: bytes | None, *, name: str, new_name: s
     for data, text, verb in ((before, texts[0], "is gone"), (after, texts[1], "comes")):
         if data is not None and text is None:
             lines.append(f"{describe(data)}: {verb}\n")
-    a, b = (_lines([] if text is None else text.text.split("\n")) for text in texts)
+    a, b = (_lines([] if text is None else _pieces(text.shown)) for text in texts)
     hunks = list(_hunks(a, b))
     added, removed = (sum(hunk.startswith(sign) for hunk in hunks) for sign in "+-")
     return Diff(_bounded("".join((*lines, *hunks))), added, removed)
@@ -54,6 +55,11 @@ def _bounded(text: str) -> str:
     if len(text) <= _MAX_CHARS:
         return text
     return f"{text[:_MAX_CHARS]}\n[... {len(text) - _MAX_CHARS} characters of the diff are not shown]\n"
+
+
+def _pieces(text: str) -> list[str]:
+    r"""Split where lines end; `\r\n` leaves its `\r`, so that a change of line ends is one."""
+    return re.split(r"\n|(?<=\r)(?!\n)", text)
 
 
 def _lines(pieces: list[str]) -> list[str]:

@@ -12,15 +12,18 @@ from itertools import takewhile
 from typing import NoReturn
 from unicodedata import normalize
 
-from tools.characters import CONTROLS, PLAIN, REORDERS, TAGS
+from tools.characters import BROKEN, CONTROLS, PLAIN, REORDERS, TAGS
+from tools.text import readable
 from tools.work._v4a import Hunk
 
 _UNSEEN = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}\u200b-\u200f\u2060-\u2069\ufeff]")
 """A model isn't shown these, or can't see them: its patch won't have them."""
+_BROKEN = re.compile(f"[{BROKEN}]")  # bytes that are no text are shown as U+FFFD
+_LINE_END = re.compile(r"(\r\n|\r|\n)")
 
 
 def _plain(line: str) -> str:
-    return _UNSEEN.sub("", _composed(line)).translate(PLAIN).strip()
+    return _UNSEEN.sub("", readable(_BROKEN.sub("\ufffd", _composed(line)))).translate(PLAIN).strip()
 
 
 def _composed(line: str) -> str:
@@ -51,15 +54,14 @@ class _Found:
 
 
 class _File:
-    """A file as lines and their ends; only `\\n` ends a line, and a `\\r` before it is part of the end."""
+    """A file as lines and their ends, which are `\\r\\n`, `\\n` or `\\r`, as they are shown."""
 
     def __init__(self, text: str, name: str) -> None:
         self.name = name
-        pieces = text.split("\n")
+        pieces = _LINE_END.split(text)
         self.ended = pieces[-1] == ""
-        last = [] if self.ended else [pieces[-1]]  # a lone \r at the very end doesn't end a line
-        self.lines = [piece.removesuffix("\r") for piece in pieces[:-1]] + last
-        self.ends = ["\r\n" if piece.endswith("\r") else "\n" for piece in pieces[:-1]] + [""] * len(last)
+        self.lines = pieces[: -1 if self.ended else None : 2]
+        self.ends = pieces[1::2] + [""] * (not self.ended)
         self._at_level: dict[int, list[str]] = {}
         self._indexes: dict[int, dict[str, list[int]]] = {}
 
@@ -114,10 +116,14 @@ def apply_hunks(text: str, hunks: Sequence[Hunk], name: str) -> str:
             at += 1
         start = at
         changed = at - sum(1 for _ in takewhile(lambda entry: entry[0] == " ", reversed(found.hunk.lines)))
-    return _joined(file, gone, new)
+    joined = _joined(file, gone, new)
+    if ("\r", "", "\n") in zip(joined, joined[1:], joined[2:], strict=False):  # CR and LF would be one line end
+        raise Misfit(f"{name}: an empty line can't stand where its line ends change from CR to LF. Leave it out")
+    return "".join(joined)
 
 
-def _joined(file: _File, gone: set[int], new: dict[int, list[str]]) -> str:
+def _joined(file: _File, gone: set[int], new: dict[int, list[str]]) -> list[str]:
+    """Lines and their ends, in turn."""
     result: list[str] = []
     for at in range(len(file.lines) + 1):
         for line in new.get(at, ()):
@@ -127,7 +133,7 @@ def _joined(file: _File, gone: set[int], new: dict[int, list[str]]) -> str:
             result += (file.lines[at], file.ends[at] or file.end_near(at))
     if result and not file.ended:
         result.pop()
-    return "".join(result)
+    return result
 
 
 # -- finding the place -------------------------------------------------------------------------------------------------

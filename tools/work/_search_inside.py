@@ -1,13 +1,15 @@
 """The searching half of `repo_browser.search`, run as a separate process: an expression can take for ever, a process
 can be killed.
 
-Standard library only: it is started as a script by `python -I -S`, which finds no packages. It reads one job as JSON
-from stdin, walks a folder from an inherited descriptor without ever following a link, and writes JSON lines:
-`{"hit": [path, line, text]}` and, at the end, `{"end": {…}}`.
+It is started as a script by `python -I -S`, which finds no packages: besides the standard library it loads
+`tools/decoding.py`, by its file, and webencodings. It reads one job as JSON from stdin, walks a folder from an
+inherited descriptor without ever following a link, and writes JSON lines: `{"hit": [path, line, text]}` and, at the
+end, `{"end": {…}}`.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
@@ -24,7 +26,6 @@ _MADE = ("CACHEDIR.TAG", "pyvenv.cfg")
 """A folder with such a file was made by a program: a cache (also cargo's `target/`), a virtual environment."""
 
 _HEAD_BYTES = 8192
-_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 @dataclass
@@ -35,7 +36,7 @@ class Search:
     hits: int = 0
     files: int = 0
     passed: dict[str, tuple[int, list[str]]] = field(
-        default_factory=lambda: {"secret": (0, []), "closed": (0, []), "large": (0, [])}
+        default_factory=lambda: {"secret": (0, []), "closed": (0, []), "large": (0, []), "guessed": (0, [])}
     )
     cut: bool = False
 
@@ -46,6 +47,8 @@ class Search:
         except (re.error, OverflowError, RecursionError, MemoryError) as error:
             self.literal, self._pattern = str(error), re.compile(re.escape(self.job["pattern"]))
         self._secret = re.compile(self.job["secret"], re.VERBOSE)
+        sys.path += self.job["packages"]
+        self._decoding = _loaded(self.job["decoding"])
 
     def run(self) -> None:
         if self.job["only"]:
@@ -93,18 +96,23 @@ class Search:
         if data is None:
             return
         self.files += 1
-        lines = _decode(data).split("\n")
+        text = self._decoding.decode(data)
+        if text is None:
+            return
+        lines = re.split(r"\r\n|\r|\n", text.shown)
         if not lines[-1]:  # after the last line end there is no line
             lines.pop()
         for number, line in enumerate(lines, 1):
-            found = self._pattern.search(line.removesuffix("\r"))
+            found = self._pattern.search(line)
             if found is None:
                 continue
             if self.hits >= self.job["max_hits"]:
                 self.cut = True
                 break
             self.hits += 1
-            _say({"hit": [path, number, self._shown(line.removesuffix("\r"), found.start())]})
+            if text.remark and path not in self.passed["guessed"][1]:
+                self._pass("guessed", path)
+            _say({"hit": [path, number, self._shown(line, found.start())]})
 
     def _read(self, folder: int, name: str, path: str) -> bytes | None:
         """None if it can't be read, isn't a plain file, is binary, or is too large."""
@@ -115,7 +123,7 @@ class Search:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     return None
                 data = file.read(_HEAD_BYTES)
-                if b"\0" in data and not data.startswith(_UTF_16):
+                if b"\0" in data and not self._decoding.marked(data):
                     return None
                 data += file.read(self.job["max_file_bytes"] + 1 - len(data))
                 if len(data) <= self.job["max_file_bytes"]:
@@ -132,13 +140,13 @@ class Search:
         return ("…" if start else "") + line[start : start + size] + ("…" if start + size < len(line) else "")
 
 
-def _decode(data: bytes) -> str:
-    if data.startswith(_UTF_16):
-        return data.decode("utf-16", "replace")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return data.decode("latin-1")
+def _loaded(file: str) -> Any:
+    """`tools.decoding`, alone."""
+    spec = importlib.util.spec_from_file_location("decoding", file)
+    assert spec is not None and spec.loader is not None
+    module = sys.modules["decoding"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _say(what: object) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tools.approval import sensitive
+from tools.decoding import Text, decode, describe
 from tools.names import same_names
 from tools.safe_files import MAX_FILE_BYTES, Content, Place, locate
 from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolResult
@@ -14,7 +15,6 @@ from tools.work._folder import FileTool, as_mapping, workspace_of
 from tools.work._hunks import Misfit, apply_hunks
 from tools.work._v4a import Add, Delete, Section, Update, parse
 from tools.work.result import formed
-from tools.work.text import Text, decode, describe
 from tools.workspace import Workspace
 
 _PARAMETERS = {
@@ -125,7 +125,7 @@ class _Planner:
         match section:
             case Add(path, lines):
                 place = self._new(path)
-                data = _bounded(Text("".join(f"{line}\n" for line in lines)).encode(place.name), path)
+                data = _bounded(_encoded(Text("".join(f"{line}\n" for line in lines)), Text(""), place.name), path)
                 self._change(place.name, None, data)
                 self._say("make", _named(place), f"A {place.name}", _diff.unified(None, data, name=place.name))
             case Delete(path):
@@ -139,8 +139,10 @@ class _Planner:
                     text = decode(before.data)
                     if text is None:
                         raise ToolFailed(f"Error: {path!r} is {describe(before.data)}, which no patch can update.")
+                    if text.encode() != before.data:
+                        raise ToolFailed(f"Error: {path!r} holds bytes that {text.name} can't write back as they are.")
                     updated = apply_hunks(text.text, hunks, place.name)
-                    data = _bounded(Text(updated, text.encoding).encode(place.name), path)
+                    data = _bounded(_encoded(replace(text, text=updated), text, place.name), path)
                 self._update(place, before, data, move_to)
 
     def _update(self, place: Place, before: Content, data: bytes, move_to: str | None) -> None:
@@ -202,6 +204,19 @@ def _some(names: list[str]) -> str:
     """The first names, and how many more there are."""
     more = len(names) - _NAMED
     return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _encoded(text: Text, before: Text, name: str) -> bytes:
+    """The file's bytes. Raises `ToolFailed` for a new character that its encoding lacks, or that stands for a byte."""
+    if text.broken > before.broken or (before.broken and text.text.count("\ufffd") > before.text.count("\ufffd")):
+        raise ToolFailed(f"Error: a new line of {name} holds \ufffd, which stands for a byte that isn't text there.")
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        character = text.text[error.start]
+        raise ToolFailed(
+            f"Error: {name} is written in {text.name}, which has no {character!r}. Use another character."
+        ) from None
 
 
 def _bounded(data: bytes, path: str) -> bytes:

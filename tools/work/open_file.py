@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from tools.approval import sensitive
+from tools.decoding import decode, describe, universal
 from tools.safe_files import Place, locate, read_bytes
 from tools.spec import Preview, ToolContext, ToolFailed, ToolResult
 from tools.work._folder import FileTool, answer, as_lines, as_mapping, count, workspace_of
 from tools.work.result import MAX_CHARS, lines_that_fit, share
-from tools.work.text import decode, describe
 from tools.workspace import Workspace
 
 _PARAMETERS = {
@@ -32,8 +32,8 @@ class OpenFile(FileTool):
     """Gives a text file as it is, or its lines from `line_start` to `line_end`; with `line_numbers`, each numbered.
 
     Of more than 10,000 characters, or 7,500 tokens, the middle is left out, in whole lines; a line in brackets says
-    which, e.g. `[lines 181-560 of 640 are left out: open them with line_start=181]`. CRLF is shown as a plain line end.
-    Binary files are refused.
+    which, e.g. `[lines 181-560 of 640 are left out: open them with line_start=181]`. CRLF and CR are shown as plain
+    line ends. Binary files are refused.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class OpenFile(FileTool):
     def _result(self, args: object, plan: str, workspace: Workspace, context: ToolContext) -> ToolResult:
         text = _text(workspace.root, plan)
         asked: Any = as_mapping(args)
-        lines = as_lines(text.replace("\r\n", "\n"))
+        lines = as_lines(universal(text))
         start, end = max(asked.get("line_start", 1), 1), asked.get("line_end")
         if start > max(len(lines), 1):
             raise ToolFailed(f"Error: the file has {count(len(lines), 'line')}, so there is no line {start}.")
@@ -78,9 +78,8 @@ def _text(root: Path, name: str) -> str:
     text = decode(data)
     if text is None:
         raise ToolFailed(f"Error: {name!r} is {describe(data)}. repo_browser.open_file opens text only.")
-    if text.encoding == "latin-1":
-        return f"{text.text}\n[{name} isn't valid UTF-8; read as Latin-1]\n"
-    return text.text
+    end = "" if not text.text or text.text.endswith(("\n", "\r")) else "\n"
+    return f"{text.shown}{end}[{name}: {text.remark}]\n" if text.remark else text.shown
 
 
 def _shown(lines: Sequence[str], first: int, of: int, taken: Callable[[str], int]) -> str:

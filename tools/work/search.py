@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import posixpath
@@ -12,6 +13,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+from tools import decoding
 from tools.approval import sensitive
 from tools.names import escaped
 from tools.safe_files import MAX_FILE_BYTES, Place, locate, opened_folder
@@ -74,6 +76,7 @@ class Search(FileTool):
         return answer("\n".join(filter(None, (found, *remarks))), workspace)
 
     def _job(self, query: str, max_hits: int, place: Place) -> dict[str, object]:
+        found = importlib.util.find_spec("webencodings")
         return {
             "pattern": query,
             "secret": "(?!)" if place.kind == "file" or _is_secret(place) else sensitive.SECRET.pattern,
@@ -83,6 +86,8 @@ class Search(FileTool):
             "max_line_chars": self._max_line_chars,
             "max_file_bytes": MAX_FILE_BYTES,
             "max_memory_bytes": _MAX_MEMORY_BYTES,
+            "decoding": decoding.__file__,
+            "packages": [str(Path(found.origin).parent.parent)] if found and found.origin else [],
         }
 
     def _search(
@@ -133,6 +138,10 @@ class Search(FileTool):
             remarks.append(f"[stopped: {end['problem']}]")
         if end["cut"]:
             remarks.append(f"[more than {job['max_hits']} matches: narrow it down, or give max_results]")
+        number, names = end["passed"]["guessed"]
+        if number:
+            more = f" and {number - len(names)} more" if number > len(names) else ""
+            remarks.append(f"[not UTF-8, read by guess or in part: {', '.join(map(escaped, names))}{more}]")
         for kind, what in (("secret", "often holds secrets"), ("large", "too large"), ("closed", "not looked into")):
             number, names = end["passed"][kind]
             if number and not (kind == "closed" and hits):

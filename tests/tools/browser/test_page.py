@@ -15,7 +15,8 @@ from tests.oracle.browser import DIFFERENCES, GOLDEN, Wanted, ours
 from tools.browser._wrap import wrap
 from tools.browser.document import Document, Hit
 from tools.browser.page import Page, find_page, search_page
-from tools.convert._html import decode, document_from_html
+from tools.convert._html import document_from_html
+from tools.decoding import decode_page
 from tools.spec import ToolFailed
 
 FIXTURES = sorted(file.name for file in GOLDEN.glob("*.html"))
@@ -28,7 +29,7 @@ def test_a_page_reads_as_in_the_reference_browser(name: str, o200k_encoding: tik
     golden = json.loads(file.with_suffix(".json").read_text(encoding="utf-8"))
     assert set(golden["differences"]) <= set(DIFFERENCES)
     views = tuple((loc, lines) for loc, lines in golden["views"])
-    page = Wanted(decode(file.read_bytes()), golden["url"], views, tuple(golden["finds"]))
+    page = Wanted(decode_page(file.read_bytes(), None).shown, golden["url"], views, tuple(golden["finds"]))
     mine = ours(page, lambda text: len(o200k_encoding.encode_ordinary(text)))
     if golden["differences"] == ["empty"]:
         assert golden["reference"] == {"error": "ParserError: Document is empty"}

@@ -1,0 +1,276 @@
+"""Bytes as text, and back to the same bytes: the one decoder of files, attachments, the library and pages.
+
+It imports only the standard library and webencodings (that when a label is looked up): a search runs it alone.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+_MARKS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),  # before UTF-16's, with which it begins
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_KINDS: Final = (
+    (b"\x89PNG", "a PNG picture"), (b"\xff\xd8\xff", "a JPEG picture"), (b"GIF8", "a GIF picture"),
+    (b"%PDF-", "a PDF"), (b"PK\x03\x04", "a ZIP archive"), (b"\x1f\x8b", "a gzip archive"),
+    (b"\x7fELF", "a program"), (b"SQLite format 3\0", "an SQLite database"), (b"GGUF", "a GGUF model"),
+)  # fmt: skip
+_NAMES: Final = {"cp1252": "windows-1252", "cp932": "Shift_JIS", "gb18030": "GBK", "cp949": "EUC-KR", "utf-8": "UTF-8"}
+_BROKEN: Final = re.compile("[\ud800-\udfff]")
+_COMMENT: Final = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
+_IN_PAGE: Final = re.compile(
+    rb"\A\s*<\?xml[^>]{0,256}?encoding\s*=\s*[\"']([\w.:-]{1,40})"
+    rb"|<meta[\s/](?=[^>]{0,256}?charset\s*=)(?![^>]{0,256}?\bname\s*=)[^>]{0,256}?charset\s*=\s*[\"']?\s*([\w.:-]{1,40})",
+    re.IGNORECASE,
+)
+_IN_COMMENT: Final = re.compile(rb"\A(?:[^\n]*\n)?[^\n]*?coding[:=][ \t]*([-\w.]{1,40})")
+"""Python's, Emacs's and vim's way to name a file's encoding, in its first two lines."""
+_PRESCANNED: Final = 4096
+_CHARACTER_SETS: Final = re.compile("utf-(8|16|32)|ascii|iso|cp|koi8|mac|gb|big5|euc|shift|johab|tis|ptcp|kz")
+"""Python's codecs are more than character sets: zip, punycode (quadratic), unicode_escape."""
+_SAMPLED: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text and its encoding by Python's name. `mark`: the byte order mark, which isn't in the text.
+
+    Bytes that mean nothing in the encoding are lone surrogates in `text` (as `surrogateescape` has them), U+FFFD in
+    `shown`. `guessed`: nothing names the encoding, and it isn't UTF-8.
+    """
+
+    text: str
+    encoding: str = "utf-8"
+    mark: bytes = b""
+    guessed: bool = False
+
+    @property
+    def shown(self) -> str:
+        return _BROKEN.sub("\ufffd", self.text)
+
+    @property
+    def name(self) -> str:
+        """The encoding as people call it: `"windows-1252"`."""
+        return _NAMES.get(self.encoding, self.encoding)
+
+    @property
+    def broken(self) -> int:
+        """How many bytes mean nothing in the encoding."""
+        return len(_BROKEN.findall(self.text))
+
+    @property
+    def remark(self) -> str:
+        """For a reader, if the text may differ from what its writer meant: `"not UTF-8: read as GBK, by guess"`."""
+        broken = self.broken
+        parts = [f"not UTF-8: read as {self.name}, by guess"] if self.guessed else []
+        if broken:
+            parts.append(f"{broken:,} byte{'' if broken == 1 else 's'} not valid in {self.name}, shown as \ufffd")
+        return "; ".join(parts)
+
+    def encode(self) -> bytes:
+        """The bytes. Raises `UnicodeEncodeError` for a character that the encoding lacks."""
+        return self.mark + self.text.encode(self.encoding, "surrogateescape")
+
+
+def decode(data: bytes) -> Text | None:
+    r"""The text of a file, or None for a binary one.
+
+    Known by its byte order mark, else it is UTF-8 if that is valid, or what it names itself (`<meta charset=…>`,
+    `# coding: …`), else a guess: `decode(b"caf\xe9 5 \x80")` is `Text("café 5 €", "cp1252", guessed=True)`.
+    """
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            errors = "surrogateescape" if encoding == "utf-8" else "strict"
+            try:
+                return Text(data[len(mark) :].decode(encoding, errors), encoding, mark)
+            except UnicodeDecodeError:
+                return None
+    if b"\0" in data or data.startswith(tuple(start for start, _ in _KINDS)):
+        return None
+    if b"\x1b$" in data and (said := _strict(data, "iso2022_jp")) and said.encode("iso2022_jp") == data:
+        return Text(said, "iso2022_jp")
+    try:
+        return Text(data.decode())
+    except UnicodeDecodeError:
+        pass
+    named = codec(declared(data)) or ""
+    if named and (text := _strict(data, named)) is not None:
+        return Text(text, named)
+    return _guessed(data)
+
+
+def decode_beginning(data: bytes) -> Text | None:
+    """The text of a file's first bytes, which may end in the middle of a character."""
+    found = [decode(data[: len(data) - cut]) for cut in range(4)]
+    return next((text for text in found if text and not text.remark), found[0])
+
+
+def decode_page(data: bytes, charset: str | None, *, may_declare: bool = True) -> Text:
+    """Any text of the web: by its mark, what the server said, what it says itself, as UTF-8, else by guess.
+
+    Never fails: bytes that mean nothing are lone surrogates or U+FFFD. `charset`: a label, as WHATWG's table has them.
+    """
+    for mark, encoding in _MARKS:
+        if data.startswith(mark):
+            return Text(data[len(mark) :].decode(encoding, "replace"), encoding, mark)
+    named = codec(charset)
+    if named is None and may_declare:
+        said = codec(declared(data))
+        # what could be read as ASCII isn't UTF-16
+        named = {"utf-16-le": "utf-8", "utf-16-be": "utf-8", "x-user-defined": "cp1252"}.get(said or "", said)
+    if named == "x-user-defined":
+        return Text("".join(chr(byte if byte < 0x80 else 0xF700 + byte) for byte in data), named)
+    if named is not None:
+        return Text(data.decode(named, "replace"), named)
+    try:
+        return Text(data.decode())
+    except UnicodeDecodeError:
+        return _guessed(data)
+
+
+def codec(label: str | None) -> str | None:
+    """Python's codec for a label of a character set: `codec("latin1")` is `"cp1252"`, as browsers read it.
+
+    None for an unknown one, and for codecs that are no character set.
+    """
+    import webencodings
+
+    label = (label or "").split(",")[0].strip()
+    try:
+        found = webencodings.lookup(label)
+        if found is not None and found.name == "x-user-defined":
+            return "x-user-defined"
+        name = codecs.lookup(label).name if found is None else found.codec_info.name
+    except (LookupError, ValueError):
+        return None
+    # The browsers' GBK is GB18030; WHATWG's table sends what is unsafe to read to a codec of its own
+    return {"gbk": "gb18030", "ascii": "cp1252"}.get(name, name) if _CHARACTER_SETS.match(name) else None
+
+
+def declared(data: bytes) -> str | None:
+    """The label by which a page or a file names its encoding at its beginning."""
+    head = data[:_PRESCANNED]
+    found = _IN_PAGE.search(_COMMENT.sub(b"", head)) or _IN_COMMENT.match(head)
+    return next(label for label in found.groups() if label).decode("ascii", "replace") if found else None
+
+
+def marked(data: bytes) -> bool:
+    """Does it begin with the byte order mark of UTF-16 or UTF-32, whose texts hold NUL bytes?"""
+    return data.startswith(tuple(mark for mark, encoding in _MARKS if encoding != "utf-8"))
+
+
+def universal(text: str) -> str:
+    r"""With `\n` for each line end: `\r\n`, `\r` and `\n`."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def describe(data: bytes) -> str:
+    """What a binary file is, for people: `"a PNG picture, 12.3 kB"`."""
+    kind = next((kind for start, kind in _KINDS if data.startswith(start)), "a binary file")
+    return f"{kind}, {len(data) / 1e3:.1f} kB"
+
+
+def _strict(data: bytes, encoding: str) -> str | None:
+    try:
+        return data.decode(encoding)
+    except (UnicodeDecodeError, LookupError):
+        return None
+
+
+# -- guessing ----------------------------------------------------------------------------------------------------------
+# By the share of characters beyond ASCII that are common in a language of the encoding. Of 46 short texts in 17
+# encodings, 38 came out right, with charset-normalizer 23, with chardet 7 35, with chardetng (which has no wheels for
+# Python 3.14) 41.
+
+_WEST: Final = "€‚„…†‰‹›‘’“”•–—™Œœ¡¢£¥§©ª«®°±²³´µ¶·º»¼½¾¿×÷" + "ßàáâãäåæçèéêëìíîïñòóôõöøùúûü"
+_EAST: Final = "€‚„…‘’“”–—™§©«®°»ßąáäâćčďđéęěëíîłĺľńňóôöőřŕśšťúůüűýźžż"
+_TURKISH: Final = "€‚„…‘’“”–—™§©«®°»âçğîıöşüû"
+_RUSSIAN: Final = "оеаинтсрвлкмдпуяы№«»—–“”„"
+_ALPHABETS: Final = (  # the first one wins a tie
+    ("cp1252", _WEST),
+    ("cp1250", _EAST),
+    ("cp1254", _TURKISH),
+    ("cp1251", _RUSSIAN),
+    ("koi8_r", _RUSSIAN),
+    ("cp866", _RUSSIAN),
+    ("cp1253", "αοιετσνηρπκμλυςάίόέήύ«»—–"),
+    ("cp1255", "יוהלאשרנתמבדםפכע"),
+    ("cp1256", "اليمنوترهبدعةفسكق"),
+)
+_LATIN: Final = frozenset({"cp1252", "cp1250", "cp1254"})
+_SYLLABLES: Final = (  # first bytes of the common signs; from what on a second byte may be
+    ("cp949", b"\xa1" + bytes(range(0xB0, 0xC9)), 0xA1),
+    ("gb18030", b"\xa1\xa3" + bytes(range(0xB0, 0xD8)), 0xA1),
+    ("euc_jp", b"\xa1\xa4\xa5" + bytes(range(0xB0, 0xD0)), 0xA1),
+    ("cp932", b"\x81\x82\x83" + bytes(range(0x88, 0x98)), 0x40),
+    ("big5", b"\xa1" + bytes(range(0xA4, 0xC7)), 0x40),
+)
+_ENOUGH: Final = 0.5
+
+
+def _guessed(data: bytes) -> Text:
+    """What isn't valid UTF-8: mostly UTF-8 nevertheless, or the likeliest encoding that gives the same bytes back."""
+    text = data.decode("utf-8", "surrogateescape")
+    broken = len(_BROKEN.findall(text))
+    if len(text) - len(text.encode("ascii", "ignore")) >= 2 * broken:  # as many good ones as broken ones
+        return Text(text)
+    lines = (line for line in re.split(rb"[\r\n]", data) if not line.isascii())
+    sample = b"\n".join(_first(lines))
+    ranked = sorted(((-share, at, name) for at, (name, share) in enumerate(_shares(sample)) if share >= _ENOUGH))
+    for _, _, name in ranked:
+        if (found := _strict(data, name)) is not None:
+            return Text(found, name, guessed=True)
+    return Text(data.decode("cp1252", "surrogateescape"), "cp1252", guessed=True)  # it takes every byte
+
+
+def _first(lines: Iterator[bytes]) -> Iterator[bytes]:
+    room = _SAMPLED
+    for line in lines:
+        yield line[:room]
+        room -= len(line)
+        if room <= 0:
+            return
+
+
+def _shares(sample: bytes) -> Iterator[tuple[str, float]]:
+    for name, first, second in _SYLLABLES:
+        if (text := _sampled(sample, name)) is not None:
+            coded = {character: character.encode(name, "replace") for character in set(text) if character > "\x7f"}
+            common = {sign for sign, code in coded.items() if len(code) == 2 and code[0] in first and code[1] >= second}
+            yield name, _share(text, common, latin=False)
+    for name, letters in _ALPHABETS:
+        if (text := _sampled(sample, name)) is not None:
+            yield name, _share(text, {*letters, *letters.upper()}, latin=name in _LATIN)
+
+
+def _sampled(sample: bytes, encoding: str) -> str | None:
+    """The sample may end in the middle of a character."""
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(sample)
+    except UnicodeDecodeError:
+        return None
+
+
+def _share(text: str, common: set[str], *, latin: bool) -> float:
+    """How many of the characters beyond ASCII are common and stand where they may.
+
+    Accented letters stand among plain ones, or alone; letters of another alphabet don't stand beside plain ones.
+    """
+    good = all_ = 0
+    for at, character in enumerate(text):
+        if character > "\x7f":
+            all_ += 1
+            near = text[at - 1 : at] + text[at + 1 : at + 2]
+            plain = any(other.isascii() and other.isalpha() for other in near)
+            strange = any(other > "\x7f" and other.isalpha() for other in near)
+            fits = plain or not strange or not character.isalpha() if latin else not plain or not character.isalpha()
+            good += character in common and fits
+    return good / all_ if all_ else 0.0
