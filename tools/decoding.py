@@ -36,6 +36,8 @@ _IN_COMMENT: Final = re.compile(rb"\A(?:[^\n]*\n)?[^\n]*?coding[:=][ \t]*([-\w.]
 _PRESCANNED: Final = 4096
 _CHARACTER_SETS: Final = re.compile("utf-(8|16|32)|ascii|iso|cp|koi8|mac|gb|big5|euc|shift|johab|tis|ptcp|kz")
 """Python's codecs are more than character sets: zip, punycode (quadratic), unicode_escape."""
+_CUT: Final = re.compile(rb"[\xe0-\xf4][\x80-\xbf]{1,2}\Z")
+"""UTF-8 that ends in the middle of a character."""
 _SAMPLED: Final = 1 << 16
 
 
@@ -220,7 +222,9 @@ def _guessed(data: bytes) -> Text:
     """What isn't valid UTF-8: mostly UTF-8 nevertheless, or the likeliest encoding that gives the same bytes back."""
     text = data.decode("utf-8", "surrogateescape")
     broken = len(_BROKEN.findall(text))
-    if len(text) - len(text.encode("ascii", "ignore")) >= 2 * broken:  # as many good ones as broken ones
+    cut = _CUT.search(data)
+    good = len(text) - len(text.encode("ascii", "ignore")) - broken
+    if good >= broken or (cut and broken == len(cut[0])):
         return Text(text)
     lines = (line for line in re.split(rb"[\r\n]", data) if not line.isascii())
     sample = b"\n".join(_first(lines))

@@ -78,7 +78,7 @@ def _ends_of(file: BinaryIO, size: int, max_bytes: int) -> Read:
     text = _decoded(file.read(split), whole=False)
     head = up_to_line_end(universal(text.shown))
     file.seek((size - (max_bytes - split)) // 4 * 4)  # where a character of UTF-16 and UTF-32 begins
-    tail = from_line_start(universal(file.read(max_bytes - split).decode(text.encoding, "replace")))
+    tail = from_line_start(universal(file.read(max_bytes - split + 3).decode(text.encoding, "replace")))
     left_out = size - bytes_of(head) - bytes_of(tail)
     return _remarked(_cut("file", size, f"{head}\n[… about {left_out:,} bytes left out here …]\n{tail}"), text)
 

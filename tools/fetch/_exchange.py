@@ -184,7 +184,7 @@ def read_bounded(chunks: Iterable[bytes], max_bytes: int, *, start: bytes = b"")
 def plain_chunks(answer: Answer) -> Iterator[bytes]:
     """The body in decompressed pieces of at most 256 kB, however strongly it was compressed.
 
-    Raises `ExchangeFailed` for an encoding other than gzip and deflate (which is all we ask for), or a broken one.
+    Raises `ExchangeFailed` for an encoding other than gzip and deflate (which is all we ask for), or broken data.
     """
     encoding = answer.headers.get("content-encoding", "").strip().lower()
     if encoding in ("", "identity"):
@@ -208,6 +208,8 @@ def _inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
             if decoder.eof:
                 return
             chunk = decoder.unconsumed_tail
+    if decoder is not None:
+        raise ExchangeFailed("its compressed data ends early: the page is incomplete")
 
 
 def _has_header(chunk: bytes) -> bool:

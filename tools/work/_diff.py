@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import Match, SequenceMatcher
 
 from tools.decoding import decode, describe
@@ -42,6 +42,8 @@ def unified(before: bytes | None, after: bytes | None, *, name: str, new_name: s
     new = f"b/{new_name or name}" if after is not None else "/dev/null"
     lines: list[str] = [f"--- {old}\n", f"+++ {new}\n"]
     texts = [None if data is None else decode(data) for data in (before, after)]
+    if texts[0] is not None and texts[0].guessed and after is not None:  # of what was changed, no other guess
+        texts[1] = replace(texts[0], text=after.decode(texts[0].encoding, "surrogateescape"))
     for data, text, verb in ((before, texts[0], "is gone"), (after, texts[1], "comes")):
         if data is not None and text is None:
             lines.append(f"{describe(data)}: {verb}\n")

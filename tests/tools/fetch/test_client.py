@@ -6,6 +6,7 @@ import gzip
 import itertools
 import json
 import logging
+import random
 import ssl
 import subprocess
 import sys
@@ -310,6 +311,17 @@ def test_a_gzip_bomb_and_an_endless_body_are_cut(site: Site, fetcher: Fetcher) -
     for path in ("/bomb", "/endless"):
         found = fetcher.fetch(site.url(path, host="a.test"), stop=NoStop())
         assert (len(found.body), found.truncated) == (3_000_000, True)
+
+
+@pytest.mark.parametrize("packed", ["gzip", "deflate", "raw deflate"])
+def test_a_compressed_page_that_ends_early_is_an_error(site: Site, fetcher: Fetcher, packed: str) -> None:
+    raw, text = zlib.compressobj(9, zlib.DEFLATED, -15), random.Random(packed).randbytes(5_000).hex().encode()
+    data = {"gzip": gzip.compress(text), "deflate": zlib.compress(text)}
+    data["raw deflate"] = raw.compress(text) + raw.flush()
+    for cut in (1, 5, 3_000):
+        site.page(f"/{cut}", data[packed][:-cut], Content_Encoding=packed.split()[-1])
+        told = reason(fetcher, site.url(f"/{cut}", host="a.test"))
+        assert told == "its compressed data ends early: the page is incomplete"
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "x-unknown"])

@@ -228,7 +228,8 @@ def test_lines_that_match(folder: Folder) -> None:
     cases: list[tuple[dict[str, object], str]] = [
         (
             {"query": "import"},
-            "old.txt:1:café import\nsrc/a.py:1:import os\nsrc/b.txt:2:import this\nwide.txt:1:import ü",
+            "old.txt:1:café import\nsrc/a.py:1:import os\nsrc/b.txt:2:import this\nwide.txt:1:import ü\n"
+            "[not UTF-8, read by guess or in part: old.txt]",
         ),
         ({"query": r"^import \w+$", "path": "src"}, "src/a.py:1:import os\nsrc/b.txt:2:import this"),
         ({"query": "(?i)GRÖßE"}, "src/a.py:2:print('Größe')"),
@@ -414,6 +415,13 @@ def test_what_an_old_file_keeps(folder: Folder) -> None:
         "bom.txt": (b"\xef\xbb\xbfone\n", ("-one", "+1"), b"\xef\xbb\xbf1\n"),
         "utf16.txt": ("\ufeffone\n".encode("utf-16-le"), ("-one", "+é"), "\ufeffé\n".encode("utf-16-le")),
         "latin.txt": (b"caf\xe9\nx\n", ("-x", "+é"), b"caf\xe9\n\xe9\n"),
+        "western.txt": (b"\x93caf\xe9\x94\nx\n", (" “café”", "-x", "+5 €"), b"\x93caf\xe9\x94\n5 \x80\n"),
+        "ja.txt": ("設定です\nx\n".encode("cp932"), (" 設定です", "-x", "+日本"), "設定です\n日本\n".encode("cp932")),
+        "zh.txt": ("这是中文\nx\n".encode("gbk"), ("-x", "+元"), "这是中文\n元\n".encode("gbk")),
+        "utf32.txt": ("\ufeffone\n".encode("utf-32-le"), ("-one", "+é"), "\ufeffé\n".encode("utf-32-le")),
+        "broken.txt": (b"\xc3\xbc\na \xff\nx\n", (" a \ufffd", "-x", "+y"), b"\xc3\xbc\na \xff\ny\n"),
+        "cr.txt": (b"one\rtwo\rthree", (" one", "-two", "+2"), b"one\r2\rthree"),
+        "red.txt": (b"\x1b[31mred\x1b[0m\nx\n\x07b\n", (" red", "-x", "+y"), b"\x1b[31mred\x1b[0m\ny\n\x07b\n"),
     }
     for name, (before, lines, after) in cases.items():
         path = folder.write(name, before)
@@ -423,6 +431,21 @@ def test_what_an_old_file_keeps(folder: Folder) -> None:
         assert path.read_bytes() == after, name
         assert path.stat().st_mode & 0o777 == 0o751
     assert folder.kept.seen == [before for before, _, _ in cases.values()]
+
+
+def test_what_cannot_be_written_back_is_refused(folder: Folder) -> None:
+    cases = {
+        "western.txt": (b"caf\xe9\nx\n", "+日", "western.txt is written in windows-1252, which has no '日'"),
+        "broken.txt": ("grün".encode() + b" \xff\nx\n", "+y \ufffd", "which stands for a byte that isn't text there"),
+        "ja.txt": (b"# coding: sjis\n\x87\x9b\nx\n", "+y", "holds bytes that Shift_JIS can't write back"),
+        "ends.txt": (b"a\rx\n\nb\n", "+", "an empty line can't stand where its line ends change from CR to LF"),
+    }
+    for name, (before, line, told) in cases.items():
+        path = folder.write(name, before)
+        patch = "\n".join(("*** Begin Patch", f"*** Update File: {name}", "@@", "-x", line, "*** End Patch"))
+        result = folder.call("apply_patch", patch=patch)
+        assert result.error and told in result.text, result.text
+        assert path.read_bytes() == before
 
 
 def test_a_hard_link_to_a_file_outside_is_cut(folder: Folder, tmp_path: Path) -> None:

@@ -1,0 +1,67 @@
+"""Bytes as text and back: encodings that are named, marked, guessed; broken bytes."""
+
+from __future__ import annotations
+
+import webencodings
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tools.decoding import Text, codec, decode, decode_page
+
+GUESSED = {
+    "cp1252": ("The price is 5 € and “quoted” — done", "naïve “é” €", "café", "# Größe der Fläche\n", "it’s déjà vu"),
+    "cp1251": ("Привет, мир", "// комментарий\nint x = 5;\n"),
+    "koi8_r": ("Привет, мир", "Закон о дорогах, статья 5."),
+    "cp932": ("これは本文です。漢字とカナ。", "# 設定ファイル\nname = 1\n"),
+    "euc_jp": ("これは本文です。漢字とカナ。",),
+    "gb18030": ("中文网页内容，价格 100 元。", "# 配置文件\n"),
+    "big5": ("繁體中文網頁內容，價格一百元。",),
+    "cp949": ("안녕하세요 한국어 텍스트입니다", "한글"),
+    "cp1250": ("Příliš žluťoučký kůň úpěl",),
+    "cp1253": ("Καλημέρα κόσμε",),
+}
+
+
+def test_an_encoding_is_guessed_of_a_short_text() -> None:
+    for encoding, texts in GUESSED.items():
+        for text in texts:
+            assert decode(text.encode(encoding)) == Text(text, encoding, guessed=True)
+
+
+def test_broken_bytes_in_utf_8_stay_what_they_are() -> None:
+    for broken in (b"\xff", b"\x80", b"\xe9 ", b"\xe2\x82"):
+        data = "Grüße, 日本語 ".encode() + broken + b"x"
+        text = decode(data)
+        assert text is not None and text.encoding == "utf-8" and text.encode() == data
+        assert "Grüße, 日本語 \ufffd" in text.shown and "not valid in UTF-8" in text.remark
+
+
+@given(st.binary(max_size=200))
+@example(b"\xff\xfe\x00\x00x\x00\x00\x00")
+@example("é".encode("utf-32-be"))
+@example(b"\x1b$B")
+def test_what_is_decoded_without_a_declaration_comes_back_byte_for_byte(data: bytes) -> None:
+    text = decode(data)
+    assert text is None or text.encode() == data or not text.remark
+    assert decode_page(data, None).shown is not None
+
+
+def test_every_label_of_the_standard_is_known_to_pages() -> None:
+    wanted = {"shift_jis": "日本語①髙", "euc-kr": "똠방각하", "big5": "繁體", "windows-1252": "“q” €", "gbk": "中文"}
+    for label, name in webencodings.LABELS.items():
+        if name in wanted:
+            data = wanted[name].encode(str(codec(label)))
+            assert decode_page(data, label.upper()).text == wanted[name]
+        elif name != "replacement":
+            assert decode_page(b"plain", label).encoding == codec(label) is not None
+    assert decode_page(b"a\xe9", "x-user-defined").text == "a\uf7e9"
+    assert codec("zip") is codec("unicode_escape") is codec("utf-7") is codec("no such") is None
+
+
+def test_a_declaration_counts_where_it_is_one() -> None:
+    text = "да"
+    for head in ("<meta charset=koi8-r>", "<?xml version='1.0' encoding='koi8-r'?>", "# vim: fileencoding=koi8-r :\n"):
+        data = (head + text).encode("koi8-r")
+        assert decode(data) == Text(head + text, "koi8-r") == decode_page(data, None)
+    page = "<!-- <meta charset=koi8-r> --><meta name=description content='charset=koi8-r'><p>Grüße".encode("cp1252")
+    assert decode_page(page, None).encoding == "cp1252"
