@@ -389,7 +389,7 @@ NESTED = [
     "tools = " + "[" * 900 + "]" * 900,
     "approvals = " + "{a = " * 400 + "1" + "}" * 400,
     "approvals = {python = ['auto']}",
-    ".".join(["approvals", *["a"] * 5_000]) + " = 1",
+    ".".join(["approvals", *["a"] * 50_000]) + " = 1",
     "[" + ".".join(["mcpServers", *["a"] * 5_000]) + "]\nx = 1",
     "[engines.x]\nurl = " + "[" * 40 + "]" * 40,
 ]
