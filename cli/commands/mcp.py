@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _NONE = "no MCP server is configured; to add one: ossia mcp add NAME -- COMMAND"
 
+_LOGIN_TIMEOUT_S = 300.0
+_MAX_URL_CHARS = 8_000
+
 _OF_FOLDERS = "servers of a folder you trust count only in that folder"
 
 app = group("Configure MCP servers: programs and addresses that offer tools.")
@@ -92,8 +95,59 @@ def rm(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     path = mcp_file(os.environ)
     with writing(path):
         remove_server(os.environ, name)
-    McpServers((), data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ={}).pins.forget(name)
+    servers = McpServers((), data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ={})
+    servers.pins.forget(name)
+    with writing(paths.data_dir()):
+        servers.logins.forget(name)
     say(f"{path}: {name} removed")
+
+
+@app.command()
+def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
+    """Log in to a server over HTTP, in the browser. The key is kept in the data folder, for you only."""
+    from cli import paths
+    from cli.clean import clean, one_line
+    from cli.settings.mcp import configured_servers
+    from cli.streams import say
+    from tools.mcp.servers import McpServers
+
+    known = {config.name: config for config in configured_servers(os.environ, folder=_trusted_here())}
+    config = known.get(name)
+    if config is None or config.url is None:
+        raise exit_error(f"mcp login: {name!r} is no server that has an address (see `ossia mcp list`)")
+
+    def show(url: str) -> None:
+        print(f"ossia: open this page to log in to {name}: {clean(one_line(url, _MAX_URL_CHARS))}", file=sys.stderr)
+        if sys.stderr.isatty() and url.startswith(("https://", "http://")):
+            import webbrowser
+
+            webbrowser.open(url)
+
+    servers = McpServers(
+        [config], data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ=os.environ,
+        connect_timeout_s=_LOGIN_TIMEOUT_S, show=show,
+    )  # fmt: skip
+    try:
+        (status,) = servers.connect()
+        is_kept = bool(servers.logins.of(config))
+    finally:
+        servers.close()
+    if status.error is not None:
+        raise exit_error(clean(f"mcp {name}: {status.error}"), "ENGINE")
+    say(f"{name}: logged in" if is_kept else f"{name}: connected, and it wanted no login")
+
+
+@app.command()
+def logout(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
+    """Forget the key that `ossia mcp login` got. The server isn't told."""
+    from cli import paths
+    from cli.streams import say
+    from tools.mcp.servers import McpServers
+
+    servers = McpServers((), data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ={})
+    with writing(paths.data_dir()):
+        was_kept = servers.logins.forget(name)
+    say(f"{name}: logged out" if was_kept else f"{name}: there was no login")
 
 
 @app.command()

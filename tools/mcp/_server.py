@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from tools.mcp._http import SESSION_GONE, http_client
+from tools.mcp._login import Logins, oauth
 from tools.mcp._mended import Mended
 from tools.mcp._streams import ErrorLog, line_encoding
 from tools.mcp.config import McpConfig
@@ -55,9 +56,23 @@ class RemoteTool:
 
 
 class Server:
-    """A connection to one server. `config` is already expanded; `log` gets the server's stderr."""
+    """A connection to one server. `config` is already expanded; `log` gets the server's stderr.
 
-    def __init__(self, config: McpConfig, *, environ: Mapping[str, str], cwd: Path, log: Path, version: str) -> None:
+    `show` is given the address to log in at; None: it isn't logged in to, only with what `logins` keep.
+    """
+
+    def __init__(
+        self,
+        config: McpConfig,
+        *,
+        environ: Mapping[str, str],
+        cwd: Path,
+        log: Path,
+        version: str,
+        logins: Logins,
+        show: Callable[[str], None] | None = None,
+    ) -> None:
+        self._logins, self._show = logins, show
         self._config, self._environ, self._cwd, self._log, self._version = config, environ, cwd, log, version
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
@@ -104,7 +119,7 @@ class Server:
         with scope, ExitStack() as stack:
             if self._config.command is not None:
                 self._errors = stack.enter_context(closing(ErrorLog(self._log)))
-            async with _transport(self._config, self._environ, self._cwd, self._errors) as transport:
+            async with self._transport() as transport:
                 from mcp import Client
                 from mcp.types import Implementation
 
@@ -120,6 +135,29 @@ class Server:
                     self.title = one_line(f"{name}, protocol {client.protocol_version}", 100)
                     ready.set_result(None)
                     await self._closing.wait()
+
+    @asynccontextmanager
+    async def _transport(self) -> AsyncIterator[Any]:
+        """The transport of a `Client`; its resources are closed afterwards."""
+        config = self._config
+        if config.url is not None:
+            from mcp.client.streamable_http import streamable_http_client
+
+            async with oauth(config, self._logins, self._show) as auth, http_client(config, auth) as client:
+                yield streamable_http_client(config.url, http_client=client, max_sse_event_size=_MAX_EVENT_BYTES)
+            return
+        from mcp import StdioServerParameters, stdio_client
+
+        assert config.command is not None and self._errors is not None
+        parameters = StdioServerParameters(
+            command=config.command,
+            args=list(config.args),
+            env=dict(self._environ),
+            cwd=config.cwd or self._cwd,
+            encoding=line_encoding(),
+            encoding_error_handler="replace",
+        )
+        yield stdio_client(parameters, errlog=self._errors.file)
 
     def _last_words(self, timeout_s: float) -> str:
         """The last line of its stderr, which often says what is missing, and where the rest is."""
@@ -244,34 +282,6 @@ async def _list_tools(client: Client) -> tuple[tuple[RemoteTool, ...], bool]:
     return tuple(tools[:MAX_TOOLS]), cursor is not None or len(tools) > MAX_TOOLS
 
 
-# -- how it is reached ------------------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def _transport(
-    config: McpConfig, environ: Mapping[str, str], cwd: Path, errors: ErrorLog | None
-) -> AsyncIterator[Any]:
-    """The transport of a `Client`; its resources are closed afterwards."""
-    if config.url is not None:
-        from mcp.client.streamable_http import streamable_http_client
-
-        async with http_client(config) as client:
-            yield streamable_http_client(config.url, http_client=client, max_sse_event_size=_MAX_EVENT_BYTES)
-        return
-    from mcp import StdioServerParameters, stdio_client
-
-    assert config.command is not None and errors is not None
-    parameters = StdioServerParameters(
-        command=config.command,
-        args=list(config.args),
-        env=dict(environ),
-        cwd=config.cwd or cwd,
-        encoding=line_encoding(),
-        encoding_error_handler="replace",
-    )
-    yield stdio_client(parameters, errlog=errors.file)
-
-
 # -- faults -----------------------------------------------------------------------------------------------------------
 
 
@@ -294,6 +304,8 @@ def fault_of(fault: BaseException, config: McpConfig) -> str:
     elif str(fault).startswith("Unexpected content type"):
         kind = str(fault).partition(": ")[2] or "no content type"
         text = f"its answer is {kind}, not MCP, perhaps a page to log in on: check the URL"
+    elif type(fault).__name__.startswith("OAuth"):
+        text = f"logging in failed: {fault}"
     elif "CERTIFICATE_VERIFY_FAILED" in str(fault):
         text = f"its certificate can't be trusted ({_ERRNO.sub('', str(fault))}): check the URL, or set SSL_CERT_FILE"
     elif config.url is not None and _caused_by(fault, "gaierror"):

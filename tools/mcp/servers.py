@@ -21,6 +21,7 @@ from tools.functions.naming import MAX_NAME_CHARS, PREFIX, plain_name
 from tools.functions.schema import flatten
 from tools.mcp._connection import Connection
 from tools.mcp._content import as_result
+from tools.mcp._login import Logins
 from tools.mcp._pins import Pins, fingerprint
 from tools.mcp._server import RemoteTool, Server, ServerFailed
 from tools.mcp._thread import LoopThread
@@ -45,7 +46,8 @@ _Value = TypeVar("_Value")
 class McpServers:
     """All servers of a session. `data_dir` keeps what was accepted, `log_dir` what servers write to stderr.
 
-    `environ` gives the values of `${VAR}`, and the part that programs inherit (`child_environment`).
+    `environ` gives the values of `${VAR}`, and the part that programs inherit (`child_environment`). `show` is given
+    the address at which the user logs in to a server that wants it (called on another thread); None: none is.
 
         servers = McpServers(configs, data_dir=…, log_dir=…, environ=os.environ)
         for status in servers.connect(): …    # one each, in the order of the configs
@@ -61,10 +63,12 @@ class McpServers:
         log_dir: Path,
         environ: Mapping[str, str],
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        show: Callable[[str], None] | None = None,
     ) -> None:
         self._configs = tuple(config for config in configs if config.enabled)
         self._log_dir, self._environ, self._connect_timeout_s = log_dir, dict(environ), connect_timeout_s
         self.pictures = data_dir / "mcp" / "pictures"
+        self.logins, self._show = Logins(data_dir / "mcp" / "logins.json"), show
         self.pins = Pins(data_dir / "mcp" / "pins.json")
         self._thread: LoopThread | None = None
         self._servers: list[Server] = []
@@ -153,6 +157,8 @@ class McpServers:
                 cwd=Path(self._environ.get("HOME") or self._environ.get("USERPROFILE") or self._log_dir),
                 log=self._log_dir / f"mcp-{plain_name(config.name)}.log",
                 version=_version(),
+                logins=self.logins,
+                show=self._show,
             )
             self._servers.append(server)
             await server.open(self._timeout_s(config))
@@ -192,7 +198,8 @@ class McpServers:
 
     def _timeout_s(self, config: McpConfig) -> float:
         """How long connecting may take."""
-        return min(self._connect_timeout_s, URL_TIMEOUT_S) if config.url is not None else self._connect_timeout_s
+        is_quick = config.url is not None and self._show is None
+        return min(self._connect_timeout_s, URL_TIMEOUT_S) if is_quick else self._connect_timeout_s
 
 
 class McpTool:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import mcp  # noqa: F401  # so that the time to connect is not the time to import
 import pytest
 
 from tests.support.calls import call
