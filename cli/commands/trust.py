@@ -66,10 +66,10 @@ def _forget(said: str, grants: Grants, hosts: Hosts) -> str:
 
 
 def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
-    from cli.clean import clean
     from cli.paths import is_folder
     from cli.runtime.progress import columns
     from cli.terminal.fold import hanging
+    from cli.visible import seen
     from tools.approval.trust import TrustError, look
 
     if not is_folder(folder):
@@ -80,7 +80,7 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
     states = {"trusted": "trusted", "changed": "changed since it was trusted", "unknown": "not trusted"}
     state = states[store.state(root)]
     offer = look(root)  # what is shown is what is trusted
-    shown = clean("\n".join([f"{root}: {state}", *(f"  {line}" for line in describe(offer))]))
+    shown = seen("\n".join([f"{root}: {state}", *(f"  {line}" for line in describe(offer))]))
     if sys.stdout.isatty():
         shown = "\n".join(row for line in shown.split("\n") for row in hanging(line, columns(sys.stdout)))
     print(shown)
@@ -96,13 +96,13 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
 
 
 def _say(text: str) -> None:
-    from cli.clean import clean
+    from cli.visible import seen
 
-    print(clean(f"ossia: {text}").replace("\n", "␊"), file=sys.stderr)
+    print(seen(f"ossia: {text}").replace("\n", "␊"), file=sys.stderr)
 
 
 def _list(store: TrustStore, grants: Any, hosts: Hosts) -> None:
-    from cli.clean import clean
+    from cli.visible import seen
     from tools.approval.rule_names import remarks
 
     lines = [f"{store.state(folder):<8} {folder}" for folder in store.folders()]
@@ -113,7 +113,7 @@ def _list(store: TrustStore, grants: Any, hosts: Hosts) -> None:
     if not lines:
         _say("no folder is trusted, and no rule is stored")
     for line in lines:
-        print(clean(line).replace("\n", "␊"))
+        print(seen(line).replace("\n", "␊"))
 
 
 def describe(offer: Offer) -> list[str]:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING
 
 from agent.events import ApprovalAsked, Decision, ToolFinished
-from cli.clean import clean, one_line
-from cli.runtime.approval_text import WORDS, answers, decision_of, hint_on, title_of
+from cli.runtime.approval_text import WORDS, answers, decision_of, hint_on, reason_of, title_of
 from cli.runtime.progress import Display, columns
 from cli.terminal.fold import hanging
+from cli.visible import seen, seen_line
 from tools.approval.policy import BY_RULE, PLANNING
 
 if TYPE_CHECKING:
@@ -97,8 +97,8 @@ class Asker:
     def _ask(self, asked: ApprovalAsked, tty: IO[bytes], given_up: Callable[[], bool]) -> str | None:
         self._display.pause()
         detail = asked.preview.detail
-        lines = [f"  {line}" for line in clean(detail).removesuffix("\n").split("\n")] if detail else []
-        head = clean(one_line(f"{title_of(asked)} ({asked.reason})"))
+        lines = [f"  {line}" for line in seen(detail).removesuffix("\n").split("\n")] if detail else []
+        head = seen_line(f"{title_of(asked)} ({reason_of(asked)})")
         width = columns(tty) - 1
         head = "\n".join(hanging(head, width))
         _write(tty, f"{_BOLD}{head}{_PLAIN}\n" if self._colour else f"{head}\n")
@@ -106,7 +106,7 @@ class Asker:
         _write(tty, self._painted(shown, asked.preview.language))
         prompt = "Allow? [y]es, [n]o" if asked.firm else "Allow? [y]es, [n]o, for this [s]ession"
         prompt += ", [w] accept edits" if asked.edits else ""
-        prompt += f", [a]lways ({clean(one_line(', '.join(asked.rules)))})" if asked.rules else ""
+        prompt += f", [a]lways ({seen_line(', '.join(asked.rules))})" if asked.rules else ""
         prompt += ", [?] show all:" if shown != lines else ":"
         prompt = "\n".join(hanging(prompt, width)) + " "
         while True:

@@ -1,19 +1,17 @@
 """The words of approvals: from a call that asks to what a person reads, and from their key to a decision.
 
-`ossia run` (`cli.oneshot.ask`) and the chat say the same. All text here is as it came, not cleaned: whoever shows it
-cleans it.
+`ossia run` (`cli.oneshot.ask`) and the chat say the same. All text here is as it came: whoever shows it
+makes all of it visible (`cli.visible`).
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from agent.events import ApprovalAsked, Decision
-from cli.clean import clean, one_line
-from cli.emoji import CLUSTER, EMOJI
+from cli.visible import seen_line, visible
 from tools.approval.policy import CAN, FROM_OUTSIDE
 from tools.approval.shell_words import one_line_of
 
@@ -27,7 +25,6 @@ _EDITED_ARGUMENT = {"container.exec": "command", "repo_browser.apply_patch": "pa
 _SUFFIXES = {"python": ".py", "container.exec": ".sh", "repo_browser.apply_patch": ".patch"}
 _STILL_ASKED = "what holds secrets, what runs or instructs later, and what a rule of yours asks about"
 _SUBJECT_CHARS = 60
-_PICTURE = re.compile(f"{CLUSTER}|{EMOJI}\ufe0f")  # what joins its parts is seen
 
 
 # -- what both ways of asking share ------------------------------------------------------------------------------------
@@ -41,13 +38,18 @@ def answers(asked: ApprovalAsked) -> tuple[str, ...]:
 
 def title_of(asked: ApprovalAsked) -> str:
     """What is asked about, in a line: `container.exec: run ls -l`."""
-    return one_line(f"{asked.call.name}: {asked.preview.summary}")
+    return seen_line(f"{asked.call.name}: {asked.preview.summary}")
 
 
 def unseen(text: str) -> int:
-    """How many characters of a text a terminal doesn't show: directions, zero widths, letters nobody sees."""
-    text = _PICTURE.sub("", text).replace("\r", "")
-    return len(text) - len(clean(text))
+    """How many characters of a text are shown by a sign: a terminal wouldn't show them."""
+    return visible(text)[1]
+
+
+def reason_of(asked: ApprovalAsked) -> str:
+    """Why it is asked, and a warning of what a terminal wouldn't show."""
+    hidden = unseen("\n".join((asked.preview.detail, asked.preview.summary, *asked.rules)))
+    return asked.reason + (f"; it holds invisible characters ({hidden})" if hidden else "")
 
 
 def hint_on(asked: ApprovalAsked, hint: str) -> str:
@@ -76,19 +78,17 @@ def question_of(
     from cli.terminal.question import Question
 
     keys = (*answers(asked), "e")
-    hidden, where = unseen(asked.preview.detail), "here" if workspace else "where there is no workspace"
-    notices = [f"asking because {asked.reason}" if asked.firm else asked.reason]
-    notices += [f"it holds invisible characters ({hidden})"] if hidden else []
+    reason, where = reason_of(asked), "here" if workspace else "where there is no workspace"
     return Question(
         title_of(asked),
-        "; ".join(filter(None, (*notices, hint_on(asked, hint)))),
+        "; ".join(filter(None, (f"asking because {reason}" if asked.firm else reason, hint_on(asked, hint)))),
         asked.preview.detail,
         asked.preview.language,
         f"Your change can't be used: {asked.fault}" if asked.fault else "",
         tuple((key, WORDS[key]) for key in keys),
         f'"a" will always allow {_allowed(asked.rules)} {where}' if "a" in keys else "",
         explanation(asked, spec=spec, hint=hint),
-        careful=asked.firm or bool(asked.preview.caution) or bool(hidden),
+        careful=asked.firm or bool(asked.preview.caution) or reason != asked.reason,
         elsewhere="Ctrl-O",
     )
 
@@ -140,7 +140,7 @@ def _remembered(asked: ApprovalAsked) -> str:
     """What an answer for the session covers: `functions.write_file on a.md`."""
     subjects = ", ".join(asked.preview.subjects)
     if asked.preview.command:
-        return f"exactly `{one_line(subjects, _SUBJECT_CHARS)}`"
+        return f"exactly `{seen_line(subjects, _SUBJECT_CHARS)}`"
     if not subjects:
         return f"{asked.call.name} with exactly these arguments"
     gone = [subject for subject in asked.preview.deletes if subject in asked.preview.subjects]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from cli import paths
-from cli.clean import clean
 from cli.exits import ExitError
 from cli.settings.engines import address_of, is_server
 from cli.settings.table import Settings
+from cli.visible import seen
 
 if TYPE_CHECKING:
     from agent.engine.remote.address import Address
@@ -35,7 +35,7 @@ def agree(settings: Settings) -> None:
         raise ExitError(_refusal(address))
     asked = f"ossia: {WHAT_GOES} {place_of(address)}. Send them there? [y/N] "
     _forget_input()
-    print(clean(asked), end="", file=sys.stderr, flush=True)
+    print(seen(asked), end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise ExitError(f"nothing was sent to {place_of(address)}: --engine llama runs a model here")
     store_yes(address)

@@ -29,6 +29,7 @@ from cli.clean import clean, one_line
 from cli.runtime.doing import Doing
 from cli.settings.table import Settings
 from cli.streams import stdout
+from cli.visible import seen, seen_line
 from cli.words import short_arguments, thinking_cut
 from harmony.messages import ANALYSIS
 from tools.work.result import for_people
@@ -121,8 +122,8 @@ class Display:
             case MessageAdded():
                 self._end_thought()
             case ToolShown(call, preview):
-                would = one_line(f"{call.name} would: {preview.summary}")
-                self.note(clean(f"{would}\n{preview.detail}").rstrip("\n"))
+                would = seen_line(f"{call.name} would: {preview.summary}")
+                self.note(f"{would}\n{seen(preview.detail)}".rstrip("\n"))
             case ToolStarted(call):
                 self.aside(f"{call.name}: {short_arguments(call.name, call.arguments, _SHOWN_CHARS)}")
             case ToolOutput(text=text):

@@ -14,12 +14,12 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any, TextIO
 
 from cli import streams
-from cli.clean import clean, one_line
 from cli.terminal.input.typed import Typed, block_is_open, without_quotes
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.question import EXPLAIN, Question
 from cli.terminal.screen_base import Panes, ScreenBase
 from cli.terminal.vt import terminal_size
+from cli.visible import seen, seen_line
 
 PROMPT = "> "
 _FRAME_S = 0.1
@@ -42,9 +42,9 @@ class PlainQuestion:
         """Print the question; the next line that is typed answers it. One typed before it was shown doesn't."""
         self._question, self._answered = question, answered
         parts = (question.title, question.reason, question.fault)
-        self._say("\n".join(clean(one_line(part)) for part in parts if part))
+        self._say("\n".join(seen_line(part) for part in parts if part))
         if question.detail:
-            self._say(clean(question.detail).removesuffix("\n"))
+            self._say(seen(question.detail).removesuffix("\n"))
         self._ask()
 
     def withdraw(self) -> None:
@@ -56,7 +56,7 @@ class PlainQuestion:
         """`[y] yes  [n] no: `"""
         assert self._question is not None
         explain = ((EXPLAIN, "explain"),) if self._question.explanation else ()
-        return "  ".join(f"[{key}] {clean(word)}" for key, word in (*self._question.keys, *explain)) + ": "
+        return "  ".join(f"[{key}] {seen_line(word)}" for key, word in (*self._question.keys, *explain)) + ": "
 
     def take(self, line: str) -> None:
         """A line came. If it is no answer, say what would be: the question stays."""
@@ -67,7 +67,7 @@ class PlainQuestion:
             self._question = None
             self._answered(key)
         elif answer == EXPLAIN and question.explanation:
-            self._say(clean(question.explanation))
+            self._say(seen(question.explanation))
         else:
             self._say(f"answer {', '.join(key for key, _ in question.keys)}")
 

@@ -18,10 +18,10 @@ from prompt_toolkit.layout import ConditionalContainer, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 
-from cli.clean import clean, one_line
 from cli.terminal.fold import folded
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Chunk
+from cli.visible import seen, seen_line
 
 QUIET_S = 0.5
 """It takes an answer once it has been on screen for this long, and no key has come for this long."""
@@ -225,22 +225,22 @@ class QuestionPane:
         if where not in self._bodies:
             rows = self._explained(question) if self._explaining else self._asked(question, headless=headless)
             if question.note and not self._note_fits:  # what an answer does must be there to be read
-                rows = [*rows, [], *self._painter.text(clean(one_line(question.note)), "dim")]
+                rows = [*rows, [], *self._painter.text(seen_line(question.note), "dim")]
             self._bodies[where] = folded(rows, width)
         return self._bodies[where]
 
     def _asked(self, question: Question, *, headless: bool) -> list[Row]:
-        detail = clean(question.detail).removesuffix("\n").expandtabs(_TAB)
+        detail = seen(question.detail).removesuffix("\n").expandtabs(_TAB)
         return [*([] if headless else self._asked_about(question)), *self._detail(detail, question.language)]
 
     def _asked_about(self, question: Question) -> list[Row]:
         paint = self._painter
-        rows = paint.text(clean(one_line(question.title)), "bold")
-        rows += paint.text(clean(one_line(question.reason)), "yellow" if question.careful else "dim")
-        return rows + (paint.text(clean(one_line(question.fault)), "red") if question.fault else [])
+        rows = paint.text(seen_line(question.title), "bold")
+        rows += paint.text(seen_line(question.reason), "yellow" if question.careful else "dim")
+        return rows + (paint.text(seen_line(question.fault), "red") if question.fault else [])
 
     def _explained(self, question: Question) -> list[Row]:
-        return [row for line in clean(question.explanation).split("\n") for row in self._painter.text(line) or [[]]]
+        return [row for line in seen(question.explanation).split("\n") for row in self._painter.text(line) or [[]]]
 
     def _detail(self, detail: str, language: str) -> list[Row]:
         if not detail:
@@ -260,19 +260,19 @@ class QuestionPane:
         keys = folded([_plain(line, "bold" if armed else "dim") for line in self._key_lines()], width)
         note = _TYPING if typing else _IGNORED if self._ignored and not armed else ""
         if self._note_fits and self._question and not note:
-            note = clean(one_line(self._question.note))
+            note = seen_line(self._question.note)
         notes = folded(self._painter.text(note, "dim"), width) if note else []
         return [*keys, *notes] if len(keys) + len(notes) + _READABLE_ROWS <= _most_rows() else keys
 
     @property
     def _note_fits(self) -> bool:
         """Is there room for the whole note below the keys? Else it stands at the end of the text."""
-        note, most = one_line(self._question.note) if self._question else "", _NOTE_ROWS * self._painter.width
+        note, most = seen_line(self._question.note) if self._question else "", _NOTE_ROWS * self._painter.width
         return len(note) <= most and len(self._key_lines()) + _NOTE_ROWS + _READABLE_ROWS <= _most_rows()
 
     def _key_lines(self) -> list[str]:
         """The answers, closer together where that saves a row."""
-        choices, width = [f"[{key}] {clean(word)}" for key, word in self._choices()], self._painter.width
+        choices, width = [f"[{key}] {seen(word)}" for key, word in self._choices()], self._painter.width
         return min((_filled(choices, gap, width) for gap in ("  ", " ")), key=len)
 
 
