@@ -92,7 +92,10 @@ class _Given(SourceLoader):
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         parent = name.rpartition(".")[0]
-        if not (parent in self._places if parent else self.found_at_top):
+        if parent and parent not in self._places:
+            return None
+        is_here = self._is_on_disk(name, path)
+        if not (parent or self.found_at_top or is_here):
             return None
         place = str(self._folder.joinpath(*name.split(".")))
         package = place + os.sep + "__init__.py"
@@ -103,11 +106,15 @@ class _Given(SourceLoader):
             if file in self.files:
                 self._places[name] = file
                 return spec_from_file_location(name, file, loader=self, submodule_search_locations=within)
-        spec = PathFinder.find_spec(name, path)  # the file may have put its folder on sys.path
-        found = [spec.origin, *(spec.submodule_search_locations or ())] if spec else []
-        if any(one and Path(one).is_relative_to(self._folder) for one in found):
+        if is_here:
             raise ModuleNotFoundError(f"{name} isn't a source among the files that you trusted", name=name)
         return None
+
+    def _is_on_disk(self, name: str, path: Sequence[str] | None) -> bool:
+        """Would Python find it in the folder, which a function may put on `sys.path` at any time?"""
+        spec = PathFinder.find_spec(name, path)
+        found = [spec.origin, *(spec.submodule_search_locations or ())] if spec else []
+        return any(one and Path(os.path.realpath(one)).is_relative_to(self._folder) for one in found)
 
     def get_filename(self, fullname: str) -> str:
         return self._places[fullname]

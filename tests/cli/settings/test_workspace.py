@@ -142,12 +142,18 @@ except ModuleNotFoundError as error:
 
 def a() -> str:
     \"\"\"A.\"\"\"
-    return f"{{pack.sub.WORD}}: {{MISSING}}"
+    sys.path.insert(0, str(kept))  # also while it is called
+    import late
+    try:
+        import planted
+    except ModuleNotFoundError:
+        return f"{{pack.sub.WORD}}{{late.WORD}}: {{MISSING}}"
 """)
+    (kept / "late.py").write_text('WORD = "ly"\n')
     scripts = work.parent / "calls.jsonl"
     scripts.write_text('{"name": "a", "arguments": {}}\n{"name": "own", "arguments": {}}\n')
     done = ossia("tools", "call", "--script", str(scripts), "--workspace", str(work), "--trust")
-    assert b"whole: planted isn't a source among the files that you trusted" in done.stdout, done.stderr
+    assert b"wholely: planted isn't a source among the files that you trusted" in done.stdout, done.stderr
     assert b"from the folder" in done.stdout and b"unseen" not in done.stdout + done.stderr
 
 
