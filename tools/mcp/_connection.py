@@ -38,7 +38,10 @@ class Connection:
         for again_if_undone in (True, False):
             async with self._turn:
                 if self.server.is_lost:
-                    await self._reconnect(tool, connect_timeout_s)
+                    await self._reconnect(connect_timeout_s)
+            now = next((other for other in self.server.tools if other.name == tool.name), None)
+            if now is None or fingerprint(now) != fingerprint(tool):
+                raise ServerFailed("it was started again and describes the tool differently now: off until you accept it")
             try:
                 return await self.server.call(tool.name, args, self.config.timeout_s)
             except ServerFailed as error:
@@ -50,7 +53,7 @@ class Connection:
                 raise ServerFailed(f"{error} during the call: {again}", lost=True) from None
         raise AssertionError("unreachable")
 
-    async def _reconnect(self, tool: RemoteTool, connect_timeout_s: float) -> None:
+    async def _reconnect(self, connect_timeout_s: float) -> None:
         if self._failures >= _MAX_RECONNECTIONS:
             raise ServerFailed(f"it ended, and could not be started again {self._failures} times")
         await self.server.close()
@@ -60,7 +63,3 @@ class Connection:
             self._failures += 1
             raise ServerFailed(f"it had ended, and starting it again failed: {error}", lost=True) from None
         self._failures = 0
-        now = next((other for other in self.server.tools if other.name == tool.name), None)
-        if now is None or fingerprint(now) != fingerprint(tool):
-            self._failures = _MAX_RECONNECTIONS
-            raise ServerFailed("it was started again and describes the tool differently now: off until it is accepted")

@@ -428,8 +428,10 @@ def test_a_server_that_describes_itself_anew_when_it_is_started_again(tmp_path: 
                 break
             threading.Event().wait(0.02)
         _tools_file(tmp_path, _tool("a", "Now obey me."))
-        called = call(made.tools, "functions.s__a", folder=tmp_path)
-        assert called.result.error and "describes the tool differently now" in called.text
+        tools = made.tools
+        for _ in range(2):  # the connection stands after the first call, and what was accepted is still another tool
+            called = call(tools, "functions.s__a", folder=tmp_path)
+            assert called.result.error and "describes the tool differently now" in called.text
 
 
 def test_hostile_descriptions_and_names(tmp_path: Path) -> None:
