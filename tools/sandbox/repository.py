@@ -21,14 +21,23 @@ _SHOWN = ("HEAD", "ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "CHERRY_PICK_HEAD", "R
           "rebase-merge", "refs", "reftable", "sequencer", "shallow")  # fmt: skip
 _SETTINGS = ("config", "config.worktree")
 _MAX_BYTES = 1 << 20
+_SECTIONS = frozenset(
+    ("advice", "blame", "branch", "color", "column", "commit", "core", "diff", "extensions", "feature", "fetch", "gc",
+     "grep", "gui", "i18n", "index", "init", "log", "maintenance", "merge", "pack", "pull", "push", "rebase", "remote",
+     "rerere", "status", "submodule", "tag", "transfer", "user")  # fmt: skip
+)
+"""What git itself may want to know; in other sections anybody's programs keep their keys."""
 _LEFT_OUT = re.compile(
-    r"(?:http|credential|include|includeif|url|sendemail|imap|alias)\."
-    r"|core\.(?:askpass|editor|fsmonitor|gitproxy|hookspath|pager|sshcommand)$"
+    r"core\.(?:alternaterefscommand|askpass|editor|fsmonitor|gitproxy|hookspath|pager|sshcommand)$"
+    r"|(?:diff|merge)\.(?:external$|.*\.(?:command|textconv|driver|cachetextconv)$)|gc\.recentobjectshook$"
+    r"|(?:remote|submodule)\..*\.(?:proxy|receivepack|serveroption|update|uploadpack|vcs)$"
     r"|.*://.*@|.*(?:token|passw|secret|cookie|extraheader)[^.]*$",
     re.IGNORECASE | re.DOTALL,
 )
 """Names of settings that hold secrets, lead to other files or name programs, with their arguments."""
 _USER_INFO = re.compile(r"(?<=://)[^/\s]*@")
+_ODD_ADDRESS = re.compile(r"://.*[@?]|^[\w-]+::|^[^@/]*:.*@", re.DOTALL)
+"""An address that may hold a secret elsewhere, or names a program: `ext::sh -c …`."""
 _PROGRAMS = "/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
 
 
@@ -36,11 +45,11 @@ class _NotShown(Exception):
     """Why it isn't shown, in words for people."""
 
 
-def repository_of(root: Path, *, home: Path | None, trusted: bool) -> Repository | str | None:
+def repository_of(root: Path, *, home: Path | None, data: Path, trusted: bool) -> Repository | str | None:
     """The repository that a workspace belongs to, or why its folder isn't shown.
 
-    None: the workspace holds it, or there is none. `trusted`: the user trusts the workspace; only then a repository
-    above it counts.
+    None: the workspace holds it, or there is none. `data` is our own folder: python's code writes there. `trusted`: the
+    user trusts the workspace; only then a repository above it counts.
     """
     top = _top(root, home)
     if top is None:
@@ -53,9 +62,12 @@ def repository_of(root: Path, *, home: Path | None, trusted: bool) -> Repository
             return None
         if root.is_relative_to(common) or common == home or too_wide(common, home):
             raise _NotShown(f"{common} holds more than a repository")
-        for place in (top, folder, common):
-            if place.stat().st_uid != os.geteuid():
-                raise _NotShown(f"{place} belongs to another user")
+        for place in (top, folder, common):  # who can write there could put a link in place of what is shown
+            if place.is_relative_to(data.resolve()):
+                raise _NotShown(f"{place} is ossia's own")
+            status = place.stat()
+            if status.st_uid != os.geteuid() or status.st_mode & stat.S_IWOTH:
+                raise _NotShown(f"{place} belongs to another user, or others can write it")
         return _shown(top, folder, common)
     except _NotShown as why:
         return str(why)
@@ -127,7 +139,8 @@ def _shown(top: Path, folder: Path, common: Path) -> Repository:
     for path in (place / name for place in folders for name in _SETTINGS):
         if path.is_file():
             pairs = list(_settings(path))
-            kept = [(key, value and _USER_INFO.sub("", value)) for key, value in pairs if not _LEFT_OUT.match(key)]
+            kept = [(key, value and _USER_INFO.sub("", value)) for key, value in pairs if _is_shown(key)]
+            kept = [(key, value) for key, value in kept if not _ODD_ADDRESS.search(value or "")]
             left_out += [key for key, value in pairs if (key, value) not in kept]
             settings[path] = "".join(_written(key, value) for key, value in kept)
     return Repository(common, tuple(entries), settings, tuple(dict.fromkeys(left_out)))
@@ -144,6 +157,10 @@ def _settings(path: Path) -> Iterator[tuple[str, str | None]]:
     for setting in done.stdout.decode("utf-8", "replace").split("\0")[:-1]:
         key, given, value = setting.partition("\n")
         yield key, value if given else None
+
+
+def _is_shown(key: str) -> bool:
+    return key.partition(".")[0] in _SECTIONS and not _LEFT_OUT.match(key)
 
 
 def _written(key: str, value: str | None) -> str:

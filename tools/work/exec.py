@@ -159,7 +159,7 @@ class Exec:
                 after.callback(look.close)
                 after.callback(lambda: told.extend(look.put_aside(git_is_free=free)))
             nested = before.repositories[:_MAX_REPOSITORIES] if before and self.confinement.name != "landlock" else ()
-            repository = self._repository(workspace)
+            repository = self._repository(workspace, context.data_dir)
             shown = None if isinstance(repository, str) else repository
             job = replace(self._job(plan, workspace, context, scratch.path, nested), repository=shown)
             result = yield from self._run_job(job, plan.command.timeout_s, call_id, context)
@@ -196,11 +196,12 @@ class Exec:
             raise ToolFailed(f"Error: no commands run in this workspace: {cannot}. Tell the user; choose another way")
         return context.workspace
 
-    def _repository(self, workspace: Workspace) -> Repository | str | None:
+    def _repository(self, workspace: Workspace, data: Path) -> Repository | str | None:
         """The git folder to show where it lies outside of the workspace, or why it isn't shown."""
         if self.confinement.name == "unconfined":
             return None
-        found = repository_of(workspace.root, home=self._home and self._home.resolve(), trusted=workspace.trusted)
+        home = self._home and self._home.resolve()
+        found = repository_of(workspace.root, home=home, data=data, trusted=workspace.trusted)
         if isinstance(found, Repository) and found.left_out and self.confinement.name != "bwrap":
             names = ", ".join(found.left_out[:3])
             return f"its settings hold what commands mustn't see ({names}); only bubblewrap can show them without that"

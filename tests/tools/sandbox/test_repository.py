@@ -23,6 +23,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and 
 
 WORKSPACES = ("linked", "main/sub", "outer/deps/lib", "of-submodule", "of-bare", "linked/sub", "here")
 SECRET = "a-secret-of-the-user"
+DATA = Path("/nowhere")
 
 
 def git(folder: Path, *words: str) -> None:
@@ -101,11 +102,19 @@ def test_secrets_of_its_settings_are_not_shown(tool: Exec, user_home: Path) -> N
         ("credential.helper", f"!echo {SECRET}"),
         ("some.accessToken", SECRET),
         ("alias.x", f'!curl "{SECRET}"'),
+        ("gitlab.key", SECRET),
+        ("filter.crypt.smudge", f"openssl enc -d -k {SECRET}"),
+        ("diff.crypt.textconv", f"openssl enc -d -k {SECRET}"),
+        ("submodule.x.update", f"!curl {SECRET}"),
+        ("remote.a.url", f"ext::curl -u me:{SECRET} %S"),
+        ("remote.b.url", f"https://a.example/b?private_key={SECRET}"),
+        ("remote.c.url", f"https://me:with/{SECRET}@a.example/b"),
+        ("remote.d.url", f"me:{SECRET}@a.example:b"),
         ("user.name", 'A "quoted" \\ name\n#'),
     ):
         git(main, "config", name, value)
-    shown = repository_of(root, home=user_home, trusted=False)
-    assert isinstance(shown, Repository) and len(shown.left_out) == 8
+    shown = repository_of(root, home=user_home, data=DATA, trusted=False)
+    assert isinstance(shown, Repository) and len(shown.left_out) == 16
     text = said(
         tool, root, f"git log --format=%s; git config user.name; git remote -v; cat {main}/.git/{{config,token}}"
     )
@@ -141,22 +150,38 @@ def test_a_pointer_is_believed_only_if_it_is_returned(tmp_path: Path, user_home:
         "",
     ):
         (root / ".git").write_text(text, errors="surrogateescape")
-        assert isinstance(repository_of(root, home=user_home, trusted=True), str), text
+        assert isinstance(repository_of(root, home=user_home, data=DATA, trusted=True), str), text
     for target in (user_home / "main" / ".git", user_home / "linked" / ".git"):
         (root / ".git").unlink()
         (root / ".git").symlink_to(target)
-        assert isinstance(repository_of(root, home=user_home, trusted=True), str), target
+        assert isinstance(repository_of(root, home=user_home, data=DATA, trusted=True), str), target
     (root / ".git").unlink()
     os.mkfifo(root / ".git")
-    assert isinstance(repository_of(root, home=user_home, trusted=True), str)
+    assert isinstance(repository_of(root, home=user_home, data=DATA, trusted=True), str)
 
 
 def test_where_there_is_nothing_to_show(tmp_path: Path, user_home: Path) -> None:
     """The workspace's own folder; none at all; a repository that is the home, or above an untrusted folder."""
-    assert repository_of(user_home / "here", home=user_home, trusted=True) is None
-    assert repository_of(user_home / ".ssh", home=user_home, trusted=True) is None
+    assert repository_of(user_home / "here", home=user_home, data=DATA, trusted=True) is None
+    assert repository_of(user_home / ".ssh", home=user_home, data=DATA, trusted=True) is None
     git(tmp_path, "init", "-q", "home")
     (tmp_path / "home" / "folder").mkdir()
-    assert repository_of(tmp_path / "home" / "folder", home=tmp_path / "home", trusted=True) is None
-    untrusted = repository_of(user_home / "main" / "sub", home=user_home, trusted=False)
+    assert repository_of(tmp_path / "home" / "folder", home=tmp_path / "home", data=DATA, trusted=True) is None
+    untrusted = repository_of(user_home / "main" / "sub", home=user_home, data=DATA, trusted=False)
     assert isinstance(untrusted, str) and "isn't trusted" in untrusted
+
+
+def test_a_folder_that_others_write_is_not_shown(tmp_path: Path) -> None:
+    """Python's code writes in our data, other users where all may: a link could take the place of what was checked."""
+    data, root = tmp_path / "data", tmp_path / "ws"
+    own = data / "python-1" / "worktrees" / "x"
+    for folder in (root, own, data / "python-1" / "objects"):
+        folder.mkdir(parents=True)
+    (own / "commondir").write_text("../..\n")
+    (own / "gitdir").write_text(f"{root}/.git\n")
+    (root / ".git").write_text(f"gitdir: {own}\n")
+    assert isinstance(repository_of(root, home=None, data=DATA, trusted=True), Repository)
+    assert repository_of(root, home=None, data=data, trusted=True) == f"{own} is ossia's own"
+    own.parent.parent.chmod(0o777)
+    said = repository_of(root, home=None, data=DATA, trusted=True)
+    assert isinstance(said, str) and said.endswith("others can write it")
