@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tools.files import write_whole
+from tools.files import read_own, write_whole
 from tools.mcp.config import McpConfig
 
 _PAGE = "<!doctype html><title>ossia</title><p>You can close this page and go back to the terminal."
@@ -42,7 +42,7 @@ class Logins:
 
     def _read(self) -> dict[str, Any]:
         try:
-            logins = json.loads(self._path.read_text(encoding="utf-8"))
+            logins = json.loads(read_own(self._path).decode())
         except (OSError, ValueError, RecursionError):
             return {}
         return logins if isinstance(logins, dict) else {}

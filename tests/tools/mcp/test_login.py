@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import mcp  # noqa: F401  # so that the time to connect is not the time to import
 
 from tests.support.calls import call
+from tools.mcp._login import Logins
 from tools.mcp.config import parse_servers
 from tools.mcp.servers import McpServers
 
@@ -135,6 +136,15 @@ def test_a_login_is_kept_refreshed_and_forgotten(tmp_path: Path) -> None:
         (status,) = (gone := _servers(tmp_path, url)).connect()
         gone.close()
         assert status.error is not None and "wants a login" in status.error
+
+
+def test_a_login_that_others_could_have_written_isnt_used(tmp_path: Path) -> None:
+    (config,) = parse_servers({"s": {"url": "https://a.example/mcp"}}, "mcp.json")
+    logins = Logins(tmp_path / "logins.json")
+    logins.keep(config, {"tokens": {"access_token": "x"}})
+    assert logins.of(config)
+    (tmp_path / "logins.json").chmod(0o666)
+    assert logins.of(config) == {}
 
 
 def test_a_login_isnt_sent_to_another_address(tmp_path: Path) -> None:
