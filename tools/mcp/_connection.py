@@ -41,7 +41,7 @@ class Connection:
                     await self._reconnect(connect_timeout_s)
             now = next((other for other in self.server.tools if other.name == tool.name), None)
             if now is None or fingerprint(now) != fingerprint(tool):
-                raise ServerFailed("it was started again and describes the tool differently now: off until you accept it")
+                raise ServerFailed("started again, it describes the tool differently now: off until you accept it")
             try:
                 return await self.server.call(tool.name, args, self.config.timeout_s)
             except ServerFailed as error:

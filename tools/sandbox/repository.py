@@ -21,11 +21,9 @@ _SHOWN = ("HEAD", "ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "CHERRY_PICK_HEAD", "R
           "rebase-merge", "refs", "reftable", "sequencer", "shallow")  # fmt: skip
 _SETTINGS = ("config", "config.worktree")
 _MAX_BYTES = 1 << 20
-_SECTIONS = frozenset(
-    ("advice", "blame", "branch", "color", "column", "commit", "core", "diff", "extensions", "feature", "fetch", "gc",
-     "grep", "gui", "i18n", "index", "init", "log", "maintenance", "merge", "pack", "pull", "push", "rebase", "remote",
-     "rerere", "status", "submodule", "tag", "transfer", "user")  # fmt: skip
-)
+_SECTIONS = ("advice", "blame", "branch", "color", "column", "commit", "core", "diff", "extensions", "feature", "fetch",
+             "gc", "grep", "gui", "i18n", "index", "init", "log", "maintenance", "merge", "pack", "pull", "push",
+             "rebase", "remote", "rerere", "status", "submodule", "tag", "transfer", "user")  # fmt: skip
 """What git itself may want to know; in other sections anybody's programs keep their keys."""
 _LEFT_OUT = re.compile(
     r"core\.(?:alternaterefscommand|askpass|editor|fsmonitor|gitproxy|hookspath|pager|sshcommand)$"
@@ -34,7 +32,7 @@ _LEFT_OUT = re.compile(
     r"|.*://.*@|.*(?:token|passw|secret|cookie|extraheader)[^.]*$",
     re.IGNORECASE | re.DOTALL,
 )
-"""Names of settings that hold secrets, lead to other files or name programs, with their arguments."""
+"""Names of settings of git's own that hold secrets or name programs, with their arguments."""
 _USER_INFO = re.compile(r"(?<=://)[^/\s]*@")
 _ODD_ADDRESS = re.compile(r"://.*[@?]|^[\w-]+::|^[^@/]*:.*@", re.DOTALL)
 """An address that may hold a secret elsewhere, or names a program: `ext::sh -c …`."""
