@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from agent.control import Control
 from agent.events import ApprovalAsked, Event, MessageAdded, ToolFinished, TurnEnded
-from agent.prompt import with_plan
+from agent.prompt import tool_texts, with_plan
 from agent.sessions.session import Entry, Options, UserText
 from agent.worker import Tapped
 from cli.attach.pending import Attaching
@@ -206,6 +206,8 @@ class Conversation(State):
         if replaces is not None:
             self.go_back(replaces)
         assembly, control, session = self.assembly, Control(), self.session
+        if assembly.tools.browse_for(session, self.settings, text.typed or text.text):
+            self._tell_of_browser(assembly)
         text = with_plan(text, session) if self.settings.plan else text
         self.ahead.end()
         self.ahead.date_it()
@@ -226,6 +228,16 @@ class Conversation(State):
         turn = self.worker.submit(work)
         turn.add_done_callback(lambda done: self.background.on_loop(lambda: self._turn_over(done)))
         self.face.wake()
+
+    def _tell_of_browser(self, assembly: Assembly) -> None:
+        """The browser stands at the beginning of the prompt: all behind it is read again."""
+        tools, sums = assembly.tools, self.tally.chat
+        texts = [text for names, text in tool_texts(tools.toolbox.specs) if names[0].startswith("browser.")]
+        own = tools.counter("".join(texts)) if tools.counter else 0
+        tokens = own + (self.use.used_tokens if self.use else 0)
+        left_s = sums.prefill_s / sums.evaluated * tokens if sums.evaluated else 0
+        how_long = f", about {left_s:.0f} s" if left_s >= 1 else ""
+        self.face.note(f"the browser joins: about {tokens:,} tokens of the prompt are read again{how_long}")
 
     def _unsaid(self, *lines: Waiting) -> None:
         """Put lines that were sent but not said back into the input, before what has been typed there since.

@@ -244,7 +244,8 @@ class ChatModel:
         session, store = self._chat.session, self._chat.store
         if store:
             store.count_tokens = assembly.tools.counter
-        assembly.tools.toolbox.turn_off(self.tools_off)
+        assembly.tools.offer(but=self.tools_off)
+        assembly.tools.browse_for(session, self._chat.settings)
         assembly.tools.policy.read_only = self._chat.settings.plan
         if assembly.tools.pages:
             assembly.tools.pages.private = self._chat.settings.private

@@ -67,6 +67,8 @@ class _Caller:
         for warning in resolved.warnings:
             self._display.warn(warning)
         self._tools: Toolset = collect(resolved, folder, self._display, own_tokenizer(settings.model))
+        self._tools.browses = True  # a call by hand asks for it
+        self._tools.offer(but=())
         self._refused: list[Unasked] = []
         self._strict = settings.strict_approvals
         self._fixes = self._tools.fixes(settings)

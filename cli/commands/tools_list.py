@@ -27,6 +27,8 @@ def print_tools(flags: Mapping[str, object]) -> None:
             print(json_line(_as_json(toolset)), file=stdout())
         else:
             _print_text(toolset)
+        if why := toolset.missing.get("browser"):
+            display.aside(f"browser is off: {why}", whole=True)
     finally:
         toolset.close()
 

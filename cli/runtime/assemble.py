@@ -74,6 +74,7 @@ class Assembly:
         """The events of a turn with this model and these tools, for `Worker.drive`."""
         from agent.loop import run_turn
 
+        self.tools.browse_for(session, settings, text.typed or text.text)
         limits = Limits(
             max_tokens=settings.max_tokens,
             max_thinking=thinking_limit(settings.think_tokens, session.options.effort),

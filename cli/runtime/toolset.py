@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from cli import paths
+from cli.runtime.browsing import NOTHING, can_browse, has_address, has_browsed
 from cli.runtime.families import ToolMaker, chosen_tools
 from cli.runtime.progress import Display
 from cli.runtime.vocabulary import ViewCounter
@@ -22,6 +23,7 @@ from tools.spec import NoStop, Preview, ToolContext, ToolSpec
 from tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
+    from agent.sessions.session import Session
     from cli.runtime.browser import PageLoader
     from cli.runtime.failures import Fixes
     from harmony.tokenizer import Tokenizer
@@ -45,6 +47,7 @@ class Toolset:
     """The tools that are on, and what belongs to them. `folder` is the workspace, None without one.
 
     `off`: what was asked for and isn't there, and why: `{"python": "bubblewrap isn't …", "mcp files": "it did not …"}`.
+    `browses`: the browser is offered; else it waits until there is something to browse.
     """
 
     toolbox: Toolbox
@@ -58,6 +61,28 @@ class Toolset:
     counter: Counter | None = None
     closers: list[Callable[[], None]] = field(default_factory=list)
     off: Mapping[str, str] = field(default_factory=dict)
+    browses: bool = True
+    _turned_off: Collection[str] = ()
+
+    def offer(self, *, but: Collection[str]) -> None:
+        """Offer all tools but these, and but the browser while that waits. Only between turns."""
+        self._turned_off = but
+        waits = [tool.spec.name for tool in self.browser.tools] if self.browser and not self.browses else []
+        self.toolbox.turn_off({*but, *waits})
+
+    def browse_for(self, session: Session, settings: Settings, typed: str = "") -> bool:
+        """Offer the browser from now on if this conversation can need it. True: it waited until now."""
+        if self.browser is None or self.browses:
+            return False
+        self.browses = has_address(typed) or has_browsed(session) or can_browse(settings)
+        self.offer(but=self._turned_off)
+        return self.browses
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """`off`, with the browser while that waits."""
+        waits = self.browser is not None and not self.browses
+        return {**self.off, "browser": NOTHING} if waits else self.off
 
     def view_warning(self) -> str | None:
         """What to tell the user, once, about how pages were measured."""
@@ -81,7 +106,7 @@ class Toolset:
         from cli.runtime.failures import Fixes
 
         specs, folder = self.toolbox.by_name, self.folder is not None
-        return Fixes(settings, specs, self.off, folder=folder, chat=chat, turned_off=turned_off)
+        return Fixes(settings, specs, self.missing, folder=folder, chat=chat, turned_off=turned_off)
 
     def begin_turn(self, label: str) -> None:
         """What is written from now on is undone together, and what was refused may be asked again."""
@@ -149,7 +174,7 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
     if not any(name.startswith("mcp ") for name in made.off):  # a server that is away may have such a tool
         for where, rule in unknown_rules_of_folder(resolved, toolbox.specs):
             display.warn(f"{where} {rule!r}: no tool of that name is on")
-    return Toolset(
+    made_of = Toolset(
         toolbox,
         policy,
         grants,
@@ -161,4 +186,7 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
         counter,
         made.closers,
         made.off,
+        browses=can_browse(settings),
     )
+    made_of.offer(but=())
+    return made_of

@@ -54,7 +54,10 @@ def turn_on(talk: Conversation, face: Face, names: Sequence[str]) -> None:
         return _collect(talk, face, values, on)
 
     def act(every: Sequence[ToolSpec]) -> frozenset[str]:
-        return talk.model.tools_off - (_meant(names, every) if names else talk.model.tools_off)
+        meant = _meant(names, every) if names else talk.model.tools_off
+        if names and talk.assembly and talk.control is None and any(name.startswith("browser.") for name in meant):
+            talk.assembly.tools.browses = True  # from now on, whether there is something to browse or not
+        return talk.model.tools_off - meant
 
     return _offer(talk, face, act)
 
@@ -173,7 +176,7 @@ def _collect(
             then(tools)
             if moved:
                 _follow_folder(talk, folder)
-            tools.toolbox.turn_off(talk.model.tools_off)
+            tools.offer(but=talk.model.tools_off)
             _tell(face, tools)
             if moved:
                 enter(face, folder)

@@ -135,9 +135,11 @@ def _what_is_off(talk: Conversation) -> list[tuple[str, str, str]]:
     settings = talk.settings
     families = {name if name.startswith("functions.") else name.partition(".")[0] for name in talk.model.tools_off}
     off = [(name, f"/tools on {name}", "") for name in sorted(families)]
-    not_there = talk.assembly.tools.off if talk.assembly else {}
+    not_there = talk.assembly.tools.missing if talk.assembly else {}
     trained = chosen_tools(settings).trained
     off += [(name, f"/tools on {name}", "") for name in TRAINED if name not in trained]
+    if "browser" in not_there:
+        off.append(("browser", "/tools on browser", "joins once there is something: documents, the web, an address"))
     if "python" in not_there:
         off.append(("python", not_there["python"], ""))  # it says what to do about it
     for what, why in not_there.items():

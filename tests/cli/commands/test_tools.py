@@ -64,7 +64,12 @@ def _answers(*arguments: str, code: int = 0) -> list[dict[str, Any]]:
 
 class TestList:
     def test_it_shows_the_text_of_the_prompt(self, own: str, capsys: pytest.CaptureFixture[str]) -> None:
-        assert invoke(["tools", "list", "--tools", own, "--allow", "double:3", "--deny", "leave"]) == 0
+        assert (
+            invoke(
+                ["tools", "list", "--allow-host", "a.test", "--tools", own, "--allow", "double:3", "--deny", "leave"]
+            )
+            == 0
+        )
         out, err = capsys.readouterr()
         assert err == ""
         assert "\n    // sources=docs (default: docs)\n    namespace browser {\n" in out
@@ -106,7 +111,23 @@ class TestList:
 
     def test_a_rule_of_the_command_line_that_names_no_tool_is_told(self, capsys: pytest.CaptureFixture[str]) -> None:
         """It would deny nothing, without a word."""
-        assert invoke(["tools", "list", "--deny", "brwser", "--deny", "browser", "--allow", "python"]) == 0
+        assert (
+            invoke(
+                [
+                    "tools",
+                    "list",
+                    "--allow-host",
+                    "a.test",
+                    "--deny",
+                    "brwser",
+                    "--deny",
+                    "browser",
+                    "--allow",
+                    "python",
+                ]
+            )
+            == 0
+        )
         shown = capsys.readouterr()
         assert shown.err == "ossia: warning: --deny 'brwser': no tool of that name is on\n"
         assert "browser.open    built-in, never" in shown.out

@@ -86,10 +86,10 @@ def test_the_tools_that_are_on(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text("def double(n: int) -> int:\n    return 2 * n\n")
     own = str(tmp_path / "own.py")
     assert on(no_tools=True) == []
-    assert on(unconfined=True) == [*browser, "python"]
+    assert on(unconfined=True) == ["python"]
     assert on(tools=("browser",)) == browser
     assert on(tools=("python",), unconfined=True) == ["python"]
-    assert on(tools=(own,), unconfined=True) == [*browser, "python", "functions.double"]
+    assert on(tools=(own,), unconfined=True) == ["python", "functions.double"]
     assert on(tools=("browser", own)) == [*browser, "functions.double"]
     assert on(no_tools=True, tools=(own,)) == []
 
