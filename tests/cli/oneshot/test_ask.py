@@ -126,7 +126,7 @@ def test_where_there_is_no_session_the_reason_is_said(tmp_path: Path) -> None:
     told = "answer y, n, w: this is asked each time; start with --trust if the files of the workspace are your own"
     assert told in " ".join(shown.split())
     opened = '<|channel|>analysis to=browser.open code<|message|>{"id": "http://a.test/?q=text"}<|call|>'
-    shown = Terminal(tmp_path, reads("note"), opened, FINAL, flags=()).answer("s", "n")
+    shown = Terminal(tmp_path, reads("note"), opened, FINAL, flags=("--allow-host", "b.test")).answer("s", "n")
     assert "answer y, n: this is asked each time\r\n" in shown, "to trust the folder would not help there"
 
 
@@ -177,12 +177,13 @@ def test_stdin_may_be_a_pipe_and_stdout_a_file(tmp_path: Path) -> None:
 
 
 def test_a_long_text_is_cut_and_said_to_be(tmp_path: Path) -> None:
-    content = "".join(f"line {n}\n" for n in range(100)) + "x" * 5000 + "\n"
+    long = "".join(str(n) for n in range(1500))
+    content = "".join(f"line {n}\n" for n in range(100)) + long + "\n"
     terminal = Terminal(tmp_path, writes("a.md", content), FINAL)
     text = terminal.answer("?", "n")
     first, _, whole = text.partition("[?] show all")
     assert "more lines" in first and "line 99" not in first
-    assert "line 99" in whole and "x" * 1001 not in first
+    assert "line 99" in whole and long[:1001] not in first
 
 
 def test_no_control_of_the_model_reaches_the_terminal(tmp_path: Path) -> None:
