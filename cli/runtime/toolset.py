@@ -174,7 +174,7 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
     if not any(name.startswith("mcp ") for name in made.off):  # a server that is away may have such a tool
         for where, rule in unknown_rules_of_folder(resolved, toolbox.specs):
             display.warn(f"{where} {rule!r}: no tool of that name is on")
-    made_of = Toolset(
+    toolset = Toolset(
         toolbox,
         policy,
         grants,
@@ -188,5 +188,5 @@ def collect(resolved: Resolved, folder: Folder | None, display: Display, tokeniz
         made.off,
         browses=can_browse(settings),
     )
-    made_of.offer(but=())
-    return made_of
+    toolset.offer(but=())
+    return toolset

@@ -9,6 +9,7 @@ import pytest
 
 from cli.runtime.browsing import has_address
 from tests.support.command import line_of, ossia, ossia_here, write_script
+from tests.support.screen import ChatScreen, chatting
 
 ANSWER = "<|channel|>final<|message|>Fine.<|return|>"
 
@@ -78,3 +79,24 @@ def test_the_list_leaves_it_out_and_a_call_by_hand_finds_it() -> None:
     listed = ossia_here("tools", "list", "--json")
     assert [one["name"] for one in json.loads(listed.stdout)["tools"] if one["name"].startswith("browser")] == []
     assert b"The local library is empty" in ossia_here("tools", "call", "browser.search", '{"query": "x"}').stdout
+
+
+def test_in_a_chat_it_joins_when_an_address_is_typed_and_that_is_said_once(tmp_path: Path) -> None:
+    async def case() -> None:
+        script = write_script(tmp_path, ANSWER, ANSWER, ANSWER)
+        async with ChatScreen(engine=script, no_tools=None) as stage:
+
+            async def say(line: str, answers: int) -> list[str]:
+                await stage.type(f"{line}\r")
+                await stage.until(lambda: stage.rows.count("Fine.") == answers)
+                await stage.settle()
+                return [row for row in stage.rows if row.startswith("the browser joins: about ")]
+
+            assert await say("What does setup.py do?", 1) == []
+            (told,) = await say("What stands on example.org?", 2)
+            assert "tokens of the prompt are read again" in told
+            assert await say("And now?", 3) == [told]
+            assert stage.talk.assembly is not None
+            assert "browser.open" in [spec.name for spec in stage.talk.assembly.tools.toolbox.specs]
+
+    chatting(case)
