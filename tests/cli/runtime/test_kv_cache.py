@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 
 from cli import paths
 from cli.runtime import kv_cache
-from tests.support.command import line_of, ossia, start
+from tests.support.command import line_of, ossia, ossia_here, ossia_text, start
 
 
 def _kept(pattern: str = "*") -> list[Path]:
@@ -48,6 +49,29 @@ def test_a_second_run_with_another_question_reads_only_its_own_part() -> None:
     other = line_of(ossia(*run, "--instructions", "Be kind.", "Who are you?"))["usage"]
     assert other["reused_tokens"] == lengths[0]
     assert expected["usage"]["reused_tokens"] == 0
+
+
+def test_what_prompts_begin_with_is_read_beforehand(tmp_path: Path) -> None:
+    """Then a run reads only its own question, in the workspace and without one."""
+    work = ("--workspace", str(tmp_path))
+    first = ossia_text("cache", "warm", *work)
+    assert first.returncode == 0 and first.stdout == "", first
+    told = re.findall(r"^ossia: run(.*): ([0-9,]+) of \2 tokens read in .* s, and kept$", first.stderr, re.MULTILINE)
+    assert [where for where, _ in told] == ["", f" in {tmp_path}"]
+    for flags, (_, tokens) in zip(((), work), told, strict=True):
+        usage = line_of(ossia("run", "--json", "--max-tokens", "1", *flags, "Hello"))["usage"]
+        assert usage["reused_tokens"] == int(tokens.replace(",", "")) >= usage["prompt_tokens"] - 12
+    again = ossia_text("cache", "warm")
+    assert f"ossia: run: all {told[0][1]} tokens were kept already" in again.stderr
+
+
+def test_what_can_not_be_kept_is_told() -> None:
+    private = ossia_here("cache", "warm", "--private")
+    assert (private.returncode, private.stderr.count(b"--private keeps no cache")) == (2, 1)
+    (paths.cache_dir() / "kv").parent.mkdir(parents=True, exist_ok=True)
+    (paths.cache_dir() / "kv").write_text("no folder")
+    full = ossia_text("cache", "warm")
+    assert full.returncode == 1 and "tokens can't be kept in" in full.stderr
 
 
 def test_a_private_run_reads_what_is_there_and_leaves_nothing() -> None:
