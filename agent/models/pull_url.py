@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
 _MAX_REDIRECTS: Final = 5
+_PAUSE_S: Final = 0.2
 _MAX_ADDRESS_CHARS: Final = 8_000
 _HOST: Final = re.compile(r"(?:[\w-]{1,63}\.)*[\w-]{1,63}\.?|[0-9a-f:]*:[0-9a-f:.]*", re.ASCII)
 
@@ -97,6 +98,26 @@ def pull_url(
                 )
                 partial.replace(target)
             return Pulled(target, digest(target, lambda done: on_progress(PullProgress("check", done, remote.bytes))))
+
+
+def pull_known(url: str, target: Path, count: int, sha256: str) -> None:
+    """Download a file whose size and hash are known. Raises `DownloadFailed`, OSError."""
+    host, partial = urlsplit(url).hostname or "", target.with_name(f"{target.name}.part")
+    remote = _Remote(url, count, "")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with quiet_hub(), only_one(target.parent, target.name):
+        fill(
+            partial,
+            count,
+            lambda came: _rest(remote, came),
+            lambda: _faults_of(host, unquote(url).rpartition("/")[2]),
+            lambda done: None,
+            retry_pause_s=_PAUSE_S,
+        )
+        if digest(partial, lambda done: None) != sha256:
+            partial.unlink()
+            raise DownloadFailed(f"{host} sent another file")
+        partial.replace(target)
 
 
 def folders_of(url: str, data_dir: Path) -> list[Path]:

@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
     from harmony.tokenizer import Tokenizer, Vocabulary
 
-# The name of tiktoken's file of o200k in its cache: the SHA-1 of the address it comes from.
-_CACHED_NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"
+_ADDRESS = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
+_NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"
+"""Of the file in tiktoken's cache: the SHA-1 of the address. The next two are its size and its hash."""
+_BYTES, _SHA256 = 3_613_922, "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+_FOLDER = "TIKTOKEN_CACHE_DIR"
 _O200K_TOKENS = 199_998
 """Ordinary tokens of o200k: a model with as many has gpt-oss's vocabulary."""
 
@@ -52,35 +55,65 @@ def _found(say: Callable[[str], object]) -> Vocabulary | None:
 
 
 def _o200k(say: Callable[[str], object]) -> Vocabulary:
-    import tiktoken
-
+    from agent.errors import DownloadFailed
+    from agent.models.pull_url import pull_known
     from cli.exits import ExitCode, ExitError
-    from harmony.tokenizer import vocabulary_from_tiktoken
 
-    cached = _cache_file()
-    if cached is None or not cached.exists():
-        say("no gpt-oss model on this machine: downloading the vocabulary o200k_harmony (3.6 MB)")
+    if (cached := _cached()) is not None:
+        return _read(cached)
+    say("no gpt-oss model on this machine: downloading the vocabulary o200k_harmony (3.6 MB)")
+    target = _folders()[-1] / _NAME
     try:
-        return vocabulary_from_tiktoken(tiktoken.get_encoding("o200k_harmony"))
-    except (OSError, ValueError) as error:  # requests' errors are OSErrors; a wrong checksum is a ValueError
-        reason = type(error).__name__ if isinstance(error, OSError) else error
+        pull_known(_ADDRESS, target, _BYTES, _SHA256)
+        return _read(target)
+    except (DownloadFailed, OSError, ValueError) as error:
         raise ExitError(
-            f"no vocabulary: no gpt-oss model on this machine, and o200k_harmony can't be downloaded ({reason}): "
+            f"no vocabulary: no gpt-oss model on this machine, and o200k_harmony can't be downloaded ({error}): "
             "name a GGUF file with --model, or use the built-in one with --model etude",
             ExitCode.MODEL,
         ) from None
 
 
-def _cache_file() -> Path | None:
-    """Where tiktoken looks before it downloads (its `load.py`); None: it is told to keep nothing."""
+def _cached() -> Path | None:
+    """The file, if it is on this machine. By its hash: anybody may put anything into the usual folder in /tmp."""
+    from agent.models.transfer import digest, is_size
+
+    for path in (folder / _NAME for folder in _folders()):
+        try:
+            if is_size(path, _BYTES) and digest(path, lambda done: None) == _SHA256:
+                return path
+        except OSError:
+            continue
+    return None
+
+
+def _folders() -> list[Path]:
+    """Where the file may be: the user's choice, else tiktoken's own folder and ours. The last one is downloaded to."""
     import os
     import tempfile
     from pathlib import Path
 
-    folder = os.environ.get("TIKTOKEN_CACHE_DIR", os.environ.get("DATA_GYM_CACHE_DIR"))
-    if folder is None:
-        folder = str(Path(tempfile.gettempdir()) / "data-gym-cache")
-    return Path(folder) / _CACHED_NAME if folder else None
+    from cli import paths
+
+    named = os.environ.get(_FOLDER) or os.environ.get("DATA_GYM_CACHE_DIR")
+    return [Path(named)] if named else [Path(tempfile.gettempdir(), "data-gym-cache"), paths.cache_dir() / "vocabulary"]
+
+
+def _read(file: Path) -> Vocabulary:
+    import os
+
+    import tiktoken
+
+    from harmony.tokenizer import vocabulary_from_tiktoken
+
+    before = os.environ.get(_FOLDER)
+    os.environ[_FOLDER] = str(file.parent)
+    try:
+        return vocabulary_from_tiktoken(tiktoken.get_encoding("o200k_harmony"))
+    finally:
+        del os.environ[_FOLDER]
+        if before is not None:
+            os.environ[_FOLDER] = before
 
 
 def own_tokenizer(model: str | None) -> Tokenizer:
@@ -96,8 +129,8 @@ def own_tokenizer(model: str | None) -> Tokenizer:
 def _gpt_oss_here() -> Vocabulary | None:
     """gpt-oss's vocabulary, of a GGUF or of what tiktoken downloaded before; None when neither is on this machine."""
     vocabulary = _found(lambda line: None)
-    if vocabulary is None and (cached := _cache_file()) is not None and cached.exists():
-        return _o200k(lambda line: None)
+    if vocabulary is None and (cached := _cached()) is not None:
+        return _read(cached)
     return vocabulary
 
 

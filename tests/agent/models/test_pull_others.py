@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 import shutil
 import ssl
@@ -15,7 +16,7 @@ import pytest
 from agent.errors import AgentError, DownloadFailed, ModelMissing, SettingRefused
 from agent.models.catalog import CatalogModel
 from agent.models.pull import on_the_hub, parts_kept, pull
-from agent.models.pull_url import Pulled, pull_url
+from agent.models.pull_url import Pulled, pull_known, pull_url
 from agent.models.pulled import files_of
 from agent.models.transfer import PullProgress
 from tests.support.hub import Hub
@@ -263,3 +264,20 @@ def test_a_certificate_that_nobody_signed(tmp_path: Path) -> None:
         site.page("/x.gguf", CONTENT)
         said = _reason(site.url("/x.gguf", host="localhost"), tmp_path)
     assert said == "x.gguf: no connection to localhost (ConnectError): pull it again to go on"
+
+
+def test_a_file_of_known_size_and_hash(tmp_path: Path, server: _Server) -> None:
+    target, size, sha256 = tmp_path / "a" / "file", len(CONTENT), hashlib.sha256(CONTENT).hexdigest()
+    answers = {
+        "/endless": (itertools.repeat(CONTENT), "more came than was announced"),
+        "/other": (iter([bytes(size)]), "127.0.0.1 sent another file"),
+        "/compressed": (iter([CONTENT]), "the server sends the file compressed"),
+    }
+    for path, (body, said) in answers.items():
+        headers = {"Content-Encoding": "gzip"} if path == "/compressed" else {}
+        server.site.route(path, lambda request, body=body, headers=headers: Reply(body, 200, headers))  # type: ignore[misc]
+        with pytest.raises(DownloadFailed, match=said):
+            pull_known(server.site.url(path), target, size, sha256)
+        assert [path.stat().st_size for path in target.parent.glob("*.part")] in ([], [0]) and not target.exists()
+    pull_known(server.site.url("/gpt-oss.gguf"), target, size, sha256)
+    assert target.read_bytes() == CONTENT

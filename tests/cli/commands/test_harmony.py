@@ -17,7 +17,7 @@ from cli.main import invoke
 from harmony.tokenizer import Tokenizer
 from tests.support.command import OSSIA, ossia_text
 from tests.support.streams import harmony_ids
-from tests.support.vocabularies import ETUDE
+from tests.support.vocabularies import ETUDE, O200K_CACHE_NAME
 
 CONVERSATION = {
     "messages": [
@@ -193,16 +193,15 @@ def test_without_any_vocabulary_it_says_what_to_do(tmp_path: Path) -> None:
     assert "using the built-in model's; its ids differ" in done.stderr.splitlines()[1]
 
 
-def test_a_vocabulary_that_tiktoken_keeps_nowhere(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from cli.runtime.vocabulary import _cache_file
-
-    monkeypatch.setenv("DATA_GYM_CACHE_DIR", "")
-    assert _cache_file() is None
-    monkeypatch.delenv("DATA_GYM_CACHE_DIR")
-    cached = _cache_file()
-    assert cached is not None and cached.parent.name == "data-gym-cache"
+@pytest.mark.skipif(sys.platform == "win32", reason="no FIFOs")
+def test_what_others_put_in_place_of_the_vocabulary_is_not_read(tmp_path: Path) -> None:
+    planted = tmp_path / "data-gym-cache" / O200K_CACHE_NAME
+    planted.parent.mkdir()
+    os.mkfifo(planted)
+    offline = {"TMPDIR": str(tmp_path), "https_proxy": "http://127.0.0.1:9"}
+    done = ossia_text("harmony", "tokens", "Hello there", env=offline)
+    etude = ossia_text("harmony", "tokens", "Hello there", "--model", "etude")
+    assert (done.returncode, done.stdout) == (0, etude.stdout)
 
 
 def test_a_model_that_cannot_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
