@@ -8,37 +8,59 @@ import unicodedata
 from cli.clean import MAX_MARKS, clean, one_line
 from cli.emoji import CLUSTER, EMOJI
 
-_PICTURE = re.compile(f"({CLUSTER}|{EMOJI}\ufe0f)")  # what joins its parts is seen in them
+# Scripts whose letters U+200C and U+200D join or part, and those that U+200B breaks between words, as sets.
+_JOINED = (
+    "\u0620-\u06dc\u06de-\u06ff\u0710-\u085f\u08a0-\u08e1\u08e3-\u0dff\u1000-\u109f\u1780-\u17b3\u17b6-\u17ff\u1820-\u18aa"
+    "\u1a20-\u1aaf\u1b00-\u1b7f\ua980-\ua9df\uaa60-\uaa7f\uabc0-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00011000-\U00011fff"
+    "\U0001e900-\U0001e95f"
+)
+_UNSPACED = "\u0e01-\u109f\u1780-\u17b3\u17b6-\u17ff\u1a20-\u1aaf\u1b00-\u1b7f\ua980-\ua9df"
+_DRAWN = re.compile(
+    "("
+    f"{CLUSTER}|{EMOJI}[\ufe0e\ufe0f]|[0-9#*]\ufe0f\u20e3"
+    "|\U0001f3f4[\U000e0061-\U000e007a]{2}[\U000e0030-\U000e0039\U000e0061-\U000e007a]{1,4}\U000e007f"  # as Scotland's
+    f"|(?<=[{_JOINED}])[\u200c\u200d](?=[{_JOINED}])|(?<=[\u09cd\u0d4d])\u200d"  # a word of Bengali may end in one
+    f"|(?<=[{_UNSPACED}])\u200b(?=[{_UNSPACED}])|(?<=[\u1820-\u18aa])[\u180b-\u180f]"
+    "|[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd]"  # signs around numbers, though "format"
+    "|[\U0001f300-\U0001faff]"  # emoji that are newer than Python's tables, too
+    ")"
+)
+"""What is seen as it is, though its characters alone may not be."""
 _NOT_DRAWN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
 # What is blank or ignored though its category is one of letters, marks or symbols: fillers, selectors, a braille cell.
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 _RUN = re.compile(r"[ \t]{80,}(?=[^ \t\n])")
-_ENDING = re.compile(r"\r\n")
+_PLAIN_END = re.compile(r"(?m)^(?!--- |\+\+\+ |@@ |\\ No newline)[^\n]*(?<!\r)\n(?!\\ No newline)")
+r"""A line that ends in `\n` alone, but for those that a diff adds."""
 
 
 def visible(text: str) -> tuple[str, int]:
-    r"""The text with a sign for each character that isn't drawn as itself, and the number of the signs.
+    r"""The text with a sign for each character that isn't drawn as itself, and the number of hidden characters.
 
-    Kept as they are: `\n`, `\t`, `\r\n` (as a newline), emoji of several characters. A long run of blanks becomes its
+    Kept as they are: `\n`, `\t`, emoji of several characters, joiners within words of scripts that need them, and
+    `\r\n` (as a newline) where all lines end in it; else its `\r` has a sign. Blanks of other kinds (U+00A0) have a
+    sign, but aren't counted as hidden: French and Japanese are written with them. A long run of blanks becomes its
     number: it would push what follows out of sight.
 
         visible("# tidy\rrm x")     → ("# tidy␍rm x", 1)
         visible("a\u202egpj.exe")   → ("a⟨U+202E⟩gpj.exe", 1)
     """
-    text = _ENDING.sub("\n", text)
     text, signs = _RUN.subn(lambda run: f"⟨{len(run[0])} blanks⟩", text)
+    if ends := text.count("\r\n"):
+        mixed = _PLAIN_END.search(text) is not None
+        text, signs = text.replace("\r\n", "␍\n" if mixed else "\n"), signs + mixed * ends
     if text.isascii() and text.isprintable():
         return text, signs
     done: list[str] = []
     marks = 0
-    for number, part in enumerate(_PICTURE.split(text)):
+    for number, part in enumerate(_DRAWN.split(text)):
         if number % 2:
             done.append(part)
             continue
         for char in part:
             marks = marks + 1 if unicodedata.combining(char) else 0
             sign = f"⟨U+{ord(char):04X}⟩" if marks > MAX_MARKS else _sign(char)
-            signs += sign != char
+            signs += sign != char and unicodedata.category(char) != "Zs"
             done.append(sign)
     return "".join(done), signs
 

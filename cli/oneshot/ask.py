@@ -12,9 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from typing import IO, TYPE_CHECKING
 
 from agent.events import ApprovalAsked, Decision, ToolFinished
+from cli.emoji import widest
 from cli.runtime.approval_text import WORDS, answers, decision_of, hint_on, reason_of, title_of
 from cli.runtime.progress import Display, columns
 from cli.terminal.fold import hanging
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _SHOWN_LINES, _SHOWN_CHARS, _SHOWN_RULES = 40, 1000, 3
+_PIECE_ROWS = 500  # terminals keep as many that have left the screen
 _TICK_S = 0.05
 _GREEN, _RED, _BOLD, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[1m", "\x1b[0m"
 
@@ -107,8 +110,9 @@ class Asker:
         prompt = "Allow? [y]es, [n]o" if asked.firm else "Allow? [y]es, [n]o, for this [s]ession"
         prompt += ", [w] accept edits" if asked.edits else ""
         prompt += f", [a]lways ({seen_line(', '.join(asked.rules))})" if asked.rules else ""
-        prompt += ", [?] show all:" if shown != lines else ":"
+        prompt += ", [?] show all (cut above):" if shown != lines else ":"
         prompt = "\n".join(hanging(prompt, width)) + " "
+        pieces = cycle(_pieces(lines, width))
         while True:
             try:
                 answer = _answer(tty, prompt, given_up)
@@ -119,7 +123,7 @@ class Asker:
                 _write(tty, "\n")
                 return None
             if answer == "?":
-                _write(tty, self._painted(lines, asked.preview.language))
+                _write(tty, self._painted(next(pieces), asked.preview.language))
                 continue
             key = _WORDS.get(answer, answer)
             if key in answers(asked):
@@ -178,6 +182,24 @@ def _cut(lines: list[str]) -> list[str]:
     shown = lines if len(lines) <= _SHOWN_LINES else lines[: _SHOWN_LINES - 1]
     more = [f"  … {len(lines) - len(shown)} more lines"] if len(shown) < len(lines) else []
     return [*(_shortened(line) for line in shown), *more]
+
+
+def _pieces(lines: list[str], width: int) -> list[list[str]]:
+    """All of it, in pieces that a terminal's history holds; each but the last says that there is more."""
+    most = _PIECE_ROWS * width // 2  # a character may take two columns
+    pieces, used = [list[str]()], 0
+    for line in lines:
+        for at in range(0, len(line) or 1, most):
+            part = line[at : at + most] if not at else f"  … {line[at : at + most]}"
+            rows = widest(part) // width + 1
+            if used + rows > _PIECE_ROWS and pieces[-1]:
+                pieces.append([])
+                used = 0
+            pieces[-1].append(part)
+            used += rows
+    for number, piece in enumerate(pieces[:-1], 1):
+        piece.append(f"  … part {number} of {len(pieces)}: [?] shows the next one")
+    return pieces
 
 
 def _shortened(line: str) -> str:

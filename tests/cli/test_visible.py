@@ -25,11 +25,56 @@ from cli.visible import seen, seen_line, visible
         ("👨‍👩‍👧 ❤️ é שלום 漢", "👨‍👩‍👧 ❤️ é שלום 漢"),
         ("echo " + " " * 9000 + "; rm x", "echo⟨9001 blanks⟩; rm x"),
         ("e" + "\u0301" * 9, "e" + "\u0301" * 8 + "⟨U+0301⟩"),
+        ("a\u200cb م\u200c می\u200cx a\u200bក", "a⟨U+200C⟩b م⟨U+200C⟩ می⟨U+200C⟩x a⟨U+200B⟩ក"),
+        ("می\u200c\u200cخ 1\ufe0f x\u20e3", "می⟨U+200C⟩⟨U+200C⟩خ 1⟨U+FE0F⟩ x\u20e3"),
+        ("🏴\U000e0067\U000e0062 🏴\U000e0021\U000e007f", "🏴⟨U+E0067⟩⟨U+E0062⟩ 🏴⟨U+E0021⟩⟨U+E007F⟩"),
+        ("a\r\nb\n", "a␍\nb\n"),
+        ("--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+a\r\n", "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n-a\n+a␍\n"),
+        ("--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n-a\r\n+b\r\n", "--- a/x\n+++ b/x\n@@ -1,1 +1,1 @@\n-a\n+b\n"),
+        ("+++ b/x\n+a\r\n+b\n\\ No newline at end of file\n", "+++ b/x\n+a\n+b\n\\ No newline at end of file\n"),
     ],
 )
 def test_what_is_not_drawn_has_a_sign(text: str, shown: str) -> None:
     assert visible(text)[0] == shown
     assert bool(visible(text)[1]) is (text.replace("\r\n", "\n") != shown)
+
+
+def test_ordinary_text_has_no_sign() -> None:
+    for text in (
+        "Привіт, як справи? ґ є ї",
+        "Καλημέρα· ἐν ἀρχῇ ἦν",
+        "Նոր տարի՜ և",
+        "გამარჯობა",
+        "שָׁלוֹם עֲלֵיכֶם״",
+        "السلام عليكم، ٣٫١٤ ۝",
+        "می\u200cخواهم کتاب\u200cها را",
+        "کیا حال ہے؟ الله\u200cآباد",
+        "ܫܠܡܐ",
+        "क्\u200dष नमस्ते र्\u200cय ऱ्\u200dया",
+        "র\u200d্যাব উত্\u200d",
+        "ਸਤਿ ਸ੍ਰੀ ਅਕਾਲ",
+        "நமஸ்காரம்",
+        "నమస్కారం రాజ్\u200cకుమార్",
+        "ನಮಸ್ಕಾರ ರಾಜ್\u200cಕುಮಾರ್",
+        "അവന്\u200d നമസ്കാരം",
+        "ශ්\u200dරී ලංකා",
+        "สวัสดี\u200bครับ น้ำ",
+        "ສະບາຍ\u200bດີ",
+        "ភាសា\u200bខ្មែរ",
+        "မြန်မာ\u200bဘာသာ",
+        "བོད་སྐད།",
+        "ᠮᠣᠩᠭᠣᠯ\u180eᠠ ᠨ\u180bᠠ",
+        "አማርኛ፡ ሰላም።",
+        "日本語「テスト」、ｶﾞ か\u3099",
+        "한국어 \u1112\u1161\u11ab",
+        "Tiếng Việt ngữ e\u0302\u0301",
+        "1️⃣ #️⃣ 🏴󠁧󠁢󠁳󠁣󠁴󠁿 🇩🇪 ☺︎ ☺️ 👩🏽‍🚀 🏳️‍🌈 ❤️‍🔥 \U0001fae9",
+        "“quoted” — … ½ € ™ ‰ → ≤ ∑ ✓ ─┼ ▁▂",
+    ):
+        assert visible(text) == (text, 0), text
+    french, japanese = visible("Quoi\u202f? «\u00a0Oui\u00a0»"), visible("\u3000日本")
+    assert "⟨U+00A0⟩" in french[0] and "⟨U+3000⟩" in japanese[0]  # seen, since code may hold them too
+    assert (french[1], japanese[1]) == (0, 0)  # but no warning
 
 
 def test_no_character_at_all_is_dropped() -> None:

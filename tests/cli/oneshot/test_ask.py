@@ -177,13 +177,16 @@ def test_stdin_may_be_a_pipe_and_stdout_a_file(tmp_path: Path) -> None:
 
 
 def test_a_long_text_is_cut_and_said_to_be(tmp_path: Path) -> None:
-    long = "".join(str(n) for n in range(1500))
-    content = "".join(f"line {n}\n" for n in range(100)) + long + "\n"
+    """`?` shows all of it, in parts that can be scrolled back to."""
+    long_line = " ".join(map(str, range(1500)))
+    content = f"{long_line}\n" + "".join(f"line {n}\n" for n in range(900))
     terminal = Terminal(tmp_path, writes("a.md", content), FINAL)
-    text = terminal.answer("?", "n")
-    first, _, whole = text.partition("[?] show all")
-    assert "more lines" in first and "line 99" not in first
-    assert "line 99" in whole and long[:1001] not in first
+    first, *more = terminal.answer("?", "?", "n").split("[?] show all (cut above): ")
+    assert "more characters\r\n" in first and "more lines\r\n" in first
+    assert " 1499" not in first and "+line 899" not in first
+    assert " 1499\r\n" in more[0] and "part 1 of 2: [?] shows the next one" in more[0] and "+line 899" not in more[0]
+    shown = "".join(more)
+    assert all(f"+line {n}\r\n" in shown for n in range(900))
 
 
 def test_no_control_of_the_model_reaches_the_terminal(tmp_path: Path) -> None:
