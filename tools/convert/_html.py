@@ -14,6 +14,7 @@ from lxml import html as lxml_html
 from tools.browser._text import fewer_signs, one_line, printable
 from tools.browser.document import Document
 from tools.convert._flow import Flow
+from tools.convert._shells import note_of
 from tools.convert._stream import Links, Piece, flatten, resolve
 from tools.decoding import decode_page
 
@@ -40,7 +41,8 @@ def document_from_html(html: str | bytes, url: str, *, charset: str | None = Non
 
     `url` is where the page was found. `charset` is what the server said ("iso-8859-1"); without it, and for bytes only,
     the page's own declaration counts, then UTF-8, then windows-1252. A page with nothing to read has the text "(empty
-    page)". Control characters are dropped. Raises `TooLong`.
+    page)"; one that only forwards, shows frames or is made by scripts says so in its last line. Control characters are
+    dropped. Raises `TooLong`.
 
         document_from_html("<title>T</title><p>See <a href=/x>this</a>", "http://a.test/")
         Document("T", "http://a.test/", "See 【0†this】", {0: "http://a.test/x"})
@@ -58,6 +60,8 @@ def document_from_html(html: str | bytes, url: str, *, charset: str | None = Non
     links = Links(url, _base(root, url))
     pieces, depth = flatten(root)
     text = _text(resolve(pieces, links), max_chars=8 * len(html) + _MAX_GROWTH)
+    if note := note_of(root, pieces, links):
+        text = f"{text}\n\n[{note}]".lstrip()
     if depth + sum(1 for _ in root.iterancestors()) >= _MAX_DEPTH:
         text = f"{text}\n\n{TOO_DEEP}".lstrip()
     if remark:

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import SplitResult, urljoin, urlsplit
+from urllib.parse import SplitResult, urldefrag, urljoin, urlsplit
 
 from lxml import etree
 
-from tools.browser._text import without_brackets
+from tools.browser._text import one_line, without_brackets
 
 # Segments that don't begin with a dot, no empty one; a query and a fragment that aren't empty.
 _SEGMENT = r"[\w~%+,=$-][\w~%+,=$.-]*"
@@ -21,6 +21,7 @@ _KEPT = {"a": ("href",), "img": ("alt", "title"), "abbr": ("title",), "ol": ("st
 _NOTHING: Mapping[str, str] = {}
 _TAGS_IN_A_COMMENT = re.compile(r"(?:<[^>]*>)+(?=\w)")
 _BLANKS = re.compile(r"\s+")
+_MAX_NAMED = 200  # characters of an address
 
 
 Piece = tuple[Literal["open", "close", "comment", "text"], str, Mapping[str, str]]
@@ -46,6 +47,7 @@ class Links:
     def __init__(self, url: str, base: str) -> None:
         self.urls: dict[int, str] = {}
         self._ids: dict[str, int] = {}
+        self._page = url.partition("#")[0]
         self._host = _split(url).netloc
         self._base = base
         parts = _split(base)
@@ -71,6 +73,15 @@ class Links:
         if host == self._host:
             return f"【{number}†", "】"
         return f"【{number}†", f"†{without_brackets(host).replace('†', '‡')}】"
+
+    def named(self, href: str) -> str:
+        """A link whose text is its address: `"【0†http://a.test/x】"`. "" for this page and what can't be opened."""
+        address, _ = self._join(href.strip())
+        if address is None or urldefrag(address)[0] == self._page:
+            return ""
+        around = self.around(address)
+        assert around is not None
+        return one_line(without_brackets(address)[:_MAX_NAMED]).replace("†", "‡").join(around)
 
     def _join(self, href: str) -> tuple[str | None, str]:
         """The URL and its host; None for one that isn't of the web."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from tools.browser.document import Document
 from tools.sandbox.hostile_folder import make_private
 
-_FORMAT = 1
+_FORMAT = 2
 """Incremented when pages are converted differently: entries from before are then no longer found."""
 _CLOCK = ".clock"
 _KEPT_SHARE = 0.9

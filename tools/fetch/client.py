@@ -57,7 +57,7 @@ class Fetched:
 
     `media_type` is in lower case without parameters, found out from the content where the server said nothing (or hid
     a PDF); `charset` is the server's word, None without one. `truncated`: `body` is only the first bytes. `private`: a
-    host that only `allow_hosts` opens had part in it.
+    host that only `allow_hosts` opens had part in it. `remark`: in our words, what the page doesn't say of itself.
     """
 
     url: str
@@ -66,6 +66,7 @@ class Fetched:
     body: bytes
     truncated: bool = False
     private: bool = False
+    remark: str = ""
 
 
 class Fetcher:
@@ -121,15 +122,21 @@ class Fetcher:
 
     def _read(self, url: str, answer: Answer) -> Fetched:
         if answer.status >= 400:
-            raise ExchangeFailed(f"HTTP status {status_text(answer.status)}")
+            check = ", a check against programs" if answer.headers.get("cf-mitigated") == "challenge" else ""
+            raise ExchangeFailed(f"HTTP status {status_text(answer.status)}{check}")
         limits, chunks = self._limits, plain_chunks(answer)
         start = _first_bytes(chunks)
+        lost = (
+            f"HTTP status {status_text(answer.status)}, without the address it leads to" if answer.status >= 300 else ""
+        )
+        if lost and not start.strip():
+            raise ExchangeFailed(lost)
         media_type, charset = _content_type(answer.headers.get("content-type", ""), start)
         pdf = media_type == "application/pdf"
         body, truncated = read_bounded(chunks, limits.max_pdf_bytes if pdf else limits.max_bytes, start=start)
         if pdf and truncated:
             raise ExchangeFailed(f"the PDF is larger than {limits.max_pdf_bytes / 1e6:g} MB")
-        return Fetched(url, media_type, charset, body, truncated)
+        return Fetched(url, media_type, charset, body, truncated, remark=lost)
 
 
 def _joined(url: str, location: str) -> str:

@@ -62,10 +62,10 @@ class WebLoader:
         document = self._converter.convert(
             fetched.body, fetched.media_type, url=url, charset=fetched.charset, stop=stop, source=source
         )
-        if not fetched.truncated:
-            return document
-        told = f"[cut here: the page is larger than {len(fetched.body) / 1e6:g} MB]"
-        return replace(document, text=f"{document.text}\n\n{told}")
+        remarks = [f"[{fetched.remark}]"] if fetched.remark else []
+        if fetched.truncated:
+            remarks.append(f"[cut here: the page is larger than {len(fetched.body) / 1e6:g} MB]")
+        return replace(document, text="\n\n".join([document.text, *remarks]))
 
 
 def _key(url: str, source: bool) -> str:

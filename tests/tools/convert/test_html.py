@@ -192,3 +192,78 @@ def test_the_conversion_imports_no_libraries_but_lxml() -> None:
     code = f"import sys, tools.convert._html; print(*sorted(sys.modules.keys() & {set(heavy)}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split() == []
+
+
+# -- pages without a text of their own --------------------------------------------------------------------------------
+
+_SCRIPTS = "This page is made by scripts, which don't run here; its source (`view_source`) may hold its data"
+_CHECK = "This page seems to be a check against programs, not the page that was asked for"
+
+
+@pytest.mark.parametrize(
+    ("html", "note", "links"),
+    [
+        ("<meta http-equiv=refresh content='0;url=/x'>", "only forwards, to 【0†http://a.test/x】", ["/x"]),
+        (
+            '<title>Moved</title><META HTTP-EQUIV="Refresh" CONTENT="5 ; URL = \'//b.test/?a=1&amp;b=【2\' ">',
+            "only forwards, to 【0†http://b.test/?a=1&b=〖2†b.test】",
+            ["http://b.test/?a=1&b=〖2"],
+        ),
+        (
+            "<noscript><meta http-equiv=refresh content='0 new.html'></noscript><p>To <a href=/b>it</a>",
+            "only forwards, to 【1†http://a.test/d/new.html】",
+            ["/b", "/d/new.html"],
+        ),
+        (r"<script>window.location.href = 'http:\/\/a.test\/y?a\x3d1'</script>",
+         "only forwards, by a script, to 【0†http://a.test/y?a=1】", ["/y?a=1"]),
+        ("<body onload='location.replace(`/z`)'>Wait",
+         "only forwards, by a script, to 【0†http://a.test/z】", ["/z"]),
+        ("<script>if (small) { location = '/m' } else { top.location.assign(\"/d\"); }</script>",
+         "only forwards, by a script, to 【0†http://a.test/m】, 【1†http://a.test/d】", ["/m", "/d"]),
+        ("<frameset><frame src=nav.html><frame src=main.html><noframes>Old browser!</noframes></frameset>",
+         "only shows others, in frames: 【0†http://a.test/d/nav.html】, 【1†http://a.test/d/main.html】",
+         ["/d/nav.html", "/d/main.html"]),
+        ("<iframe src=/in></iframe><iframe src=/pixel width=0></iframe>",
+         "only shows others, in frames: 【0†http://a.test/in】", ["/in"]),
+    ],
+)  # fmt: skip
+def test_a_page_that_only_forwards_says_where_to(html: str, note: str, links: list[str]) -> None:
+    document = document_from_html(html, URL)
+    assert document.text.endswith(f"[This page {note}]")
+    assert document.links == dict(enumerate(urljoin(URL, link) for link in links))
+
+
+@pytest.mark.parametrize(
+    ("html", "note"),
+    [
+        ("<div id=root></div><script src=/app.js></script><noscript>Please enable JavaScript</noscript>", _SCRIPTS),
+        ("<div id=__next></div><script>boot(1)</script><script type=application/json>{}</script>", _SCRIPTS),
+        ("<p>Loading…</p><script type=module src=x></script>", _SCRIPTS),
+        ("<script>location.href = '/a' + x</script>", _SCRIPTS),
+        ("<script>location.href = `/${x}`</script>", _SCRIPTS),
+        ("<title>Just a moment...</title><p>Enable cookies to continue<script>x</script>", _CHECK),
+    ],
+)
+def test_a_page_of_scripts_says_what_it_is(html: str, note: str) -> None:
+    document = document_from_html(html, URL)
+    assert document.text.splitlines()[-1] == f"[{note}]"
+    assert document.links == {}
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<meta http-equiv=refresh content=300><p>News",
+        "<meta http-equiv=refresh content='300;url=page.html#top'><p>News",
+        "<meta http-equiv=refresh content='0;url=javascript:x'><p>News",
+        "<meta http-equiv=refresh content='0;url=/x'><p>" + "News " * 100,
+        "<script>location = '/login'</script><form><input name=q></form><p>News",
+        "<script>var location = 'Berlin'; // location = '/x'</script><p>News",
+        "<p>News<iframe src=/video></iframe>",
+        "<p>News<script src=count.js></script><noscript><img src=count.gif></noscript>",
+        "<title>Are you a robot?</title><p>News",
+        "<img src=x><script src=count.js></script>",
+    ],
+)
+def test_other_pages_stay_as_they_are(html: str) -> None:
+    assert "[This page" not in text_of(html)

@@ -1,0 +1,148 @@
+"""Pages that hold no text of their own: they forward, show other pages in frames, or are made by scripts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from lxml import etree
+
+from tools.convert._stream import Links, Piece
+
+_SHORT = 300  # characters of text, as "You are being redirected. Click here …" has them
+_WAITING = 100
+_MAX_SCRIPT = 2_000  # characters of all scripts: in longer ones, an address isn't all that they do
+_MAX_TARGETS = 20
+
+_HIDDEN = frozenset({"head", "title", "script", "style", "noscript", "noframes", "template"})
+_FRAMES = {"frame": "src", "iframe": "src", "embed": "src", "object": "data"}
+_REFRESH = re.compile(
+    r"""\s*[\d.]+(?:\s*[;,]\s*|\s+)(?:url\s*=\s*)?(?:"(?P<double>[^"]*)|'(?P<single>[^']*)|(?P<bare>.+))""",
+    re.IGNORECASE | re.DOTALL,
+)
+_COMMENTS = re.compile(r"/\*.*?\*/|(?<!\S)//[^\n]*", re.DOTALL)
+_GOES_TO = re.compile(
+    r"""(?<![\w.$])(?<!var\s)(?<!let\s)(?<!const\s)(?:(?:window|document|self|top|parent|globalThis)\s*\.\s*)*location\s*"""
+    r"""(?:(?:\.\s*href|\[\s*["']href["']\s*\])\s*)?(?:=|\.\s*(?:replace|assign)\s*\()\s*"""
+    r"""(?P<quote>["'`])(?P<target>(?:\\.|(?!(?P=quote))[^\\\n])*)(?P=quote)\s*?(?=[;,)}"'\n]|\Z)"""
+)
+_NUMBERED = re.compile(r"\\x([0-9a-fA-F]{2})")
+_ESCAPED = re.compile(r"\\([^u])")
+_INVISIBLE = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
+_LOADING = re.compile(
+    r"\W*(?:(?:now |page |app |still )?loading|please wait|initiali[sz]ing|redirecting|laden|wird geladen|chargement"
+    r"|cargando|carregando|caricamento|загрузка|加载中|読み込み中)",
+    re.IGNORECASE,
+)
+_CHECK = re.compile(
+    r"just a moment|attention required|checking (?:your|the) browser|ddos[- ]guard|one moment, please"
+    r"|(?:you are|you're|you’re) (?:a )?human|(?:are you|you're not|you’re not|not) a (?:ro)?bot"
+    r"|(?:robot|security|human) (?:check|verification|challenge)|pardon our interruption|client challenge",
+    re.IGNORECASE,
+)
+
+
+@dataclass(slots=True)
+class _Page:
+    tree: etree._ElementTree
+    links: Links
+    seen: str
+    """The text that a browser with scripts would show before they run; "image" for an image."""
+
+    def targets(self, addresses: Iterable[str]) -> str:
+        """`【0†http://a.test/x】, 【1†…】`: those of the first that can be opened, each once."""
+        named = dict.fromkeys(filter(None, map(self.links.named, islice(addresses, _MAX_TARGETS))))
+        return ", ".join(named)
+
+    def scripts(self) -> list[etree._Element]:
+        """Without those that hold data."""
+        return [script for script in self.tree.iter("script") if "json" not in (script.get("type") or "").lower()]
+
+
+def note_of(root: etree._Element, pieces: list[Piece], links: Links) -> str:
+    """One line about a page that holds no text of its own; "" for any other.
+
+    `"This page only forwards, to 【0†http://a.test/new】"`. The link gets its id from `links`.
+    """
+    page = _Page(root.getroottree(), links, _seen(pieces))
+    if len(page.seen) > _SHORT:
+        return ""
+    if found := page.targets(_refreshes(page)):
+        return f"This page only forwards, to {found}"
+    frames = page.targets(_frames(page))
+    if frames and (not page.seen or page.tree.find(".//frameset") is not None):
+        return f"This page only shows others, in frames: {frames}"
+    scripts = page.scripts()
+    if found := page.targets(_script_targets(page, scripts)):
+        return f"This page only forwards, by a script, to {found}"
+    if scripts and _CHECK.search(f"{page.tree.findtext('.//title') or ''}\n{page.seen}"):
+        return "This page seems to be a check against programs, not the page that was asked for"
+    if scripts and _is_shell(page):
+        return "This page is made by scripts, which don't run here; its source (`view_source`) may hold its data"
+    return ""
+
+
+def _seen(pieces: list[Piece]) -> str:
+    """No more of it than tells that the page is no shell."""
+    hidden = length = 0
+    words: list[str] = []
+    for kind, value, _ in pieces:
+        if kind == "text" or (kind, value) == ("open", "img"):
+            if not hidden and (word := " ".join(value.split()) if kind == "text" else "image"):
+                words.append(word)
+                length += len(word) + 1
+                if length > _SHORT + 1:
+                    break
+        elif kind == "open" and value == "body":
+            hidden = 0  # of a page that never closed its head
+        elif kind != "comment" and value in _HIDDEN:
+            hidden += 1 if kind == "open" else -1
+    return " ".join(words)
+
+
+def _refreshes(page: _Page) -> Iterator[str]:
+    for meta in page.tree.iter("meta"):
+        if (meta.get("http-equiv") or "").strip().lower() == "refresh":
+            found = _REFRESH.match((meta.get("content") or "")[:4_000])
+            if found is not None:
+                yield found["double"] or found["single"] or found["bare"] or ""
+                return  # a browser follows the first
+
+
+def _frames(page: _Page) -> Iterator[str]:
+    for frame in page.tree.iter(*_FRAMES):
+        sizes = {(frame.get(name) or "").strip().removesuffix("px") for name in ("width", "height")}
+        if not sizes & {"0", "1"} and not _INVISIBLE.search((frame.get("style") or "")[:1_000]):
+            yield frame.get(_FRAMES[frame.tag]) or ""
+
+
+def _script_targets(page: _Page, scripts: list[etree._Element]) -> Iterator[str]:
+    if any(True for _ in page.tree.iter("input", "button", "textarea", "select")):
+        return
+    onload = (element.get("onload", "") for element in page.tree.findall(".//*[@onload]"))
+    written = [*(script.text or "" for script in scripts), *onload]
+    if sum(map(len, written)) <= _MAX_SCRIPT:
+        for found in _GOES_TO.finditer(_COMMENTS.sub("", "\n".join(written))):
+            if not (found["quote"] == "`" and "${" in found["target"]):
+                yield _unescaped(found["target"])
+
+
+def _unescaped(text: str) -> str:
+    r"""A string of a script: `"\/a\x26b\u0026"` is `"/a&b&"`."""
+    text = _ESCAPED.sub(r"\1", _NUMBERED.sub(r"\\u00\1", text)).replace('"', "%22")
+    try:
+        return str(json.loads(f'"{text}"', strict=False))
+    except ValueError:
+        return ""
+
+
+def _is_shell(page: _Page) -> bool:
+    if not page.seen:
+        return True
+    if len(page.seen) > _WAITING:
+        return False
+    asks = ("".join(map(str, noscript.itertext())) for noscript in page.tree.iter("noscript"))
+    return _LOADING.match(page.seen) is not None or any("javascript" in text.lower() for text in asks)
