@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from tools.own import Own
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tools.spec import Taint
-
-
-class BeforeCommand(Protocol):
-    """The workspace before a command, as its keeper recorded it."""
-
-    @property
-    def repositories(self) -> tuple[str, ...]:
-        """Each `.git` in it, which a command must not be able to change."""
+    from tools.undo.snapshot import Bytes
+    from tools.undo.tree import State
 
 
 class Keeper(Protocol):
@@ -33,15 +29,14 @@ class Keeper(Protocol):
     def commands_cannot_be_undone(self) -> str:
         """Why a command's changes couldn't be undone now, in words for people; empty if they can."""
 
-    def before_command(self) -> BeforeCommand | None:
+    def before_command(self) -> Any | None:
         """Keep all that a command may change; None if that is too much. Raises `ToolFailed`: then run nothing."""
 
-    def after_command(self, before: Any, *, git_is_free: bool = False) -> tuple[str, ...]:
-        """Note what the command changed. `before`: as the same keeper's `before_command` gave it.
+    def after_command(self, before: Any) -> None:
+        """Note what the command changed. `before`: as the same keeper's `before_command` gave it."""
 
-        Returns a line for each thing it left that runs or instructs later. `git_is_free`: the command was able to write
-        to the workspace's own `.git`.
-        """
+    def keep_changes(self, before: Mapping[str, State], after: Mapping[str, State], kept: Bytes) -> None:
+        """Note changes of a command that it couldn't keep everything for: what was there and is now, and the bytes."""
 
 
 @dataclass(frozen=True, slots=True)

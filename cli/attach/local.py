@@ -103,7 +103,8 @@ def leads(place: Path, real: Path, base: Path) -> str:
 
     `place` is the name as an absolute path, `real` where it led, `base` the folder that names are relative to.
     """
-    from tools.approval.sensitive import SECRET, plain
+    from tools.approval.autorun import plain
+    from tools.approval.sensitive import SECRET
 
     base, place = base.resolve(), Path(os.path.normpath(place))
     if not place.is_relative_to(base):  # the user named that folder; what it holds may still be a link

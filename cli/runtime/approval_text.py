@@ -23,7 +23,7 @@ WORDS = {"y": "yes", "n": "no", "s": "this session", "w": "accept edits", "a": "
 _EDITED_ARGUMENT = {"container.exec": "command", "repo_browser.apply_patch": "patch"}
 """Of these tools only this argument is edited, as plain text."""
 _SUFFIXES = {"python": ".py", "container.exec": ".sh", "repo_browser.apply_patch": ".patch"}
-_STILL_ASKED = "what holds secrets, what runs or instructs later, and what a rule of yours asks about"
+_STILL_ASKED = "what holds secrets, files that run or instruct later tools, and what a rule of yours asks about"
 _SUBJECT_CHARS = 60
 
 

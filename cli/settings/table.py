@@ -139,7 +139,8 @@ class Settings:
     show_thinking: bool = _setting(False, kinds.switch(), Flag("Show the chain of thought, on stderr."))
     verbose: bool = _setting(False, kinds.switch(), Flag("Say more, on stderr.", listed=_RUN_TOOLS), replaces="quiet")
     quiet: bool = _setting(False, kinds.switch(),
-        Flag("On stderr only errors, and what a command left to run later.", listed=_RUN_TOOLS), replaces="verbose")
+        Flag("On stderr only errors, and files that a command left for later tools.", listed=_RUN_TOOLS),
+        replaces="verbose")
     raw: bool = _setting(False, kinds.switch(), Flag("Print the Harmony stream as it comes."), replaces="json")
     json: bool = _setting(False, kinds.switch(), Flag("Print one line of JSON about the whole turn.", listed=_RUN_TOOLS,
         tools="Print JSON, a line for each answer."), replaces="raw")

@@ -119,7 +119,7 @@ def _make_tree(root: Path, source: random.Random) -> None:
         path.chmod(source.choice((0o644, 0o600, 0o755, 0o444)))
     (root / "binary.bin").write_bytes(source.randbytes(5000))
     (root / ".vscode").mkdir()
-    for name in ("AGENTS.md", ".vscode/settings.json"):  # a command's changes of these are put aside
+    for name in ("AGENTS.md", ".vscode/settings.json"):
         (root / name).write_text("as it was\n")
     (root / "link").symlink_to("src")
     (root / "dangling").symlink_to("nowhere/at/all")

@@ -10,14 +10,12 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.oracle.undo import play
 from tests.support.trees import snapshot
-from tools.approval.later_look import Look
 from tools.spec import ToolFailed
 from tools.undo.journal import Journal, KeepLimits, Skipped, Turn, Undone
 from tools.undo.turns import TurnFolder
@@ -65,15 +63,14 @@ def write(journal: Journal, path: Path, data: bytes) -> None:
     temporary.replace(path)
 
 
-def command(journal: Journal, root: Path, script: str) -> tuple[str, ...]:
+def command(journal: Journal, root: Path, script: str) -> None:
     """As the shell tool does it, without a sandbox: that is tested elsewhere."""
     before = journal.before_command()
     assert before is not None
     try:
         subprocess.run(["/bin/sh", "-ec", script], cwd=root, check=True, timeout=30, stdin=subprocess.DEVNULL)
     finally:
-        told = journal.after_command(before)
-    return told
+        journal.after_command(before)
 
 
 # -- what tools write --------------------------------------------------------------------------------------------------
@@ -378,34 +375,6 @@ def test_unreadable_files_and_folders(journal: Journal, root: Path) -> None:
     assert [path.name for path in (root / "closed").iterdir()] == ["inner"]
 
 
-@pytest.mark.skipif(ROOT, reason="root reads every file")
-@pytest.mark.parametrize("mode", ["000", "200", "400"])
-@pytest.mark.parametrize("journaled", [True, False])
-def test_what_runs_later_is_put_aside_in_closed_folders_too(
-    journal: Journal, root: Path, mode: str, journaled: bool
-) -> None:
-    """One command closes the folder, the next one opens it; and folders stay as closed as they are left."""
-
-    def run(text: str) -> tuple[str, ...]:
-        if journaled:
-            return command(journal, root, text)
-        with closing(Look(root)) as look:
-            subprocess.run(["sh", "-c", text], cwd=root, check=True)
-            return look.put_aside()
-
-    (root / "old").mkdir()
-    (root / "old" / ".envrc").write_text("old")
-    assert len(run(f"mkdir new; echo evil > new/AGENTS.md; echo evil > old/.envrc; chmod {mode} old new")) == 2
-    assert [(root / name).stat().st_mode & 0o777 for name in ("old", "new")] == [int(mode, 8)] * 2
-    assert run("chmod 700 old new") == () and (root / "old" / ".envrc").read_text() == "old"
-    assert [path.name[:10] for path in (root / "new").iterdir()] == ["AGENTS.md-"]
-    assert run(f"rm new/*; chmod {mode} new") == ()
-    assert len(run("chmod 700 new; echo evil > new/AGENTS.md")) == 1 and not (root / "new" / "AGENTS.md").exists()
-    assert len(run("echo evil > AGENTS.md; chmod 000 .")) == 1
-    root.chmod(0o700)
-    assert not (root / "AGENTS.md").exists()
-
-
 def test_the_workspaces_own_repository_is_not_looked_into(journal: Journal, root: Path) -> None:
     (root / ".git" / "objects").mkdir(parents=True)
     (root / "sub" / ".git").mkdir(parents=True)
@@ -425,9 +394,8 @@ def test_a_command_that_fills_the_disk_is_a_result_that_says_so(
             raise OSError(errno.ENOSPC, "No space left on device")
 
         patched.setattr(TurnFolder, "add_before", full)
-        with pytest.raises(ToolFailed, match=r"has run, but .* can't be undone \(No space.*\)\n.*AGENTS\.md"):
-            command(journal, root, "echo two > a.py; echo evil > AGENTS.md")
-        assert not (root / "AGENTS.md").exists(), "what instructs later is put aside all the same"
+        with pytest.raises(ToolFailed, match=r"has run, but .* can't be undone \(No space.*\)"):
+            command(journal, root, "echo two > a.py")
     command(journal, root, "echo new > new.txt")
     journal.end_turn()
     undone = journal.undo()
@@ -466,8 +434,6 @@ def test_a_repository_that_the_user_went_on_with_stays_whole(journal: Journal, r
     journal.begin_turn("t")
     command(journal, root, f"git init -q {where}; echo x > new")
     journal.end_turn()
-    for aside in root.glob(".git-made-by-a-command-*"):  # the user wants it all the same
-        aside.rename(root / ".git")
     git = ["git", "-C", str(root / where), "-c", "user.name=x", "-c", "user.email=x@x"]
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "mine"], check=True)
     undone = journal.undo()

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
 from tools.approval import sensitive, shell_words, wildcards
+from tools.approval.autorun import part_of
 from tools.approval.rule_names import allows_deleting, is_about, may_allow
 from tools.approval.rules import Action, Rule, parse_rule
 from tools.approval.wildcards import Match
@@ -112,13 +112,11 @@ class Policy:
     def is_edit(self, spec: ToolSpec, preview: Preview) -> bool:
         """Does such a call only write plain files of the workspace, so that accepting edits may answer for it?
 
-        Not what runs or instructs later, secrets or parts of ossia, nor anything whose name begins with a dot: that is
-        mostly settings of some program. Nor what a rule denies or says to ask about.
+        Not files that run or instruct later tools, secrets or parts of ossia, nor what a rule denies or says to ask
+        about.
         """
         special = preview.command or preview.caution or preview.firm or preview.own or preview.unconfined
         if special or spec.provenance != "built-in" or _effects(spec, preview) != {"write"} or not preview.subjects:
-            return False
-        if any(part.startswith(".") for subject in preview.subjects for part in re.split(r"[/\\]", subject)):
             return False
         rules = [rule for rule in self.rules if is_about(rule.name, spec.name)]
         return all(_strictest(rules, action, spec, preview)[0] == "no" for action in ("deny", "ask"))
@@ -214,7 +212,7 @@ def _clears_caution(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool
     """
     patterned = [rule for rule in rules if rule.pattern is not None]
     warned = [subject for subject in preview.subjects if sensitive.must_be_named(subject)]
-    if preview.firm and not any(map(sensitive.of_later, preview.subjects)):
+    if preview.firm and not any(map(part_of, preview.subjects)):
         warned = [subject for subject in preview.subjects if subject not in preview.own]
     naming = [rule for rule in patterned if rule.pattern in warned or sensitive.must_be_named(rule.pattern or "")]
     placed = [rule for rule in patterned if rule.pattern and rule.pattern[0] not in "*?["]

@@ -14,7 +14,16 @@ from dataclasses import replace
 from tools.sandbox import _cgroup
 from tools.sandbox._system_memory import Fall
 from tools.sandbox.job import Job, Launch
-from tools.sandbox.usage import Usage, gib, held_bytes, own_memory_bytes, processes_of, usage_in_all, usage_of_folders
+from tools.sandbox.usage import (
+    Usage,
+    gib,
+    held_bytes,
+    names_below,
+    own_memory_bytes,
+    processes_of,
+    usage_in_all,
+    usage_of_folders,
+)
 
 _CHECK_S = 0.25
 _CHECK_SHARE = 5
@@ -181,7 +190,8 @@ class CommandProcess(_Process):
 
     def __init__(self, launch: Launch, job: Job, *, timeout_s: float, grace_s: float) -> None:
         super().__init__(launch, job)
-        self._folder = job.folder
+        self._folder, self._folders = job.folder, (job.folder, job.temporary)
+        self._names, self._count_at = 0, 0.0
         self._deadline, self._grace_s = time.monotonic() + timeout_s, grace_s
         self._wake, self._over = threading.Event(), threading.Event()
         self._stop_grace_s: float | None = None
@@ -240,7 +250,7 @@ class CommandProcess(_Process):
     # -- the watcher's thread ------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        before, fall = Usage(free_bytes=self._free_bytes()), Fall()
+        before, fall = self._used_on_disk(Usage()), Fall()
         while True:
             self._wake.wait(max(0.0, min(_CHECK_S, self._deadline - time.monotonic())))
             if self._over.is_set() or self._popen.poll() is not None:
@@ -257,17 +267,23 @@ class CommandProcess(_Process):
 
     def _breach(self, before: Usage, fall: Fall) -> str:
         used = usage_in_all(self._popen.pid, self._limits.memory_bytes, self._limits.processes)
-        breach = replace(used, free_bytes=self._free_bytes()).breach(self._limits, before)
+        breach = self._used_on_disk(used).breach(self._limits, before)
         if not self._grouped:
             breach = breach or fall.breach(self._limits.memory_bytes)
         return f"it {breach}" if breach else ""
 
-    def _free_bytes(self) -> int:
+    def _used_on_disk(self, used: Usage) -> Usage:
+        started = time.monotonic()
+        if started >= self._count_at:
+            self._names = names_below(self._folders, self._over.is_set)
+            now = time.monotonic()
+            self._count_at = now + _CHECK_SHARE * (now - started)
         try:
             disk = os.statvfs(self._folder)
         except OSError:  # the workspace itself was moved away
-            return 0
-        return disk.f_bavail * disk.f_frsize
+            return replace(used, free_bytes=0, names=self._names)
+        free = disk.f_bavail * disk.f_frsize
+        return replace(used, free_bytes=free, names=self._names, inodes=disk.f_files - disk.f_ffree)
 
     def _end(self, why: str, grace_s: float) -> None:
         self.ended_by = why

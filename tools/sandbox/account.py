@@ -94,7 +94,7 @@ _GAPS: dict[tuple[str, Runs], tuple[str, ...]] = {
     ("landlock", "shell"): (
         "files: nothing can be created, renamed or deleted directly in a folder on the way to the workspace's .git, "
         ".ossia or ossia itself",
-        "files: the .git of a nested repository can be changed; its settings and hooks are put back",
+        "files: the .git of a nested repository can be changed; its settings and hooks are restored",
         _PROGRAMS_AT_HOME,
         _GITS_FOLDER,
         _PATHS_CAN_BE_SEEN,

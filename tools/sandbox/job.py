@@ -30,7 +30,8 @@ class Limits:
     `file_bytes`, `open_files` and `address_space_bytes` hold for each process (rlimits), the others for all together:
     a job that exceeds those is ended by a watcher. `data_bytes` and `data_files` limit the folders that a kernel
     writes, `free_bytes` is what must stay free on their disk. `disk_bytes`: by how much a command may shrink its disk's
-    free space. `temporary_bytes` is the size of a command's /tmp and of its home, each in memory.
+    free space. `new_names`: how many names a command may add to the folders that it writes. `temporary_bytes`
+    is the size of a command's /tmp and of its home, each in memory.
     """
 
     memory_bytes: int
@@ -42,6 +43,7 @@ class Limits:
     data_files: int = NO_LIMIT
     free_bytes: int = 0
     disk_bytes: int = NO_LIMIT
+    new_names: int = NO_LIMIT
     temporary_bytes: int = 0
 
     def rlimits(self, *names: str) -> dict[str, int]:
@@ -66,10 +68,11 @@ SHELL_LIMITS = Limits(
     file_bytes=2 * GIB,
     open_files=1024,
     disk_bytes=4 * GIB,
+    new_names=100_000,
     temporary_bytes=GIB // 2,
 )
 """No limit on address space: node, java and go reserve far more of it than they use. `open_files` is most systems'
-default; 512 processes with that many can't hold more than 2 GB in pipes."""
+default; 512 processes with that many can't hold more than 2 GB in pipes. An installation of 60,000 files is common."""
 
 
 _IN_FOLDER = 'cd -- "$1" && shift && exec "$@"'

@@ -6,7 +6,7 @@ import os
 import stat
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -20,6 +20,8 @@ _ROOM_BYTES, _ROOM_FILES = 1 << 20, 100
 """What a kernel may add to a folder that was over its limit before."""
 _ROOM_ON_DISK_BYTES = 16 << 20
 """The same if the disk was too full before."""
+_NAME_BYTES = 32
+"""What a name takes in a folder, roughly (ext4: 12 to 264)."""
 _LOOKS = 3
 """How often a folder that moves away while we read it is read again."""
 
@@ -29,7 +31,8 @@ class Usage:
     """What is in use now. `processes` counts threads too; `beside_bytes` is memory outside all processes.
 
     `hidden`: places in the folders that couldn't be looked into. `free_bytes`: what the fullest of their disks
-    has left.
+    has left. `names`: those in the folders that a command writes. `inodes`: those in use on the workspace's disk, by
+    whomever.
     """
 
     memory_bytes: int = 0
@@ -39,6 +42,8 @@ class Usage:
     data_files: int = 0
     hidden: int = 0
     free_bytes: int = 1 << 63
+    names: int = 0
+    inodes: int = 0
 
     def at_most(self, other: Usage) -> Usage:
         """For the folders the smaller of both numbers: what was cleaned up may not be used again."""
@@ -56,6 +61,8 @@ class Usage:
         """
         if before.free_bytes - self.free_bytes > limits.disk_bytes:
             return f"took more than {limits.disk_bytes / (1 << 30):.1f} GB of disk space"
+        if self.names - before.names > limits.new_names or self.inodes - before.inodes > 2 * limits.new_names:
+            return f"made more than {limits.new_names:,} files, folders and links"
         if self.processes > limits.processes:  # before the memory: a fork bomb breaks both
             return f"ran more than {limits.processes} processes and threads"
         if self.memory_bytes > limits.memory_bytes:
@@ -87,6 +94,23 @@ def usage_of_folders(folders: Iterable[Path]) -> Usage:
         if not hidden:
             break
     return Usage(data_bytes=size, data_files=files, hidden=hidden, free_bytes=free)
+
+
+def names_below(folders: Iterable[Path], stopped: Callable[[], bool]) -> int:
+    """The number of names below some folders, hard links among them. Of closed folders it is guessed by their size."""
+    pending, count = [str(folder) for folder in folders], 0
+    while pending and not stopped():
+        folder = pending.pop()
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    count += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        pending.append(entry.path)
+        except OSError:
+            with suppress(OSError):  # it is gone, or its path too long: then its inodes are counted
+                count += Path(folder).lstat().st_size // _NAME_BYTES
+    return count
 
 
 def held_bytes(root: int) -> int:

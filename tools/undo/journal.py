@@ -11,19 +11,18 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.approval.later import linked, put_aside
 from tools.files import require_owner
 from tools.spec import ToolFailed
 from tools.undo.restore import Skipped, Undone, undo_turn
-from tools.undo.scan import Before, Changes, Scanner
-from tools.undo.snapshot import Store, TooMuch, make_private
+from tools.undo.scan import Before, Scanner
+from tools.undo.snapshot import Bytes, Store, TooMuch, make_private
 from tools.undo.tree import Opened, State, Tree
-from tools.undo.turns import Turn, TurnFolder, TurnFolders
+from tools.undo.turns import Pending, Turn, TurnFolder, TurnFolders
 
 __all__ = ["Before", "Journal", "Skipped", "Turn", "Undone"]
 
@@ -172,12 +171,11 @@ class Journal:
                     return None
                 with Opened(self._tree) as opened:
                     known, found = self._scanner.look(opened)
-                    links = linked(self._tree, (path for path, one in known.items() if one.state.kind == "link"))
                 if not self._turns.any_running():
                     self._store.collect(above_bytes=_COLLECT_ABOVE_BYTES)
                 self._running = True
                 pending = self._turns.begin_command(self._label, self._turn, found.repositories)
-                return Before(known, tuple(found.repositories), frozenset(found.unlisted), pending, links)
+                return Before(known, tuple(found.repositories), frozenset(found.unlisted), pending)
         except TooMuch as error:
             self._scanner.give_up(error)
             return None
@@ -185,39 +183,40 @@ class Journal:
             why = error.strerror or str(error)
             raise ToolFailed(f"Error: the workspace can't be kept for undo ({why}), so nothing is run") from error
 
-    def after_command(self, before: Before, *, git_is_free: bool = False) -> tuple[str, ...]:
+    def after_command(self, before: Before) -> None:
         """Record what the command changed. If it left more than is kept, that is recorded by name only.
 
-        What runs or instructs later is put aside first; returns the lines that report it (see `later.put_aside`).
-        Raises `ToolFailed` where that can't be done, as on a full disk; it holds the lines, if there are any.
+        Raises `ToolFailed` where that can't be done, as on a full disk.
         """
-        told: tuple[str, ...] | None = None
         try:
             with self._locked():
                 with Opened(self._tree) as opened:
                     changes = self._scanner.changes(before, opened)
-                    told = put_aside(self._tree, changes.before, self._store.bytes, before.links,
-                                     git_is_free=git_is_free)  # fmt: skip
-                    if told:
-                        changes = self._scanner.changes(before, opened)
-                if changes.before:
-                    self._note(changes, self._current())
-                return told
+                self._note(changes.before, changes.after, self._store.bytes)
         except OSError as error:
-            why = error.strerror or str(error)
-            lost = "what it changed can't be undone"
-            lost += ", nor was it looked at for what runs or instructs later" if told is None else ""
-            raise ToolFailed("\n".join([f"Error: the command has run, but {lost} ({why})", *(told or ())])) from error
+            raise _not_undoable(error) from error
         finally:
             self._running = False
             before.pending.done()
 
-    def _note(self, changes: Changes, turn: TurnFolder) -> None:
-        for state in changes.before.values():
+    def keep_changes(self, before: Mapping[str, State], after: Mapping[str, State], kept: Bytes) -> None:
+        """Record changes that somebody else found, with the bytes of what was there (see `Keeper`)."""
+        try:
+            with self._locked():
+                self._note(before, after, kept)
+        except OSError as error:
+            raise _not_undoable(error) from error
+
+    def _note(self, before: Mapping[str, State], after: Mapping[str, State], kept: Bytes,
+              pending: Pending | None = None) -> None:  # fmt: skip
+        if not before:
+            return
+        turn = self._current() if pending is None else pending.turn or self._turns.new(pending.label)
+        for state in before.values():
             if state.kind == "file":
-                turn.bytes.take(state.hash, self._store.bytes)
-        turn.add_before(changes.before)
-        turn.add_after(changes.after)
+                turn.bytes.take(state.hash, kept)
+        turn.add_before(before)
+        turn.add_after(after)
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
@@ -248,8 +247,7 @@ class Journal:
             before = Before(known, pending.repositories, closed, pending)
             with Opened(self._tree) as opened:
                 changes = self._scanner.changes(before, opened)
-            if changes.before:
-                self._note(changes, pending.turn or self._turns.new(pending.label))
+            self._note(changes.before, changes.after, self._store.bytes, pending)
             pending.done()
 
     @contextmanager
@@ -274,3 +272,8 @@ class Journal:
                     self._depth -= 1
             finally:
                 os.close(descriptor)
+
+
+def _not_undoable(error: OSError) -> ToolFailed:
+    why = error.strerror or str(error)
+    return ToolFailed(f"Error: the command has run, but what it changed can't be undone ({why})")

@@ -109,9 +109,10 @@ def _leave_repositories_in_use(turn: TurnFolder, tree: Tree, work: _Work, force:
 
 
 def put_back(before: Mapping[str, State], kept: Bytes, tree: Tree) -> dict[str, str]:
-    """Make again what was at these paths, where nothing is now. Returns what couldn't be made, with the reason."""
-    work = _Work({path: State() for path in before})
+    """Restore what was at these paths, whatever is there now. Returns what couldn't be restored, with the reason."""
+    work = _Work()
     for path, state in before.items():
+        work.current[path] = tree.state(path)
         if state.kind == "other" or (state.kind == "file" and not kept.path_of(state.hash).exists()):
             work.skipped[path] = NOT_KEPT
     _apply(before, kept, tree, work)

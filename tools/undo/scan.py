@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from tools.approval.sensitive import Place
 from tools.undo.snapshot import NEVER, Known, Store, TooMuch, Walk, walk
 from tools.undo.tree import Opened, State, Tree
 from tools.undo.turns import Pending
@@ -17,16 +16,12 @@ _ASK_AGAIN_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The workspace before a command. `repositories`: each `.git` in it, which a command must not be able to change.
-
-    `links`: where links lead whose names run or instruct later.
-    """
+    """The workspace before a command. `repositories`: each `.git` in it."""
 
     known: Mapping[str, Known]
     repositories: tuple[str, ...]
     unlisted: frozenset[str]
     pending: Pending
-    links: Mapping[str, Place] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tools._scratch import remove_left_files
 from tools.approval import sensitive
-from tools.approval.later import linked_at_the_top
+from tools.approval.autorun import WHY, link_to, linked_at_the_top, runs_beside
 from tools.approval.sensitive import Caution
 from tools.no_links import NEW_FILE
 from tools.safe_files import Content, Place, opened_folder, read_bytes
@@ -58,16 +58,14 @@ def caution(changes: Sequence[Change], names: Sequence[str], workspace: Workspac
 
 
 def _of_what_leads_there(changes: Sequence[Change], root: Path) -> Caution | None:
-    """Cautions about what a bare repository holds, and what a link at the workspace's top leads to."""
+    """Cautions about what lies beside these files, and about what a link at the workspace's top leads to."""
     made = {change.name for change in changes if change.after is not None}
     links = linked_at_the_top(root)
     for change in changes:
-        place = sensitive.of_bare(change.name, lambda name: name in made or os.path.lexists(root / name))
-        if place is not None:
-            return Caution(f"it changes {change.name}, {place.why}", firm=True)
-        for real, link in links.items():
-            if change.name == real or change.name.startswith(f"{real}/"):
-                return Caution(f"it changes {change.name}, where {link.path} leads, {link.why}", firm=True)
+        if runs_beside(change.name, lambda name: name in made or os.path.lexists(root / name)):
+            return Caution(f"it changes {change.name}, {WHY}", firm=True)
+        if real := link_to(change.name, links):
+            return Caution(f"it changes {change.name}, where {links[real]} leads, {WHY}", firm=True)
     return None
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from tools._scratch import Scratch
-from tools.approval.later_look import Look
+from tools.approval.autorun_look import Look
 from tools.ending import to_its_end
 from tools.own import Own
 from tools.sandbox import SHELL_LIMITS, Confinement, ConfinementName, Job, Limits, choose
@@ -23,7 +22,7 @@ from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolR
 from tools.text import Bounded
 from tools.work._command import MAX_TIMEOUT_S, Command
 from tools.work.result import MAX_CHARS, TIMED_OUT, formed, share
-from tools.workspace import Workspace
+from tools.workspace import Keeper, Workspace
 
 NAME = "container.exec"
 SECTION = "Runs commands in the workspace, each in a process of its own, confined and without network."
@@ -44,7 +43,6 @@ _PARAMETERS: dict[str, object] = {
     "additionalProperties": False,
 }
 _NAMES_GIT, _GIT_FAILED = re.compile(r"\bgit\b"), re.compile(r"^(?:fatal|error): ", re.MULTILINE)
-_ASK = "[repo_browser.apply_patch asks the user about such files]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +122,10 @@ class Exec:
             )
         keeper = workspace.keeper
         cannot = keeper.commands_cannot_be_undone() if keeper else "nothing keeps what it changes"
-        kept, why = not cannot, cannot
+        kept = not cannot
+        if cannot:
+            cannot = self._but_for_autorun(workspace, context, cannot)
+        why = cannot
         confined = f"{name}, no network" if name != "unconfined" else "UNCONFINED: it can reach everything you can"
         if name == "unconfined" and not cannot:
             cannot = "only what it changes in the workspace, outside .git, is kept"
@@ -149,23 +150,41 @@ class Exec:
             before = keeper.before_command() if keeper else None
             if plan.undoable and before is None:
                 raise ToolFailed("Error: the workspace has outgrown what undo can keep: call again, to be asked anew")
-            told: list[str] = []
-            free = self.confinement.name == "unconfined"
+            notices: list[str] = []
             if keeper and before is not None:
-                note = partial(keeper.after_command, before, git_is_free=free)
-                after.callback(lambda: told.extend(note()))
-            look = None if plan.read_only else self._look(workspace.root, kept=before is not None)
-            if look:
+                after.callback(keeper.after_command, before)
+            nested: list[str] = []
+            if not plan.read_only:
+                look = _look(workspace, context)
                 after.callback(look.close)
-                after.callback(lambda: told.extend(look.put_aside(git_is_free=free)))
-            nested = before.repositories[:_MAX_REPOSITORIES] if before and self.confinement.name != "landlock" else ()
+                after.callback(lambda: notices.extend(self._changed(look, keeper, kept=before is not None)))
+                nested = look.repositories[:_MAX_REPOSITORIES] if self.confinement.name != "landlock" else []
             repository = self._repository(workspace, context.data_dir)
             shown = None if isinstance(repository, str) else repository
             job = replace(self._job(plan, workspace, context, scratch.path, nested), repository=shown)
             result = yield from self._run_job(job, plan.command.timeout_s, call_id, context)
             result = _with_git(result, repository, plan.command)
-            after.close()
-            return self._warning(plan, _with(result, told))
+            try:
+                after.close()
+            except ToolFailed as error:
+                raise ToolFailed("\n".join([str(error), *notices])) from error
+            return self._warning(plan, _with(result, notices))
+
+    def _changed(self, look: Look, keeper: Keeper | None, *, kept: bool) -> Iterator[str]:
+        """Lines about the autorun files that the command changed; they can be undone though not all could be kept."""
+        changed = look.changed(restore_git=self.confinement.name != "unconfined", can_undo=keeper is not None,
+                               all_kept=kept)  # fmt: skip
+        yield from changed.lines
+        if keeper and not kept:
+            keeper.keep_changes(changed.before, changed.after, changed.kept)
+
+    def _but_for_autorun(self, workspace: Workspace, context: ToolContext, cannot: str) -> str:
+        """Why a command can't be undone, and whether its changes of autorun files can."""
+        if workspace.keeper is None:
+            return cannot
+        with closing(_look(workspace, context, keep=False)) as look:
+            lost = f", all but {look.not_kept}," if look.not_kept else ""
+        return f"{cannot}; only changes of files that run or instruct later tools{lost} can"
 
     def _warning(self, plan: _Plan, result: ToolResult) -> ToolResult:
         """The result, with a notice at the first command that can't be undone: with `--yes` no question says so."""
@@ -173,12 +192,6 @@ class Exec:
             return result
         self._warned = True
         return replace(result, notices=(f"commands can't be undone here: {plan.cannot}", *result.notices))
-
-    def _look(self, root: Path, *, kept: bool) -> Look | None:
-        """Looks for what runs or instructs later where no keeper does: in the workspace's own `.git`, or all of it."""
-        if not kept:
-            return Look(root)
-        return Look(root, below=".git") if self.confinement.name == "unconfined" else None
 
     def close(self) -> None:
         """Nothing to do: each call ends what it started."""
@@ -208,7 +221,7 @@ class Exec:
         return found
 
     def _job(self, plan: _Plan, workspace: Workspace, context: ToolContext, scratch: Path,
-             nested: tuple[str, ...]) -> Job:  # fmt: skip
+             nested: Sequence[str]) -> Job:  # fmt: skip
         command = plan.command
         try:
             guarded = [_guarded(workspace.root, name) for name in dict.fromkeys([*GUARDED, *nested])]
@@ -315,9 +328,15 @@ def _with_git(result: ToolResult, repository: Repository | str | None, command: 
     return replace(result, text=f"{result.text}\n[git's folder {told}]")
 
 
-def _with(result: ToolResult, told: Sequence[str]) -> ToolResult:
-    """The result, with a report of what the command left that runs or instructs later: for the model and the user."""
-    if not told:
-        return result
-    lines = "\n".join(f"[{line}]" for line in told)
-    return replace(result, text=f"{result.text}\n{lines}\n{_ASK}", notices=(*result.notices, *told))
+def _look(workspace: Workspace, context: ToolContext, *, keep: bool = True) -> Look:
+    try:
+        return Look(workspace.root, left_out=(context.data_dir,), keep=keep)
+    except OSError as error:
+        why = f"it can't be looked into ({error.strerror or error})"
+        raise ToolFailed(f"Error: no commands run in this workspace: {why}. Tell the user") from error
+
+
+def _with(result: ToolResult, notices: Sequence[str]) -> ToolResult:
+    """The result, with what the command did to files that run or instruct later tools: for the model and the user."""
+    lines = "".join(f"\n[{line}]" for line in notices)
+    return replace(result, text=result.text + lines, notices=(*result.notices, *notices)) if notices else result

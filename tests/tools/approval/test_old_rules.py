@@ -17,7 +17,7 @@ from tools.work.exec import Exec
 from tools.workspace import Workspace
 
 Calls = Sequence[tuple[str, dict[str, Any]]]
-FILES = {"a.md": "one\n", "docs/b.md": "b\n", "docs/key.pem": "k\n", ".env": "KEY=1\n", "Makefile": "all:\n"}
+FILES = {"a.md": "one\n", "docs/b.md": "b\n", "docs/key.pem": "k\n", "prod.env": "KEY=1\n", "Makefile": "all:\n"}
 
 
 def _patch(*lines: str) -> dict[str, str]:
@@ -28,13 +28,13 @@ ADD, UPDATE = _patch("*** Add File: docs/new.md", "+x"), _patch("*** Update File
 OLD_CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "read a.md": ("read_file", {"path": "a.md"}),
     "read docs/b.md": ("read_file", {"path": "docs/b.md"}),
-    "read .env": ("read_file", {"path": ".env"}),
+    "read prod.env": ("read_file", {"path": "prod.env"}),
     "list docs": ("list_dir", {"path": "docs"}),
     "grep": ("grep", {"pattern": "x"}),
     "grep docs/key.pem": ("grep", {"pattern": "x", "path": "docs/key.pem"}),
     "write docs/new.md": ("write_file", {"path": "docs/new.md", "content": "x\n"}),
     "write a.md": ("write_file", {"path": "a.md", "content": "x\n"}),
-    "write .env": ("write_file", {"path": ".env", "content": "x\n"}),
+    "write prod.env": ("write_file", {"path": "prod.env", "content": "x\n"}),
     "write .git/hooks/x": ("write_file", {"path": ".git/hooks/x", "content": "x\n"}),
     "write Makefile": ("write_file", {"path": "Makefile", "content": "x\n"}),
     "git status -s": ("shell", {"command": "git status -s"}),
@@ -63,7 +63,7 @@ RULES = {
     "functions.patch docs": "allow functions.apply_patch:docs/**",
     "both": "allow write_file:a.md, allow apply_patch:docs/**",
     "deny patch docs": "allow write_file, deny apply_patch:docs/**",
-    "read secret": "allow read_file:.env",
+    "read secret": "allow read_file:prod.env",
     "deny read": "deny functions.read_file",
     "deny read docs": "deny read_file:docs/**",
     "ask list": "ask list_dir",
@@ -83,7 +83,7 @@ RULES = {
     "*a*": "allow *a*",
     "stored": "stored shell:git status -s, stored write_file:a.md, stored apply_patch:docs/new.md",
     "folder": "folder shell, folder write_file, folder apply_patch",
-    "hooks": "allow write_file:.git/**, allow write_file:.env",
+    "hooks": "allow write_file:.git/**, allow write_file:prod.env",
     "tainted": "allow shell:git status*, stored write_file:a.md, stored apply_patch:docs/**",
     "edits": "ask write_file:docs/**",
     "edits deny": "deny apply_patch:a.md",
@@ -131,13 +131,13 @@ def _update(path: str, old: str) -> tuple[str, dict[str, Any]]:
 NEW_CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "read a.md": ("repo_browser.open_file", {"path": "a.md"}),
     "read docs/b.md": ("repo_browser.open_file", {"path": "docs/b.md"}),
-    "read .env": ("repo_browser.open_file", {"path": ".env"}),
+    "read prod.env": ("repo_browser.open_file", {"path": "prod.env"}),
     "list docs": ("repo_browser.list_dir", {"path": "docs"}),
     "grep": ("repo_browser.search", {"query": "x", "path": ""}),
     "grep docs/key.pem": ("repo_browser.search", {"query": "x", "path": "docs/key.pem"}),
     "write docs/new.md": _add("docs/new.md"),
     "write a.md": _update("a.md", "one"),
-    "write .env": _update(".env", "KEY=1"),
+    "write prod.env": _update("prod.env", "KEY=1"),
     "write .git/hooks/x": _add(".git/hooks/x"),
     "write Makefile": _update("Makefile", "all:"),
     **{name: ("container.exec", {"command": ["bash", "-lc", arguments["command"]]})

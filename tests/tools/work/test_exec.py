@@ -486,17 +486,14 @@ def test_row_29_other_guarded_places(shell: Shell, kind: str) -> None:
 
 
 @pytest.mark.needs_bwrap
-def test_rules_that_a_command_makes_are_none(bwrap: Shell) -> None:
+def test_rules_that_a_command_makes_are_told(bwrap: Shell) -> None:
     """A run with --trust would start the servers that they name, unconfined."""
     before = snapshot(bwrap.root)
     text = bwrap.run("mkdir .ossia; echo '{}' > .ossia/mcp.json; chmod 500 .").text
-    (made,) = bwrap.root.glob(".ossia*")
-    assert made.name.startswith(".ossia-made-by-a-command-") and (made / "mcp.json").exists()
-    assert f"a command made .ossia, which holds rules for this program: it was put aside as {made.name}]" in text
-    bwrap.run(f"chmod 700 .; rm -r {made.name}; ln -s inner .ossia")
-    (made,) = bwrap.root.glob(".ossia*")
-    assert made.name != ".ossia" and made.is_symlink()
-    made.unlink()
+    assert "[a command changed files that run or instruct later tools: .ossia; " in text
+    (bwrap.root / ".ossia" / "mcp.json").unlink()
+    (bwrap.root / ".ossia").rmdir()
+    bwrap.root.chmod(0o755)
     assert snapshot(bwrap.root) == before
 
 
