@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 import typer
@@ -57,6 +58,8 @@ def warm(
     That is what a run begins with and, with --workspace, what one in that folder begins with. Give the flags that you
     run with. Ctrl-C keeps what is whole. It is refused with --private.
     """
+    if hasattr(os, "nice"):
+        os.nice(19)  # before any library starts threads
     from cli.commands.cache_warm import warm as warmed
 
     given: dict[str, object] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 
@@ -40,8 +39,6 @@ def warm(flags: Mapping[str, object]) -> None:
         raise ExitError(f"cache warm: {named[0].origins['private']} keeps no cache: take that back first")
     if settings.engine != LLAMA:
         raise ExitError("cache warm: only a model that runs here has a KV cache to keep: leave out --engine")
-    if hasattr(os, "nice"):
-        os.nice(19)
     display, worker, control = make_display(settings), Worker(), Control()
     for warning in dict.fromkeys((*plain[0].warnings, *named[0].warnings)):
         display.warn(warning)

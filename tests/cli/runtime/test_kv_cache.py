@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cli import paths
 from cli.runtime import kv_cache
-from tests.support.command import line_of, ossia, ossia_here, ossia_text, start
+from tests.support.command import line_of, ossia, ossia_text, start
 
 
 def _kept(pattern: str = "*") -> list[Path]:
@@ -66,7 +66,7 @@ def test_what_prompts_begin_with_is_read_beforehand(tmp_path: Path) -> None:
 
 
 def test_what_can_not_be_kept_is_told() -> None:
-    private = ossia_here("cache", "warm", "--private")
+    private = ossia("cache", "warm", "--private")
     assert (private.returncode, private.stderr.count(b"--private keeps no cache")) == (2, 1)
     (paths.cache_dir() / "kv").parent.mkdir(parents=True, exist_ok=True)
     (paths.cache_dir() / "kv").write_text("no folder")
