@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from tools.workspace import Workspace
 
@@ -186,6 +186,9 @@ class ApprovalAsked:
     call's, parsed: a dict or a text, which a person may edit. `edits`: to accept edits for the session answers it. If
     the arguments that the user wrote last are wrong, `rejected` holds them and `fault` says why; the question is still
     about the ones before.
+
+    `form`: the call runs, and its server asks the user for something: each field with what may stand in it; empty: only
+    a yes or no. Then `arguments` are the defaults, and those of an allowing decision are the values, as JSON.
     """
 
     call: ToolCall
@@ -197,6 +200,7 @@ class ApprovalAsked:
     rejected: str = ""
     edits: bool = False
     arguments: object = field(default=None, compare=False, repr=False)
+    form: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +280,13 @@ class Tool(Protocol):
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         """What would happen, without doing it."""
 
-    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
-        """Do it: yield output as it comes, return the result. Ends soon after a stop, and at once when closed."""
+    def run(
+        self, args: object, *, call_id: str, context: ToolContext
+    ) -> Generator[ToolOutput | ApprovalAsked, Any, ToolResult]:
+        """Do it: yield output as it comes, return the result. Ends soon after a stop, and at once when closed.
+
+        A `Decision`, or None, is sent after an `ApprovalAsked` with a form.
+        """
 
     def close(self) -> None:
         """Release everything (processes, files). May be called more than once."""

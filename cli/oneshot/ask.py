@@ -6,14 +6,15 @@ says how to allow such a call.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import cycle
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from agent.events import ApprovalAsked, Decision, ToolFinished
 from cli.emoji import widest
@@ -90,12 +91,38 @@ class Asker:
             return Decision(asked.call.id, True)
         with _terminal(self._display.terminal) as tty:
             if tty is None:
+                if asked.form is not None:
+                    why = _nobody(yes=self._yes)
+                    self._display.note(f"ossia: {asked.call.name}: its server's question was declined: {why}")
+                    return Decision(asked.call.id, False, unasked=True)
                 hint = hint_on(asked, self._hint)
                 self._refused.append(Unasked(asked.call.id, asked.call.name, asked.reason, _way(asked)))
                 self._display.note(f"ossia: {_why_not(asked, yes=self._yes)}{hint and f', or {hint}'}")
                 return Decision(asked.call.id, False, unasked=True)
-            key = self._ask(asked, tty, given_up)
+            key = "y" if asked.fault else self._ask(asked, tty, given_up)
+            if key == "y" and asked.form:
+                values = self._filled(asked, asked.form, tty, given_up)
+                return None if values is None else Decision(asked.call.id, True, arguments=values)
         return None if key is None else decision_of(asked, key, self._store)
+
+    def _filled(
+        self, asked: ApprovalAsked, form: Mapping[str, str], tty: IO[bytes], given_up: Callable[[], bool]
+    ) -> str | None:
+        """The values of a form, as JSON, field by field; an empty line takes the default or what was typed before."""
+        width = columns(tty) - 1
+        if asked.fault:
+            _write(tty, "".join(f"{row}\n" for row in hanging(seen_line(asked.fault), width)))
+        before: Any = json.loads(asked.rejected) if asked.rejected else asked.arguments
+        values = {}
+        for name, hint in form.items():
+            default = before[name]
+            shown = "" if default is None else f" [{default if isinstance(default, str) else json.dumps(default)}]"
+            typed = _answer(tty, "\n".join(hanging(seen_line(f"{name}, {hint}{shown}:"), width)) + " ", given_up)
+            if typed is None:
+                _write(tty, "\n")
+                return None
+            values[name] = typed or default
+        return json.dumps(values)
 
     def _ask(self, asked: ApprovalAsked, tty: IO[bytes], given_up: Callable[[], bool]) -> str | None:
         self._display.pause()
@@ -107,7 +134,8 @@ class Asker:
         _write(tty, f"{_BOLD}{head}{_PLAIN}\n" if self._colour else f"{head}\n")
         shown = _cut(lines)
         _write(tty, self._painted(shown, asked.preview.language))
-        prompt = "Allow? [y]es, [n]o" if asked.firm else "Allow? [y]es, [n]o, for this [s]ession"
+        may = "Allow?" if asked.form is None else "Answer?"
+        prompt = f"{may} [y]es, [n]o" if asked.firm else f"{may} [y]es, [n]o, for this [s]ession"
         prompt += ", [w] accept edits" if asked.edits else ""
         prompt += f", [a]lways ({seen_line(', '.join(asked.rules))})" if asked.rules else ""
         prompt += ", [?] show all (cut above):" if shown != lines else ":"
@@ -122,6 +150,7 @@ class Asker:
             if answer is None:
                 _write(tty, "\n")
                 return None
+            answer = answer.lower()
             if answer == "?":
                 _write(tty, self._painted(next(pieces), asked.preview.language))
                 continue
@@ -154,7 +183,7 @@ def _terminal(wanted: bool) -> Iterator[IO[bytes] | None]:
 
 
 def _answer(tty: IO[bytes], prompt: str, given_up: Callable[[], bool]) -> str | None:
-    """The line that is typed behind `prompt`, in lower case; None at the end of input (Ctrl-D) or once `given_up`.
+    """The line that is typed behind `prompt`; None at the end of input (Ctrl-D) or once `given_up`.
 
     What was typed before the question was shown is discarded: it is no answer to it. Discarded before the prompt is
     written, since a Ctrl-C that the terminal's driver still holds would be discarded, too.
@@ -167,7 +196,7 @@ def _answer(tty: IO[bytes], prompt: str, given_up: Callable[[], bool]) -> str | 
     while not given_up():
         if select.select([tty], [], [], _TICK_S)[0]:
             data = os.read(tty.fileno(), 4096)
-            return data.decode("utf-8", "replace").strip().lower() if data else None
+            return data.decode("utf-8", "replace").strip() if data else None
     return None
 
 
@@ -209,10 +238,13 @@ def _shortened(line: str) -> str:
 
 def _why_not(asked: ApprovalAsked, *, yes: bool) -> str:
     """`container.exec was refused: …`, and how to allow it."""
-    nobody = "--yes doesn't answer that" if yes else "there is no terminal to ask on"
     way = _way(asked)
     helps = f"{way} allows it" if way else "no flag allows what that rule may forbid"
-    return f"{asked.call.name} was refused: {asked.reason}, and {nobody}; {helps}"
+    return f"{asked.call.name} was refused: {asked.reason}, and {_nobody(yes=yes)}; {helps}"
+
+
+def _nobody(*, yes: bool) -> str:
+    return "--yes doesn't answer that" if yes else "there is no terminal to ask on"
 
 
 def _way(asked: ApprovalAsked) -> str:

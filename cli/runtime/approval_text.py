@@ -77,7 +77,7 @@ def question_of(
     """
     from cli.terminal.question import Question
 
-    keys = (*answers(asked), "e")
+    keys = answers(asked) if asked.form == {} else (*answers(asked), "e")
     reason, where = reason_of(asked), "here" if workspace else "where there is no workspace"
     return Question(
         title_of(asked),
@@ -99,6 +99,10 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
     effects = preview.effects if preview.effects is not None else spec.effects if spec else frozenset()
     may = ", ".join(CAN[effect] for effect in CAN if effect in effects)
     lines = [title_of(asked), f"Asked because: {asked.reason}."]
+    if asked.form is not None:
+        meanings = {"y": "your answer, with the values that are shown", "n": "the server is told that you declined"}
+        change = ["e  edit: change the values, as JSON, in your editor; null is none"] if asked.form else []
+        return "\n".join([*lines, "", *(f"{key}  {WORDS[key]}: {said}" for key, said in meanings.items()), *change])
     if asked.firm:
         but = "accept edits" if asked.edits else "a rule that you wrote"
         lines.append(f"You are asked each time: no earlier answer covers it, only {but}.")

@@ -44,14 +44,19 @@ def call(
     folder: Path,
     stop: Stop | None = None,
     taint: frozenset[Taint] = frozenset(),
+    answers: Iterable[Decision | None] = (),
 ) -> Called:
-    """Run one call, allowing it where that is asked. `arguments` that aren't a text become JSON."""
+    """Run one call, allowing it where that is asked. `arguments` that aren't a text become JSON.
+
+    `answers`: to the questions of a server meanwhile; then they are accepted with their defaults.
+    """
     text = arguments if isinstance(arguments, str) else json.dumps({} if arguments is None else arguments)
     toolbox = tools if isinstance(tools, Toolbox) else toolbox_of(tools, folder)
     running = toolbox.run(ToolCall("call_1", name, text), stop=stop or NoStop(), taint=taint)
     shown: list[str] = []
     asked: list[ApprovalAsked] = []
     answer: Decision | None = None
+    given = iter(answers)
     while True:
         try:
             event = running.send(answer)
@@ -60,7 +65,7 @@ def call(
         answer = None
         if isinstance(event, ApprovalAsked):
             asked.append(event)
-            answer = Decision("call_1", True)
+            answer = Decision("call_1", True) if event.form is None else next(given, Decision("call_1", True))
         elif isinstance(event, ToolOutput):
             shown.append(event.text)
 

@@ -3,7 +3,7 @@
 HOW: `exits`, `hangs`, `junk` (other text between its messages), `deaf` (ignores the end of its input and SIGTERM),
 `tools FILE` (junk too, and the tools of a JSON file), `dies FILE` (ends after each answer to a call), `many`,
 `endless-pages`, `regex`, `garbage` (answers that are none), `silent-call` (never answers a call), `floods stderr MB`
-`half-json` (half of an answer to a call),
+`half-json` (half of an answer to a call), `asks` (the user what its argument says, and answers with the reply),
 and `floods stdout MB` (so much before each answer to a call, in one line; `floods-at-once` from the start).
 """
 
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 HOW = sys.argv[1]
+HAS_ASKED: list[str] = []
 ECHO = {"name": "echo", "description": "Says it again.", "inputSchema": {"type": "object", "properties": {
     "text": {"type": "string"}}, "required": ["text"]}}  # fmt: skip
 
@@ -36,7 +37,18 @@ def tools(cursor: str | None) -> dict[str, Any]:
     return {"tools": [ECHO]}
 
 
+def asked(what: dict[str, Any]) -> dict[str, Any]:
+    """The client's reply to a question of ours, as the answer to a call."""
+    print(json.dumps({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": what}), flush=True)
+    while (reply := json.loads(sys.stdin.readline())).get("id") != "q":
+        pass
+    said = reply.get("result", reply.get("error"))
+    return {"content": [{"type": "text", "text": json.dumps(said)}]}
+
+
 def called(params: dict[str, Any]) -> dict[str, Any]:
+    if HOW == "asks":
+        return asked(json.loads(params["arguments"]["text"]))
     if HOW == "regex":
         return {"content": [], "structuredContent": {"text": "a" * 60 + "!"}}
     if HOW == "garbage":
@@ -52,11 +64,21 @@ def answers(message: dict[str, Any]) -> Iterator[dict[str, Any]]:
     match message["method"]:
         case "initialize":
             info = {"name": "Hostile \x1b[2J server", "version": "0"}
-            result = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": info}
+            version = "2025-11-25" if HOW == "asks" else "2025-06-18"
+            result = {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": info}
         case "tools/list":
             result = tools(message.get("params", {}).get("cursor"))
         case "tools/call":
             if HOW == "silent-call":
+                return
+            if HOW == "asks" and "pages" in (text := message["params"]["arguments"]["text"]):
+                data = {"elicitations": json.loads(text)["pages"]}
+                HAS_ASKED.append(text)
+                if HAS_ASKED.count(text) == 1:
+                    error = {"code": -32042, "message": "log in", "data": data}
+                    yield {"jsonrpc": "2.0", "id": message["id"], "error": error}
+                    return
+                yield {"jsonrpc": "2.0", "id": message["id"], "result": {"content": []}}
                 return
             result = called(message["params"])
         case method:

@@ -8,7 +8,7 @@ import sys
 import time
 from typing import Annotated, Literal
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Elicit, ElicitationResult, MCPServer, Resolve
 from mcp.types import ImageContent, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
@@ -76,6 +76,23 @@ def environment() -> list[str]:
 def weird() -> str:
     """A name that no recipient can hold."""
     return "called by another name"
+
+
+class Table(BaseModel):
+    day: Annotated[str, Field(description="The day", json_schema_extra={"format": "date"})]
+    people: Annotated[int, Field(ge=1, le=9)] = 2
+    where: Literal["in", "out"] = "in"
+    quiet: bool = False
+
+
+def which() -> Elicit[Table]:
+    return Elicit("Which table\x1b[2J?", Table)
+
+
+@server.tool()
+def book(given: Annotated[ElicitationResult[Table], Resolve(which)]) -> str:
+    """It asks in the middle of the call."""
+    return f"accept {given.data.model_dump_json()}" if given.action == "accept" else given.action
 
 
 @server.tool()

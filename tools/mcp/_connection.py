@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tools.mcp._input import Questions
 from tools.mcp._pins import fingerprint
 from tools.mcp._server import RemoteTool, Server, ServerFailed
 from tools.mcp.config import McpConfig
@@ -29,7 +30,9 @@ class Connection:
         self._failures = 0
         self._turn = asyncio.Lock()
 
-    async def call(self, tool: RemoteTool, args: Mapping[str, object], connect_timeout_s: float) -> CallToolResult:
+    async def call(
+        self, tool: RemoteTool, args: Mapping[str, object], connect_timeout_s: float, questions: Questions
+    ) -> CallToolResult:
         """Call a tool; if the server has ended, start it again first, once. Raises `ServerFailed`.
 
         A call during which the server ends is not sent again: it may have done what it was asked. One that a server
@@ -43,7 +46,7 @@ class Connection:
             if now is None or fingerprint(now) != fingerprint(tool):
                 raise ServerFailed("started again, it describes the tool differently now: off until you accept it")
             try:
-                return await self.server.call(tool.name, args, self.config.timeout_s)
+                return await self.server.call(tool.name, args, self.config.timeout_s, questions)
             except ServerFailed as error:
                 if error.undone and again_if_undone:
                     continue

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
+from tools.mcp._faults import CLOSED, fault_of, hidden
 from tools.mcp._http import SESSION_GONE, http_client
+from tools.mcp._input import Questions
 from tools.mcp._login import Logins, oauth
 from tools.mcp._mended import Mended
 from tools.mcp._streams import ErrorLog, line_encoding
@@ -19,15 +19,12 @@ from tools.mcp.config import McpConfig
 from tools.text import one_line
 
 if TYPE_CHECKING:
-    from mcp import Client
-    from mcp.types import CallToolResult
+    from mcp import Client, MCPError
+    from mcp.types import CallToolResult, ElicitRequestParams, ElicitRequestURLParams, ElicitResult
 
 MAX_TOOLS = 100
-_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _MAX_PAGES = 50
-_MAX_FAULT_CHARS = 300
 _MAX_EVENT_BYTES = 32 << 20
-_CLOSED = "Connection closed"  # the library's; servers use its code for faults of their own
 _MAX_ROUNDS = 10  # as many as the library's own clients ask
 _STATE_ONLY_WAIT_S = 0.25
 _LAST_WORDS_S = 1.0
@@ -82,6 +79,7 @@ class Server:
         self._errors: ErrorLog | None = None
         self._mended = Mended(lambda: self._client.protocol_version if self._client is not None else "2025-11-25")
         self._waiting: set[asyncio.Future[None]] = set()
+        self._questions: Questions | None = None  # of the call that runs
         self.title = ""
         self.tools: tuple[RemoteTool, ...] = ()
         self.more_tools = False
@@ -125,7 +123,11 @@ class Server:
 
                 info = Implementation(name="ossia", version=self._version)
                 async with Client(
-                    self._mended.around(transport), client_info=info, cache=None, message_handler=self._unreadable
+                    self._mended.around(transport),
+                    client_info=info,
+                    cache=None,
+                    message_handler=self._unreadable,
+                    elicitation_callback=self._elicited,
                 ) as client:
                     self._client = client
                     self._mended.left_out.clear()
@@ -162,7 +164,7 @@ class Server:
     def _last_words(self, timeout_s: float) -> str:
         """The last line of its stderr, which often says what is missing, and where the rest is."""
         line = self._errors.last_line(timeout_s) if self._errors else ""
-        return f"; its last words: {one_line(_hidden(line, self._config), 200)!r} ({self._log})" if line else ""
+        return f"; its last words: {one_line(hidden(line, self._config), 200)!r} ({self._log})" if line else ""
 
     @property
     def is_lost(self) -> bool:
@@ -172,14 +174,17 @@ class Server:
         dispatcher = getattr(self._client.session, "_dispatcher", None)  # no public API; without it, seen at a call
         return bool(getattr(dispatcher, "_closed", False))
 
-    async def call(self, name: str, arguments: Mapping[str, object], timeout_s: float) -> CallToolResult:
-        """Call a tool. Raises `ServerFailed`."""
+    async def call(
+        self, name: str, arguments: Mapping[str, object], timeout_s: float, questions: Questions
+    ) -> CallToolResult:
+        """Call a tool. What the server asks the user meanwhile goes to `questions`. Raises `ServerFailed`."""
         from mcp import MCPError
         from mcp.types import CONNECTION_CLOSED
 
         unreadable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        answer = asyncio.create_task(self._answer(name, dict(arguments), timeout_s))
+        answer = asyncio.create_task(self._answer(name, dict(arguments), timeout_s, questions))
         self._waiting.add(unreadable)
+        self._questions, questions.open = questions, True
         try:
             await asyncio.wait((answer, unreadable), return_when=asyncio.FIRST_COMPLETED)
             if not answer.done():
@@ -187,7 +192,7 @@ class Server:
             return await answer
         except MCPError as error:
             undone = error.code == SESSION_GONE
-            self._lost = undone or (error.code == CONNECTION_CLOSED and str(error) == _CLOSED)
+            self._lost = undone or (error.code == CONNECTION_CLOSED and str(error) == CLOSED)
             raise ServerFailed(await self._why(error), lost=self._lost, undone=undone) from None
         except TimeoutError:
             raise ServerFailed(f"it did not answer within {timeout_s:g} seconds") from None
@@ -197,10 +202,20 @@ class Server:
             raise ServerFailed(fault_of(error, self._config)) from None
         finally:
             self._waiting.discard(unreadable)
+            questions.end()
             answer.cancel()
 
-    async def _answer(self, name: str, arguments: dict[str, object], timeout_s: float) -> CallToolResult:
+    async def _elicited(self, context: object, params: ElicitRequestParams) -> ElicitResult:
+        from mcp.types import ElicitResult
+
+        action, values = await self._questions.ask(params) if self._questions else ("cancel", None)
+        return ElicitResult(action=action, content=values)
+
+    async def _answer(
+        self, name: str, arguments: dict[str, object], timeout_s: float, questions: Questions
+    ) -> CallToolResult:
         """The answer to a call. Raises TimeoutError, or what the library raises."""
+        from mcp import MCPError
         from mcp.client.session import ClientRequestContext
         from mcp.types import (
             CallToolRequest,
@@ -216,11 +231,17 @@ class Server:
         session = self._client.session
         either: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(InputRequiredResult | CallToolResult)
         params = CallToolRequestParams(name=name, arguments=arguments)
-        async with asyncio.timeout(timeout_s):
+        async with asyncio.timeout(timeout_s) as questions.timer:
             for _ in range(_MAX_ROUNDS):
                 # Not Client.call_tool: that checks the result against the server's own schema, in which a regular
                 # expression can block the interpreter for ever.
-                result = await session.send_request(CallToolRequest(params=params), either)
+                try:
+                    result = await session.send_request(CallToolRequest(params=params), either)
+                except MCPError as error:
+                    for page in _pages_to_open(error):
+                        if (await questions.ask(page))[0] != "accept":
+                            raise ServerFailed("it wants a page to be opened first, which the user didn't do") from None
+                    continue
                 if isinstance(result, CallToolResult):
                     return result
                 given: dict[str, InputResponse] = {}
@@ -250,7 +271,7 @@ class Server:
 
     async def _why(self, error: Exception) -> str:
         """Why a call failed; if the connection ended, what ended it."""
-        if self._lost and self._task is not None and str(error) == _CLOSED:
+        if self._lost and self._task is not None and str(error) == CLOSED:
             await asyncio.wait({self._task}, timeout=_LAST_WORDS_S)
             if self._task.done() and not self._task.cancelled() and (cause := self._task.exception()) is not None:
                 return fault_of(cause, self._config)
@@ -282,57 +303,11 @@ async def _list_tools(client: Client) -> tuple[tuple[RemoteTool, ...], bool]:
     return tuple(tools[:MAX_TOOLS]), cursor is not None or len(tools) > MAX_TOOLS
 
 
-# -- faults -----------------------------------------------------------------------------------------------------------
+def _pages_to_open(error: MCPError) -> Sequence[ElicitRequestURLParams]:
+    """What the user is to open before the call is sent again. Raises any other error."""
+    from mcp.shared.exceptions import UrlElicitationRequiredError
+    from mcp.types import URL_ELICITATION_REQUIRED
 
-
-def fault_of(fault: BaseException, config: McpConfig) -> str:
-    """What went wrong, in one line, with no value of a header or a variable in it."""
-    from pydantic import ValidationError
-
-    while isinstance(fault, BaseExceptionGroup):  # the first one but a cancellation, which another one caused
-        others = (each for each in fault.exceptions if not isinstance(each, asyncio.CancelledError))
-        fault = next(others, fault.exceptions[0])
-    if config.command is not None and isinstance(fault, FileNotFoundError | NotADirectoryError):
-        text = f"there is no program {config.command!r}" + (f", or no folder {config.cwd!r}" if config.cwd else "")
-    elif config.command is not None and isinstance(fault, PermissionError):
-        text = f"{config.command!r} can't be started: {fault.strerror}"
-    elif isinstance(fault, ValidationError):
-        first = fault.errors(include_url=False, include_input=False)[0]
-        text = f"its answer is not as MCP has it ({'.'.join(map(str, first['loc']))}: {first['msg']})"
-    elif str(fault).startswith(("Failed to parse JSON response", "Failed to parse SSE message")):
-        text = "its answer is not valid JSON"
-    elif str(fault).startswith("Unexpected content type"):
-        kind = str(fault).partition(": ")[2] or "no content type"
-        text = f"its answer is {kind}, not MCP, perhaps a page to log in on: check the URL"
-    elif type(fault).__name__.startswith("OAuth"):
-        text = f"logging in failed: {fault}"
-    elif "CERTIFICATE_VERIFY_FAILED" in str(fault):
-        text = f"its certificate can't be trusted ({_ERRNO.sub('', str(fault))}): check the URL, or set SSL_CERT_FILE"
-    elif config.url is not None and _caused_by(fault, "gaierror"):
-        text = f"there is no host {urlsplit(config.url).hostname!r} that can be found: check the URL and the network"
-    elif str(fault) == _CLOSED:
-        text = "it ended" if config.command is not None else "it closed the connection"
-    elif str(fault) == "All connection attempts failed":  # httpx says no more
-        what = "connection refused" if _caused_by(fault, "ConnectionRefusedError") else "no connection"
-        text = f"{what}: {urlsplit(config.url or '').netloc.rpartition('@')[2]}"
-    else:
-        text = _ERRNO.sub("", str(fault)) or type(fault).__name__
-    return one_line(_hidden(text, config), _MAX_FAULT_CHARS)
-
-
-def _caused_by(fault: BaseException | None, kind: str) -> bool:
-    """Is such an exception among what led to a fault?"""
-    while fault is not None and type(fault).__name__ != kind:
-        if isinstance(fault, BaseExceptionGroup):
-            return all(_caused_by(each, kind) for each in fault.exceptions)
-        fault = fault.__cause__ or fault.__context__
-    return fault is not None
-
-
-def _hidden(text: str, config: McpConfig) -> str:
-    """The text without the values of the server's variables, headers and address, which may hold secrets."""
-    values = (*config.secrets, *config.env.values(), *config.headers.values(), config.url or "")
-    for secret in sorted({part for value in values for part in (value, *value.split())}, key=len, reverse=True):
-        if len(secret) >= 6:
-            text = text.replace(secret, "…")
-    return text
+    if error.code != URL_ELICITATION_REQUIRED:
+        raise error
+    return UrlElicitationRequiredError.from_error(error.error).elicitations

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, wait
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -21,13 +22,28 @@ from tools.functions.naming import MAX_NAME_CHARS, PREFIX, plain_name
 from tools.functions.schema import flatten
 from tools.mcp._connection import Connection
 from tools.mcp._content import as_result
+from tools.mcp._input import Questions, put
 from tools.mcp._login import Logins
 from tools.mcp._pins import Pins, fingerprint
 from tools.mcp._server import RemoteTool, Server, ServerFailed
 from tools.mcp._thread import LoopThread
 from tools.mcp.config import CONNECT_TIMEOUT_S, URL_TIMEOUT_S, McpConfig, child_environment, expanded
 from tools.mcp.status import McpStatus, McpToolStatus, ToolState
-from tools.spec import Effect, NoStop, Preview, Stop, Tool, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
+from tools.spec import (
+    ApprovalAsked,
+    Decision,
+    Effect,
+    NoStop,
+    Preview,
+    Stop,
+    Tool,
+    ToolCall,
+    ToolContext,
+    ToolOutput,
+    ToolResult,
+    ToolSpec,
+    interrupted,
+)
 from tools.text import one_line
 
 if TYPE_CHECKING:
@@ -188,13 +204,13 @@ class McpServers:
         return McpStatus(config.name, config.target, connected.ms, server.title, tools, server.more_tools, left_out)
 
     def submit_call(
-        self, connected: Connection, tool: RemoteTool, args: Mapping[str, object]
+        self, connected: Connection, tool: RemoteTool, args: Mapping[str, object], questions: Questions
     ) -> Future[CallToolResult]:
         """The call, running on MCP's thread. Raises `ServerFailed` if that is closed."""
         with self._lock:
             if self._thread is None:
                 raise ServerFailed("it is closed")
-            return self._thread.submit(connected.call(tool, args, self._timeout_s(connected.config)))
+            return self._thread.submit(connected.call(tool, args, self._timeout_s(connected.config), questions))
 
     def _timeout_s(self, config: McpConfig) -> float:
         """How long connecting may take."""
@@ -226,29 +242,35 @@ class McpTool:
         where = f"{name} of the MCP server {config.name} ({one_line(config.target, 200)})"
         return Preview(f"{config.name}: {name}", f"{where}{said}\n{detail}")
 
-    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
-        yield from ()
-        servers, stop = self._servers, context.stop
+    def run(
+        self, args: object, *, call_id: str, context: ToolContext
+    ) -> Generator[ToolOutput | ApprovalAsked, Decision | None, ToolResult]:
+        servers, stop, questions = self._servers, context.stop, Questions()
+        notes: list[str] = []
         try:
-            future = servers.submit_call(self._connected, self._tool, args if isinstance(args, dict) else {})
+            future = servers.submit_call(self._connected, self._tool, args if isinstance(args, dict) else {}, questions)
         except ServerFailed as error:
             return _failed(self.spec, error)
 
         def cancel() -> None:
             future.cancel()
 
+        future.add_done_callback(lambda _: questions.no_more())
         forget = stop.on_stop(cancel)
+        # The other thread enforces the timeouts of a call and of connecting; this is in case that thread hangs.
+        guard_s = self._connected.config.timeout_s + CONNECT_TIMEOUT_S + _CLOSE_S + _GUARD_S
         try:
-            # The other thread enforces the timeouts of a call and of connecting; this is in case that thread hangs.
-            answer = future.result(self._connected.config.timeout_s + CONNECT_TIMEOUT_S + _CLOSE_S + _GUARD_S)
-            return as_result(answer, name=self.spec.name, folder=servers.pictures)
+            while (asked := questions.next(guard_s)) is not None:
+                notes.append((yield from put(asked, ToolCall(call_id, self.spec.name, ""), self.spec.origin, stop)))
+            result = as_result(future.result(0), name=self.spec.name, folder=servers.pictures)
         except (ServerFailed, TimeoutError, CancelledError) as error:
             if stop.stopped:
                 return ToolResult(f"[{interrupted(stop)}]", error=True)
-            return _failed(self.spec, error)
+            result = _failed(self.spec, error)
         finally:
             forget()
             cancel()
+        return replace(result, text="\n".join([result.text, *notes]))
 
     def close(self) -> None:
         """End all servers: a session's tools are closed together."""

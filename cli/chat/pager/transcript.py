@@ -115,6 +115,7 @@ class Transcript:
             case ToolOutput(call_id, text):
                 for item in self._with_id(call_id):
                     self._touch(item).output = (item.output + text)[-TAIL_CHARS:]
+                    item.state = "running"  # its server may have asked something meanwhile
             case ToolFinished(call, result, ms):
                 self._finished(self._call(call), result, ms)
             case ContextTrimmed(before, after, reason):

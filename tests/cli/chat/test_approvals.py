@@ -15,8 +15,9 @@ from agent.events import ApprovalAsked, Decision
 from cli.runtime.approval_text import arguments_to_edit, decision_of, edited_arguments, explanation, question_of, unseen
 from cli.terminal.question import QUIET_S
 from tests.support.command import write_script
+from tests.support.mcp_servers import hostile
 from tests.support.screen import ChatScreen, Clock
-from tests.support.work_calls import patch, writes
+from tests.support.work_calls import patch, wants, writes
 from tools.approval.policy import FROM_OUTSIDE
 from tools.calls.arguments import ArgumentReader
 from tools.spec import CHANGED, Preview, ToolCall, ToolSpec
@@ -192,5 +193,43 @@ def test_a_call_that_is_changed_in_the_editor_and_then_allowed_always(
             assert result.startswith(f"{CHANGED} repo_browser.apply_patch ") and "three" in result
             (rule,) = stage.talk.assembly.tools.grants.rules(work)  # type: ignore[union-attr]
             assert str(rule) == "repo_browser.apply_patch:a.md"
+
+    asyncio.run(scene())
+
+
+def test_a_servers_form_is_filled_in_in_the_editor(
+    tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EDITOR", _editor(tmp_path, "text = text.replace('null', '3')"))
+    servers = home / ".config" / "ossia" / "mcp.json"
+    servers.parent.mkdir(parents=True)
+    servers.write_text(json.dumps({"mcpServers": {"asks": hostile("asks")}}))
+    fields = {"n": {"type": "integer", "maximum": 5}, "where": {"type": "string", "default": "in"}}
+    schema = {"type": "object", "properties": fields, "required": ["n"]}
+    form = {"mode": "form", "message": "How many?", "requestedSchema": schema}
+    page = {"mode": "url", "message": "Log in", "url": "https://a.test/", "elicitationId": "1"}
+    steps = [wants("functions.asks__echo", text=json.dumps(what)) for what in (form, page)]
+    clock = Clock()
+
+    async def scene() -> None:
+        script = write_script(tmp_path, *steps, FINAL)
+        async with ChatScreen(engine=script, no_tools=None, clock=clock) as stage:
+            async def press(key: str, *shown: str) -> None:
+                await stage.until(lambda: all(row in stage.rows for row in shown))
+                clock.now += QUIET_S
+                await stage.type(key)
+
+            await stage.type("go\r")
+            await press("y", "functions.asks__echo: asks: echo", "[y] yes  [n] no  [e] edit  [?] explain")
+            await press("e", "n: integer, … to 5 · needed", 'where: text = "in"')
+            await press("y", "functions.asks__echo: asks: echo", "[y] yes  [n] no  [e] edit  [?] explain")
+            await press("n", "https://a.test/", "[y] yes  [n] no  [?] explain")
+            await stage.settle()
+            results = [entry.message.text for entry in stage.talk.session.entries if entry.message.role == "tool"]
+            note = "\n[the server asked the user for input: they "
+            assert results == [
+                '{"action": "accept", "content": {"n": 3, "where": "in"}}' + f"{note}answered]",
+                '{"action": "decline"}' + f"{note}declined]",
+            ]
 
     asyncio.run(scene())

@@ -13,6 +13,7 @@ import pexpect
 import pytest
 
 from tests.support.command import OSSIA, line_of, ossia, write_script
+from tests.support.mcp_servers import hostile
 from tests.support.work_calls import reads, runs, wants, writes
 from tools.toolbox import UNASKED
 from tools.work.result import formed
@@ -352,3 +353,56 @@ def test_a_bad_rule_of_the_file_names_the_file(tmp_path: Path) -> None:
     done = ossia("run", "hi", "--engine", write_script(tmp_path, FINAL), env={"OSSIA_CONFIG": str(config)})
     assert (done.returncode, done.stdout) == (2, b"") and done.stderr.count(b"\n") == 1
     assert done.stderr.decode().startswith(f"ossia: error: {config}: approvals: 'shell:ls; rm' ")
+
+
+FORM = {
+    "mode": "form",
+    "message": "Which table\u202e?",
+    "requestedSchema": {
+        "type": "object",
+        "properties": {
+            "day": {"type": "string", "format": "date", "title": "The Day"},
+            "people": {"type": "integer", "minimum": 1, "default": 2},
+        },
+        "required": ["day"],
+    },
+}
+BOOKS = wants("functions.asks__echo", text=json.dumps(FORM))
+
+
+def _with_server(home: Path) -> None:
+    """An MCP server that asks the user for what its argument says."""
+    servers = home / ".config" / "ossia" / "mcp.json"
+    servers.parent.mkdir(parents=True)
+    servers.write_text(json.dumps({"mcpServers": {"asks": hostile("asks")}}))
+
+
+def test_a_servers_form_is_asked_field_by_field(tmp_path: Path, home: Path) -> None:
+    _with_server(home)
+    terminal = Terminal(tmp_path, BOOKS, FINAL, flags=("--trust", "--json"))
+    child, seen = terminal.child, ""
+    for question, line in (
+        ("Allow\\?[\\s\\S]*?: ", "y"),
+        ("Answer\\? \\[y\\]es, \\[n\\]o: ", "y"),
+        ("day, The Day · date · needed: ", "Soon"),
+        ("people, integer, 1 to … \\[2\\]: ", ""),
+        ("day: 'Soon' is not a 'date'\\s+day, .*? \\[Soon\\]: ", "2027-01-02"),
+        ("people, .*? \\[2\\]: ", "3"),
+    ):
+        child.expect(question)
+        seen += str(child.before) + str(child.after)
+        child.sendline(line)
+    seen += str(child.read())
+    assert "functions.asks__echo: asks asks you for input (the server asks this" in " ".join(seen.split())
+    assert "Which table⟨U+202E⟩?" in seen and "people: integer, 1 to … = 2" in seen
+    (booked,) = json.loads(next(line for line in seen.splitlines() if line.startswith("{")))["calls"]
+    assert booked["result"].startswith('{"action": "accept", "content": {"day": "2027-01-02", "people": 3}}\n')
+
+
+def test_nobody_answers_a_servers_form_unasked(tmp_path: Path, home: Path) -> None:
+    _with_server(home)
+    script = write_script(tmp_path, BOOKS, FINAL)
+    ran = ossia("run", "hi", "--engine", script, "--yes", "--allow", "asks__echo", "--json")
+    assert "functions.asks__echo: its server's question was declined: --yes doesn't answer that" in ran.stderr.decode()
+    (booked,) = line_of(ran)["calls"]
+    assert booked["result"] == '{"action": "decline"}\n[the server asked the user for input: nobody could be asked]'

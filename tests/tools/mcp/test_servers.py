@@ -18,8 +18,8 @@ from harmony.typescript import typescript
 from tests.support import mcp_server
 from tests.support.calls import call, toolbox_of
 from tests.support.mcp_servers import hostile, over_http, servers, study
+from tools.mcp._faults import fault_of
 from tools.mcp._pins import PinsUnusable
-from tools.mcp._server import fault_of
 from tools.mcp.config import parse_servers
 from tools.mcp.servers import McpServers
 from tools.mcp.status import McpStatus
