@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent.events import ApprovalAsked, Decision
-from cli.runtime.approval_text import arguments_to_edit, decision_of, edited_arguments, question_of, told_of
+from cli.runtime.approval_text import (
+    arguments_to_edit,
+    decision_of,
+    edited_arguments,
+    question_of,
+    told_of,
+    unseen,
+)
+from cli.words import count
 from tools.approval.trust import TrustError
 
 if TYPE_CHECKING:
@@ -46,6 +54,9 @@ class Approvals:
         assert assembly is not None
         if key == "e":
             text, suffix = arguments_to_edit(asked)
+            if hidden := unseen(text):
+                told = f"the text holds {count(hidden, 'hidden character')}, which your editor may not show"
+                chat.face.note(told, "yellow")
             chat.face.edit(text, lambda edited: self._edited(asked, edited), suffix=suffix)
             return
         self._asked, store = None, assembly.tools.store

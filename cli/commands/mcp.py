@@ -69,19 +69,19 @@ def add(
 @app.command(name="list")
 def list_() -> None:
     """List the servers that are configured, and where."""
-    from cli.clean import clean
     from cli.settings.mcp import all_configured
+    from cli.visible import seen
 
     configured = all_configured(os.environ)
     if not configured:
         print(f"ossia: {_NONE}", file=sys.stderr)
-    rows = [
+    told = (
         (one.config.name, "on" if one.config.enabled else "off", one.config.target, str(one.path)) for one in configured
-    ]
+    )
+    rows = [[seen(cell).replace("\n", "␊") for cell in row] for row in told]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     for row in rows:
-        cells = [clean(cell).replace("\n", "␊") for cell in row]
-        print("  ".join([*(cell.ljust(width) for cell, width in zip(cells[:3], widths, strict=True)), cells[3]]))
+        print("  ".join([*(cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)), row[3]]))
 
 
 @app.command()
@@ -164,6 +164,7 @@ def test(
     from cli.clean import clean
     from cli.runtime.progress import LiveLine
     from cli.settings.mcp import configured_servers
+    from cli.visible import seen
     from tools.mcp.servers import McpServers
 
     known = configured_servers(os.environ, folder=_trusted_here())
@@ -179,7 +180,7 @@ def test(
         statuses = servers.connect(waiting=lambda _: line.tick())
         line.erase()
         for status in statuses:
-            print(clean("\n".join(_told(status))))
+            print(seen("\n".join(_told(status))))
             _settle(servers, status, accept=accept)
     finally:
         line.erase()

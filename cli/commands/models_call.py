@@ -120,10 +120,10 @@ def _remove_empty(folder: Path) -> None:
 
 
 def _asked(files: Sequence[Path], size: str) -> bool:
-    from cli.clean import clean
+    from cli.visible import seen
 
     for path in files:
-        print(clean(str(path)), file=sys.stderr)
+        print(seen(str(path)).replace("\n", "␊"), file=sys.stderr)
     if not sys.stdin.isatty():
         raise exit_error("rm: there is no terminal to ask on: --yes removes without asking")
     print(f"Remove {size}? [y/N] ", end="", file=sys.stderr, flush=True)

@@ -197,5 +197,7 @@ def _of_servers(table: object) -> list[str]:
 
 def _line(text: str) -> str:
     """One line of at most 1,000 characters, so that no value can pass for another line of ours."""
-    text = " ".join(text.split())
+    from cli.visible import visible
+
+    text = " ".join(visible(text)[0].split())
     return text if len(text) <= 1000 else f"{text[:1000]}… ({len(text)} characters)"

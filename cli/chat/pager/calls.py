@@ -12,6 +12,7 @@ from cli.clean import clean, one_line
 from cli.runtime.progress import fitted
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Chunk
+from cli.visible import visible
 from cli.words import command_in, parsed, short_arguments, size_words
 
 MAX_RESULT_ROWS = 200
@@ -114,11 +115,12 @@ def _field(key: str, value: object) -> str:
 
 
 def _block(shown: Shown, painter: Painter) -> list[Row]:
-    if not shown.text.strip():
+    text, _ = visible(shown.text)
+    if not text.strip():
         return []
     if shown.language:
-        return painter.chunk(Chunk("code", clean(shown.text), gap=False, info=shown.language))
-    return painter.text(shown.text.rstrip("\n"))
+        return painter.chunk(Chunk("code", clean(text), gap=False, info=shown.language))
+    return painter.text(text.rstrip("\n"))
 
 
 def _list_row(number: int, digits: int, item: Item, painter: Painter) -> Row:

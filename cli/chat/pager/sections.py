@@ -16,6 +16,7 @@ from cli.emoji import clean_flat
 from cli.terminal.fold import folded
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Chunk, Segmenter
+from cli.visible import visible
 from cli.words import count
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ def _call(item: Item, *, shown: bool, opened: bool) -> list[Section]:
 
 
 def _arguments(shown: Shown, *, opened: bool) -> list[Section]:
-    text = shown.text.strip("\n")
+    text = visible(shown.text)[0].strip("\n")
     if not text.strip():
         return []
     head, more = (text, 0) if opened else _head(text)

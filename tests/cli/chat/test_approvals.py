@@ -171,10 +171,10 @@ async def _answer(stage: ChatScreen, clock: Clock, key: str) -> None:
 def test_a_call_that_is_changed_in_the_editor_and_then_allowed_always(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("EDITOR", _editor(tmp_path, "text = text.replace('two', 'three')"))
+    monkeypatch.setenv("EDITOR", _editor(tmp_path, "text = text.replace('two\\u200b', 'three')"))
     work = tmp_path / "work"
     work.mkdir()
-    script = write_script(tmp_path, writes("a.md", "two\n"), writes("a.md", "four\n", before="three\n"), FINAL)
+    script = write_script(tmp_path, writes("a.md", "two\u200b\n"), writes("a.md", "four\n", before="three\n"), FINAL)
 
     clock = Clock()
 
@@ -183,13 +183,14 @@ def test_a_call_that_is_changed_in_the_editor_and_then_allowed_always(
             await stage.type("yes, write it\r")  # typed ahead: no answer
             await _answer(stage, clock, "e")
             await stage.until(lambda: "+three" in "\n".join(stage.rows))
+            assert "the text holds 1 hidden character, which your editor may not show" in stage.rows
             assert not (work / "a.md").exists()
             await _answer(stage, clock, "a")
             await stage.settle()
             assert (work / "a.md").read_text() == "four\n", "the second call needed no answer"
             assert "Done." in stage.rows and "[y] yes" not in "\n".join(stage.rows)
             model, result = [entry.message.text for entry in stage.talk.session.entries[1:3]]
-            assert json.loads(model)["patch"] == patch("a.md", "two\n"), "what the model wrote stays as it was"
+            assert json.loads(model)["patch"] == patch("a.md", "two\u200b\n"), "what the model wrote stays as it was"
             assert result.startswith(f"{CHANGED} repo_browser.apply_patch ") and "three" in result
             (rule,) = stage.talk.assembly.tools.grants.rules(work)  # type: ignore[union-attr]
             assert str(rule) == "repo_browser.apply_patch:a.md"

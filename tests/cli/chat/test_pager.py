@@ -676,6 +676,7 @@ def test_the_list_of_calls() -> None:
          ["path: a.txt", "text:", "one", "two", "n: [1]"]),
         (ToolCall("call_1", "functions.f", '{"broken": '), ['{"broken":']),
         (ToolCall("call_1", "functions.f", "{}"), ["{}"]),
+        (ToolCall("call_1", "python", "# tidy\rrm()\u2028x"), ["# tidy␍rm()⟨U+2028⟩x"]),
     ],
 )  # fmt: skip
 def test_one_call(call: ToolCall, shown: list[str]) -> None:

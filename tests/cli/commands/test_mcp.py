@@ -30,7 +30,7 @@ def _tools(path: Path, *tools: tuple[str, str]) -> None:
 
 
 def test_add_list_test_rm(home: Path) -> None:
-    """Hostile row 33: what a server says of its tools is shown cleaned; what has changed is off until --accept."""
+    """Hostile row 33: what a server says of its tools is shown, hidden characters too; what has changed is off."""
     tools = home / "tools.json"
     _tools(tools, ("look", "Looks\x1b[2J at\u00ad it."), ("send", "Sends it."))
     done = ossia_text("mcp", "add", "my", "--", sys.executable, "-I", str(HOSTILE), "tools", "./tools.json", cwd=home)
@@ -50,7 +50,7 @@ def test_add_list_test_rm(home: Path) -> None:
     assert re.fullmatch(told, first)
     assert lines == [
         "  functions.my__look (accepted now)",
-        "      Looks [2J at it.",
+        "      Looks [2J at⟨U+00AD⟩ it.",
         "      {",
         "      x?: string,",
         "      }",

@@ -22,7 +22,7 @@ container.exec = "auto"
 repo_browser.search = {"*.md" = "ask"}
 [mcpServers.files]
 command = "npx"
-args = ["-y", "a b\u001b]52;c;eA==\u0007"]
+args = ["-y", "a b\u001b]52;c;eA==\u0007\r\u2028"]
 env = {KEY = "${KEY}"}
 """
 
@@ -56,7 +56,7 @@ def test_it_shows_all_that_would_take_effect(project: Path, capsys: pytest.Captu
         "  rule      write_file:docs/** = auto  (write_file is now repo_browser.apply_patch)",
         "  rule      container.exec = auto",
         "  rule      repo_browser.search:*.md = ask",
-        "  server    files: npx -y 'a b␛]52;c;eA==␇' env={'KEY': '${KEY}'}",
+        "  server    files: npx -y 'a b␛]52;c;eA==␇␍⟨U+2028⟩' env={'KEY': '${KEY}'}",
         "  code      .ossia/fun.py (13 bytes)",
         "  server    web: url=http://127.0.0.1:1/mcp",
         "  notes     AGENTS.md (10 bytes) is added to the instructions",

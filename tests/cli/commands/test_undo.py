@@ -113,7 +113,7 @@ def test_names_and_labels_reach_no_terminal_as_they_are(home: Path, root: Path) 
         child.close()
         assert "\x1b" not in text and "\x07" not in text and "\u202e" not in text
         assert "label" in text
-    assert "x␛[2J␊y.txt" in text
+    assert "x␛[2J␊y⟨U+202E⟩.txt" in text
 
 
 @pytest.mark.parametrize("way", ["run", "call"])
