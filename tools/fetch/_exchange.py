@@ -25,6 +25,7 @@ _COMPRESSED = ("gzip", "x-gzip", "deflate")
 _EITHER_HEADER = 47
 """For zlib: the largest window; a gzip or zlib header is detected."""
 _NO_HEADER = -15
+_GZIP = 0x1F
 _PIECE_BYTES = 1 << 18
 
 
@@ -199,19 +200,22 @@ def plain_chunks(answer: Answer) -> Iterator[bytes]:
 
 
 def _inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    decoder = None
+    """The data of all members: gzip may have several, one behind the other. What else follows the first is padding."""
+    decoder, ended = None, False
     for chunk in chunks:
-        if decoder is None and chunk:  # "deflate" means zlib's format; some servers send it without the header
-            decoder = zlib.decompressobj(_EITHER_HEADER if _has_header(chunk) else _NO_HEADER)
-        while chunk and decoder is not None:
+        while chunk:
+            if decoder is None:  # "deflate" means zlib's format; some servers send it without the header
+                if ended and chunk[0] != _GZIP:
+                    return
+                decoder = zlib.decompressobj(_EITHER_HEADER if _has_header(chunk) else _NO_HEADER)
             yield decoder.decompress(chunk, _PIECE_BYTES)
+            chunk = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
             if decoder.eof:
-                return
-            chunk = decoder.unconsumed_tail
+                decoder, ended = None, True
     if decoder is not None:
         raise ExchangeFailed("its compressed data ends early: the page is incomplete")
 
 
 def _has_header(chunk: bytes) -> bool:
     zlib_header = len(chunk) > 1 and chunk[0] & 0x0F == 8 and (chunk[0] << 8 | chunk[1]) % 31 == 0
-    return chunk[0] == 0x1F or zlib_header
+    return chunk[0] == _GZIP or zlib_header

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
@@ -121,7 +122,7 @@ class Fetcher:
         raise ExchangeFailed("too many redirects")
 
     def _read(self, url: str, answer: Answer) -> Fetched:
-        if answer.status >= 400:
+        if answer.status >= 400 or answer.status == HTTPStatus.PARTIAL_CONTENT:  # we ask for no part
             check = ", a check against programs" if answer.headers.get("cf-mitigated") == "challenge" else ""
             raise ExchangeFailed(f"HTTP status {status_text(answer.status)}{check}")
         limits, chunks = self._limits, plain_chunks(answer)

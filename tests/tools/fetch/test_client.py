@@ -324,6 +324,24 @@ def test_a_compressed_page_that_ends_early_is_an_error(site: Site, fetcher: Fetc
         assert told == "its compressed data ends early: the page is incomplete"
 
 
+def test_a_page_of_several_gzip_members_is_whole_or_an_error(site: Site, fetcher: Fetcher) -> None:
+    one, two, padding = gzip.compress(b"<p>the first "), gzip.compress(b"and the second"), bytes(20)
+    pieces = {"/whole": [one + two], "/apart": [one, two], "/padded": [one + padding], "/cut": [one + two[:-9]]}
+    for path, sent in pieces.items():
+        headers = {"Content-Type": "text/html", "Content-Encoding": "gzip"}
+        site.route(path, lambda _, sent=sent, headers=headers: Reply(iter(sent), headers=headers))  # type: ignore[misc]
+    urls = [site.url(path, host="a.test") for path in ("/whole", "/apart", "/padded")]
+    bodies = [fetcher.fetch(url, stop=NoStop()).body for url in urls]
+    assert bodies == [b"<p>the first and the second"] * 2 + [b"<p>the first "]
+    assert reason(fetcher, site.url("/cut", host="a.test")) == "its compressed data ends early: the page is incomplete"
+
+
+def test_a_part_that_was_not_asked_for_is_no_page(site: Site, fetcher: Fetcher) -> None:
+    headers = {"Content-Type": "text/html", "Content-Range": "bytes 0-5/9000"}
+    site.route("/", lambda _: Reply(b"<p>abc", 206, headers))
+    assert reason(fetcher, site.url("/", host="a.test")) == "HTTP status 206 Partial Content"
+
+
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "x-unknown"])
 def test_other_compressions_are_refused(site: Site, fetcher: Fetcher, encoding: str) -> None:
     """Hostile row 7: content-encoding br."""
