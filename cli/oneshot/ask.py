@@ -21,6 +21,7 @@ from cli.emoji import widest
 from cli.runtime.approval_text import WORDS, answers, decision_of, hint_on, reason_of, title_of
 from cli.runtime.progress import Display, columns
 from cli.terminal.fold import hanging
+from cli.terminal.modes import plain_keys_on, without_sequences
 from cli.visible import seen, seen_line
 from tools.approval.policy import BY_RULE, PLANNING
 
@@ -178,7 +179,7 @@ def _terminal(wanted: bool) -> Iterator[IO[bytes] | None]:
     except OSError:
         yield None
         return
-    with os.fdopen(descriptor, "r+b", buffering=0) as tty:
+    with os.fdopen(descriptor, "r+b", buffering=0) as tty, plain_keys_on(lambda text: _write(tty, text), os.environ):
         yield tty
 
 
@@ -196,7 +197,7 @@ def _answer(tty: IO[bytes], prompt: str, given_up: Callable[[], bool]) -> str | 
     while not given_up():
         if select.select([tty], [], [], _TICK_S)[0]:
             data = os.read(tty.fileno(), 4096)
-            return data.decode("utf-8", "replace").strip() if data else None
+            return without_sequences(data.decode("utf-8", "replace")).strip() if data else None
     return None
 
 

@@ -31,6 +31,7 @@ from cli.clean import clean, one_line
 from cli.terminal.application import App
 from cli.terminal.input.early import take_early_lines
 from cli.terminal.input.editor import Editor
+from cli.terminal.input.keys import key_parser
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.pictures import Drawn
 from cli.terminal.question import QuestionPane
@@ -94,6 +95,7 @@ class Screen(ScreenBase):
             color_depth=ColorDepth.DEPTH_4_BIT if colour else ColorDepth.DEPTH_1_BIT,
             erase_when_done=True,
         )
+        key_parser(self.app.input)
         self.app.ttimeoutlen, self.app.timeoutlen = 0.05, 0.3  # Esc: 50 ms, not 500
         self.app.before_render += lambda app: self._prepare()
         self.app.after_render += self._first_drawn
@@ -120,6 +122,7 @@ class Screen(ScreenBase):
         """
         async with self._on_loop({}):
             self.output.push_title()
+            self.output.take_keys()
             self._idle_frames()
             self.wake()
             try:
@@ -154,7 +157,12 @@ class Screen(ScreenBase):
         self._guest = asyncio.current_task()
         try:
             async with in_terminal():
-                yield
+                self.output.give_keys_back()
+                self.output.flush()
+                try:
+                    yield
+                finally:
+                    self.output.take_keys()
         finally:
             self._guest = None
             self.question.covered()
@@ -191,6 +199,7 @@ class Screen(ScreenBase):
         with suppress(Exception):  # a fault here would hide the one that ended the chat
             self._held += [*self._panes.frame(), *self._panes.live(_LAST_ROWS), *self._panes.farewell()]
         with self.output.one_write():
+            self.output.give_keys_back()
             self._print_held()
             self.output.pop_title()
 

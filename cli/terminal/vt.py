@@ -13,6 +13,7 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from cli import streams
+from cli.terminal.modes import KEYS_BACK, PLAIN_KEYS, has_modes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,6 +50,7 @@ class Output(Vt100_Output):
         self.rewraps, self.resize_delay_s = rewraps, resize_delay_s
         self._held = 0
         self._gone = False
+        self._takes_keys = False
 
     @contextmanager
     def one_write(self) -> Iterator[None]:
@@ -96,6 +98,29 @@ class Output(Vt100_Output):
         """Ask the terminal to put the text on its clipboard (OSC 52). It says nothing about whether it did."""
         encoded = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
         self.write_raw(f"\x1b]52;c;{encoded}\x07")
+
+    def take_keys(self) -> None:
+        """Let the terminal send plain keys, and nothing else that wasn't asked for; on its other screen, too."""
+        self._takes_keys = True
+        if has_modes(self.term or ""):
+            self.write_raw(PLAIN_KEYS)
+
+    def give_keys_back(self) -> None:
+        """The keys are another program's again. To be called where the cursor is on an empty row."""
+        if has_modes(self.term or ""):
+            self.write_raw(KEYS_BACK)
+
+    def enter_alternate_screen(self) -> None:
+        """Enter it; kitty's keyboard protocol has a stack of its own there."""
+        super().enter_alternate_screen()
+        if self._takes_keys:
+            self.take_keys()
+
+    def quit_alternate_screen(self) -> None:
+        """Leave it as it was found."""
+        if self._takes_keys:
+            self.give_keys_back()
+        super().quit_alternate_screen()
 
     def push_title(self) -> None:
         """Let the terminal remember its title, where it can."""

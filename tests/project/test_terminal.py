@@ -27,6 +27,8 @@ _WRITERS = {
     ("screen.py", "_print_held"): {"self._ansi(row) + '\\r\\n'"},
     ("vt.py", "erase_down"): {"'\\x1b7\\x1b[K' + '\\x1b[B\\x1b[2K' * (self.get_size().rows - 1) + '\\x1b8'"},
     ("vt.py", "copy"): {"f'\\x1b]52;c;{encoded}\\x07'"},
+    ("vt.py", "take_keys"): {"PLAIN_KEYS"},
+    ("vt.py", "give_keys_back"): {"KEYS_BACK"},
     ("vt.py", "push_title"): {"_PUSH_TITLE"},
     ("vt.py", "pop_title"): {"_POP_TITLE"},
 }

@@ -20,6 +20,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import HSplit, Layout
 
 from cli.terminal.input.editor import Editor
+from cli.terminal.input.keys import key_parser
 from cli.terminal.input.typed import Typed
 from tests.support.screen import Terminal
 
@@ -48,6 +49,7 @@ class EditorStage:
             output=self.terminal.output,
             input=self.keys,
         )
+        key_parser(self.keys)
         self.app.ttimeoutlen, self.app.timeoutlen = 0.01, 0.05
         self._task = asyncio.create_task(self.app.run_async(handle_sigint=False))
         await self.until(lambda: self.app.is_running)

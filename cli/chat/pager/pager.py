@@ -31,6 +31,7 @@ from cli.chat.pager.sections import Page
 from cli.clean import clean, one_line
 from cli.runtime.progress import fitted
 from cli.terminal.fold import folded
+from cli.terminal.input.keys import key_parser
 from cli.terminal.markdown.paint import Painter, Row
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class Pager:
             output=output,
             input=input,
         )
+        key_parser(app.input)
         app.ttimeoutlen = 0.05
         self._app = app
         watch = asyncio.ensure_future(self._watch(app, poll_s))

@@ -9,7 +9,6 @@ from prompt_toolkit.buffer import CompletionState
 from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
 from prompt_toolkit.filters import Condition, Filter, emacs_mode, has_focus, vi_insert_mode, vi_navigation_mode
 from prompt_toolkit.formatted_text import StyleAndTextTuples
-from prompt_toolkit.input.ansi_escape_sequences import ANSI_SEQUENCES
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Window
@@ -28,8 +27,6 @@ from cli.terminal.input.typed import Typed, block_is_open, without_quotes
 _MAX_ROWS, _MAX_MENU_ROWS = 8, 6
 _MAX_SET_CHARS = 20_000
 """A longer text that is put into the line (from an editor) becomes a placeholder, as a paste does."""
-_SHIFT_ENTER = ("\x1b[13;2u", "\x1b[27;2;13~")
-"""What terminals send that tell Shift-Enter from Enter: kitty's protocol, xterm's modifyOtherKeys."""
 
 
 class Editor:
@@ -69,7 +66,6 @@ class Editor:
         menu_pane = ConditionalContainer(menu, Condition(lambda: self._menu_height() > 0))
         self.container = HSplit([self.window, self._search.container, menu_pane])
         self.keys = self._keys()
-        ANSI_SEQUENCES.update(dict.fromkeys(_SHIFT_ENTER, Keys.ControlJ))
 
     @property
     def text(self) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.terminal.links import _Answers, knows_links
+from cli.terminal.links import knows_links
 from tests.support.command import OSSIA, write_script
 from tests.support.documents import answer
 from tests.support.pty import IDLE, PtyChat
@@ -67,19 +67,6 @@ def test_what_the_terminal_says_counts_and_what_was_typed_is_kept(name: str, lin
         chat.until("See docs")
         chat.idle()
         assert (LINKED in chat.sent, SHOWN in chat.text) == (links, not links)
-
-
-@pytest.mark.parametrize("at", range(1, 20))
-def test_an_answer_in_two_pieces_is_nothing_typed(at: int) -> None:
-    said, answers = "a\x1bP>|kitty\x1b\\\x1b[?62c", _Answers()
-    text = "".join(answers.taken_from(part, waiting=True) for part in (said[:at], said[at:], "b"))
-    assert (text + answers.not_half(), answers.name, answers.complete) == ("ab", "kitty", True)
-
-
-def test_a_key_that_an_answer_could_begin_with_is_only_held_while_it_is_waited_for() -> None:
-    answers = _Answers()
-    assert (answers.taken_from("a\x1b", waiting=True), answers.not_half()) == ("a", "\x1b")
-    assert answers.taken_from("\x1b[") == "\x1b["
 
 
 @needs_pty
