@@ -428,6 +428,20 @@ def test_a_full_disk_behind_stdout_is_not_a_closed_terminal() -> None:
         output.flush()
 
 
+def test_an_open_block_leaves_room_for_the_rows_that_narrowing_makes_of_it() -> None:
+    async def case() -> None:
+        async with showing(60, 20, rewraps=True) as stage:
+            await stage.show(live=[f"open {number:02} {'x' * 48}" for number in range(30)])
+            for columns in (40, 60, 33):
+                await stage.resize(columns, 20)
+            await stage.show(*(f"row {number:02}" for number in range(30)), live=[])
+            kept = "\n".join(stage.terminal.rows)
+            assert "open" not in kept
+            assert [kept.count(f"row {number:02}") for number in range(30)] == [1] * 30
+
+    asyncio.run(case())
+
+
 @pytest.mark.parametrize("rewrapping", [True, False])
 def test_a_narrower_terminal_keeps_no_stale_rows(rewrapping: bool) -> None:
     async def case() -> None:
