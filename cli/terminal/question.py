@@ -36,7 +36,7 @@ _CHANGED_ROWS = 2  # if not so many of a diff's changed rows are in sight at its
 _COLOURED_CHARS = 50_000  # a longer code is shown plainly: it would take a second
 _TAB = 4
 _IGNORED = "keys go to the input line: pause, then answer"
-_TYPING = "keys go to the input line while it holds text: send it, or empty it with Ctrl-C, then answer"
+_TYPING = "keys go to the input line: Enter sends it, Ctrl-C empties it; then answer"
 
 
 @dataclass(frozen=True, slots=True)

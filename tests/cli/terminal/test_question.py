@@ -207,7 +207,7 @@ def test_while_the_line_holds_text_letters_go_there_however_long_one_waits(text:
         for key in ("y", "n", "a", "?"):
             await stage.press(key, after_s=WAIT)
         assert (stage.answers, stage.line.text) == ([], f"{text}yna?")
-        assert "empty it with Ctrl-C" in stage.shown
+        assert "Ctrl-C empties it" in stage.shown
         stage.line.reset()
         await stage.press("y", after_s=WAIT)
         assert stage.answers == ["y"]

@@ -490,7 +490,13 @@ def test_a_key_that_follows_another_is_no_answer() -> None:
             stage.now += 10
             stage.pipe.send_text("y")  # type: ignore[attr-defined]
             await stage.drawn()
-            assert answers == ["y"] and stage.editor.text == "xy"
+            assert answers == [] and stage.editor.text == "xyy"  # while there is text, letters belong to it
+            stage.pipe.send_text("\x15")  # type: ignore[attr-defined]
+            await stage.drawn()
+            stage.now += 10
+            stage.pipe.send_text("y")  # type: ignore[attr-defined]
+            await stage.drawn()
+            assert answers == ["y"] and stage.editor.text == ""
 
     asyncio.run(case())
 
