@@ -256,7 +256,7 @@ class Screen(ScreenBase):
         activity = self._safely(self._panes.activity)
         self._activity = activity[max(0, len(activity) - room) :] if room > 0 else []
         room -= len(self._activity)
-        # Twice as many rows must fit, or those that narrowing wraps go into the scrollback, and would stand there twice.
+        # Twice as many rows must fit: those that narrowing pushes into the scrollback would stand there twice.
         room = room // 2 if self.output.rewraps else room
         self._live = self._safely(lambda: self._panes.live(room))[-room:] if room > 0 else []
 
