@@ -9,17 +9,39 @@ from typing import Any
 
 from tools.text import one_line
 
+_MAX_LEVELS = 100  # the library gives up a line of more than 200
+_NESTING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[{}\]]', re.DOTALL)
 _ESCAPE = re.compile(
     rb"\\(?:[^u]|u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?P<half>u[dD][89a-fA-F][0-9a-fA-F]{2})|u)"
 )
 
 
 def well_formed(line: bytes) -> bytes:
-    r"""The line as UTF-8, with U+FFFD for bytes that are none and for halves of a character (`\ud83d` alone)."""
-    line = line.decode("utf-8", "replace").encode()
+    r"""The line as UTF-8, with U+FFFD for bytes that are none and for halves of a character (`\ud83d` alone).
+
+    Whatever lies deeper than 100 levels of JSON becomes a text that says so.
+    """
+    line = _shallow(line.decode("utf-8", "replace").encode())
     if b"\\ud" not in line and b"\\uD" not in line:
         return line
     return _ESCAPE.sub(lambda escape: rb"\ufffd" if escape["half"] else escape[0], line)
+
+
+def _shallow(line: bytes) -> bytes:
+    if line.count(b"{") + line.count(b"[") <= _MAX_LEVELS:
+        return line
+    level = begin = done = 0
+    kept: list[bytes] = []
+    for token in _NESTING.finditer(line):
+        if token[0] in (b"{", b"["):
+            level += 1
+            begin = token.start() if level == _MAX_LEVELS + 1 else begin
+        elif token[0] in (b"}", b"]"):
+            if level == _MAX_LEVELS + 1:
+                kept += [line[done:begin], b'"[deeper than %d levels: left out]"' % _MAX_LEVELS]
+                done = token.end()
+            level -= 1
+    return b"".join([*kept, line[done:]])
 
 
 class Mended:

@@ -129,6 +129,9 @@ def test_a_login_is_kept_refreshed_and_forgotten(tmp_path: Path) -> None:
         (status,) = again.connect()
         assert status.error is None and site.requests == ["refresh_token"]
         assert call(again.tools, "functions.g__get", folder=tmp_path).text == "in"
+        site.valid.clear()  # revoked before its time
+        revoked = call(again.tools, "functions.g__get", folder=tmp_path).text
+        assert "run `ossia mcp login g`" in revoked
         again.close()
 
         assert "key-" not in "".join(path.read_text() for path in (tmp_path / "log").iterdir())

@@ -188,6 +188,25 @@ def test_results(tmp_path: Path, result: Mapping[str, Any], told: str) -> None:
     assert (called.text, called.result.error) == (told, False)
 
 
+def test_what_is_nested_too_deep_is_cut_and_nothing_else_is_lost(tmp_path: Path) -> None:
+    deep: Any = {"type": "object"}
+    answer: Any = "in"
+    for _ in range(400):
+        deep = {"type": "object", "properties": {"a]}": deep}}
+        answer = [answer, '}"\\']
+    tools = [{"name": "deep", "inputSchema": deep}, {"name": "flat", "inputSchema": {"type": "object"}}]
+    path = tmp_path / "tools.json"
+    path.write_text(json.dumps(tools))
+    result = {"content": [], "structuredContent": {"n": answer}}
+    with (
+        reached(Odd(result, tools)) as url,
+        servers(tmp_path, {"odd": {"url": url}, "s": hostile("tools", str(path))}) as made,
+    ):
+        assert [[tool.name for tool in status.tools] for status in made.connect()] == [["deep", "flat"]] * 2
+        called = call(made.tools, "functions.odd__deep", folder=tmp_path)
+    assert "[deeper than 100 levels: left out]" in called.text and '"in"' not in called.text
+
+
 def test_half_an_answer_on_stdio_is_an_error_at_once(tmp_path: Path) -> None:
     with servers(tmp_path, {"half": hostile("half-json")}) as made:
         made.connect()
