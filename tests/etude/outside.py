@@ -73,7 +73,7 @@ def prompt_sets(workspace: Path) -> Mapping[str, Settings]:
     return {
         "none": Settings(no_tools=True),
         "python": Settings(tools=("python",), unconfined=True),
-        "python, browser, workspace": Settings(unconfined=True, workspace=str(workspace)),
+        "python, browser, workspace": Settings(unconfined=True, allow_host=("a.test",), workspace=str(workspace)),
     }
 
 

@@ -58,6 +58,7 @@ def test_each_question_is_asked_under_each_prompt(etude_tokenizer: Tokenizer, tm
 
 def test_the_prompts_are_the_program_s(etude_tokenizer: Tokenizer, tmp_path: Path) -> None:
     flags = ["--model", "etude", "--max-tokens", "1", "--json", "--unconfined", "--workspace", str(tmp_path)]
+    flags += ["--allow-host", "a.test"]
     prompt = prompter(prompt_sets(tmp_path)[MOST], etude_tokenizer)
 
     done = line_of(ossia("run", "Why is the sky blue?", *flags))

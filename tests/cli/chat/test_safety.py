@@ -55,6 +55,7 @@ def test_keys_that_were_meant_for_the_pager_answer_no_question(tmp_path: Path) -
             await stage.until(lambda: not stage.face.screen.away)
             await stage.type("y")
             assert question.open and stage.face.editor.text == "y"
+            await stage.type("\x7f")
             now[0] += 2 * QUIET_S
             await stage.type("n")
             await stage.settle()

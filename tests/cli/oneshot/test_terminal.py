@@ -167,7 +167,8 @@ def test_why_calls_failed_and_what_helps_is_whole_at_any_width(columns: int, tmp
         "<|channel|>analysis to=python code<|message|>import no_such_module.part<|call|>",
         FINAL,
     )
-    text = _screen("hi", "--engine", write_script(tmp_path, *steps), columns=columns, TERM="dumb")
+    flags = ("--allow-host", "a.test", "--engine", write_script(tmp_path, *steps))
+    text = _screen("hi", *flags, columns=columns, TERM="dumb")
     lines = text.split("\r\n")
     told = " ".join(" ".join(lines).split())
     for reason in (
