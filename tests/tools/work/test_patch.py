@@ -84,6 +84,7 @@ def test_the_question_shows_the_diff_and_names_every_file(folder: Folder) -> Non
     _apply(folder, _patch(*update, "*** Update File: b.txt", "*** Move to: c/d"))
     (asked,) = folder.asked
     assert asked.preview.subjects == ("a.txt", "b.txt", "c/d")
+    assert asked.preview.deletes == ("b.txt",), "an answer to an edit of it covers no move"
     assert asked.preview.summary == "rename b.txt to c/d, change a.txt (+1 -1 lines)"
     assert asked.preview.detail == (
         "--- a/a.txt\n+++ b/a.txt\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n--- a/b.txt\n+++ b/c/d\n"
