@@ -22,7 +22,7 @@ _PDF_TIME_SHARE = 0.7
 """The part of the time limit for a PDF's pages: those done by then are better than nothing."""
 _PASSWORD_NEEDED = 4
 """FPDF_ERR_PASSWORD of pdfium's fpdfview.h."""
-_PDF_END, _CUT_PDF = b"%%EOF", "[the end of this PDF's file is missing: pages may be, too]"
+_PDF_END, CUT_PDF = b"%%EOF", "[the end of this PDF's file is missing: pages may be, too]"
 _NOTE_BYTES = 200
 """The most that a note about a cut takes."""
 
@@ -130,7 +130,7 @@ def _from_pdf(body: bytes, url: str, limits: dict[str, Any]) -> Document:
     try:
         with pypdfium2.PdfDocument(body) as pdf:
             title = one_line(pdf.get_metadata_value("Title") or "") or _name(url)
-            cut = "" if _PDF_END in body[-2048:] else f"\n\n{_CUT_PDF}"
+            cut = "" if _PDF_END in body[-2048:] else f"\n\n{CUT_PDF}"
             return Document(title, url, _pages(pdf, limits) + cut)
     except pypdfium2.PdfiumError as error:
         password = getattr(error, "err_code", None) == _PASSWORD_NEEDED

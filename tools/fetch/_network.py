@@ -162,6 +162,7 @@ class _Stream(httpcore2.NetworkStream):
     def __init__(self, connection: socket.socket, watch: Watch) -> None:
         self._socket, self._watch = connection, watch
         connection.settimeout(None)
+        self._is_reset = False  # a write learned of it: the system tells it once, and httpcore2 doesn't pass it on
         self._handle = connection.dup()
         self._lock = threading.Lock()
         watch.on_cut(self._wake)
@@ -177,12 +178,15 @@ class _Stream(httpcore2.NetworkStream):
             self._watch.check()
             raise httpcore2.ReadError(str(error)) from error
         self._watch.check()
+        if not data and self._is_reset:
+            raise httpcore2.ReadError("the connection was reset")
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
         try:
             self._socket.sendall(buffer)
         except OSError as error:
+            self._is_reset = True
             self._watch.check()
             raise httpcore2.WriteError(str(error)) from error
         self._watch.check()

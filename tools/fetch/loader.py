@@ -7,6 +7,7 @@ from urllib.parse import urldefrag
 
 from tools.browser.document import Document
 from tools.convert import ConversionFailed, Converter
+from tools.convert._documents import CUT_PDF
 from tools.fetch.cache import PageCache
 from tools.fetch.client import Fetched, Fetcher, FetchFailed
 from tools.fetch.guard import Refused, parse_url
@@ -53,7 +54,7 @@ class WebLoader:
             document = self._converted(fetched, source, stop)
         except (FetchFailed, ConversionFailed) as error:
             raise ToolFailed(f"Error: {error.reason}", brings=frozenset()) from error
-        if self._cache and key and not fetched.private:
+        if self._cache and key and not fetched.private and not document.text.endswith(CUT_PDF):
             self._cache.put(key, document)
         return document
 

@@ -7,7 +7,9 @@ import itertools
 import json
 import logging
 import random
+import socket
 import ssl
+import struct
 import subprocess
 import sys
 import threading
@@ -340,6 +342,30 @@ def test_a_part_that_was_not_asked_for_is_no_page(site: Site, fetcher: Fetcher) 
     headers = {"Content-Type": "text/html", "Content-Range": "bytes 0-5/9000"}
     site.route("/", lambda _: Reply(b"<p>abc", 206, headers))
     assert reason(fetcher, site.url("/", host="a.test")) == "HTTP status 206 Partial Content"
+
+
+@pytest.mark.parametrize("headers", ["", "Content-Length: 99\r\n", "Transfer-Encoding: chunked\r\n"])
+def test_a_connection_that_is_reset_in_mid_body_is_an_error(headers: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        begin = "11\r\n" if "chunked" in headers else ""
+        answer = f'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{headers}\r\n{begin}{{"results": [1'.encode()
+
+        def serve() -> None:
+            for _ in range(2):
+                connection, _ = server.accept()
+                connection.recv(1 << 16)
+                connection.sendall(answer)
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                connection.close()  # with a reset
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        port = server.getsockname()[1]
+        with pytest.raises(FetchFailed, match=r"broke off|incomplete"):
+            Fetcher(allow_hosts=[HostPort("127.0.0.1", port)]).fetch(f"http://127.0.0.1:{port}/", stop=NoStop())
+        with pytest.raises(ServiceFailed, match=r"broke off|incomplete"):
+            JsonClient(f"http://127.0.0.1:{port}").request_json("GET", "/", stop=NoStop())
+        thread.join()
 
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "x-unknown"])
