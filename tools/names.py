@@ -87,16 +87,21 @@ def in_ascii(name: str) -> str:
 
 def existing(path: Path) -> Path | None:
     """What stands at a path, or the one thing whose name there is the same to people. Raises OSError, ValueError."""
+    found = lookalikes(path)
+    return found[0] if len(found) == 1 else None
+
+
+def lookalikes(path: Path) -> list[Path]:
+    """What stands at a path, or all whose names there are the same to people. Raises OSError, ValueError."""
     if os.path.lexists(path):
-        return path
+        return [path]
     above = path.parent if path.parent == path else existing(path.parent)
     if above is None or not may_differ(path.name):
-        return None
+        return []
     try:
-        found = same_names(path.name, (one.name for one in above.iterdir()))
+        return [above / name for name in same_names(path.name, (one.name for one in above.iterdir()))]
     except OSError:  # no folder, or one that may not be listed
-        return None
-    return above / found[0] if len(found) == 1 else None
+        return []
 
 
 def _composed(name: str) -> str:

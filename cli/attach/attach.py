@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -19,7 +19,7 @@ from cli.attach.fence import block, in_heading, shortened
 from cli.clean import clean, one_line
 from cli.mentions import Mention, mentions
 from cli.words import bytes_of, for_user, size_of
-from tools.names import existing
+from tools.names import in_ascii, lookalikes
 from tools.spec import Stop, Taint, ToolFailed
 from tools.workspace import Workspace
 
@@ -159,7 +159,10 @@ class _Gathering:
         """Attach what is mentioned, or say why not."""
         path = None if mention.is_url else self._path(mention)
         if path is None and not mention.is_url:
-            if len(self.problems) < _MAX_NOTES and _looks_like_a_path(mention):
+            if alike := self._alike(mention):
+                some = " or ".join("@" + in_ascii(name) for name in alike[:3])
+                self._refuse(mention.name, f"not attached: it may mean {some}, which look alike; write one of these")
+            elif len(self.problems) < _MAX_NOTES and _looks_like_a_path(mention):
                 what = "folder" if mention.name.endswith("/") else "file"
                 self._refuse(mention.name, f"not attached: there is no such {what}")
             return
@@ -172,16 +175,21 @@ class _Gathering:
 
     def _path(self, mention: Mention) -> tuple[str, Path] | None:
         """The part of the mention that names something that exists, and its path; None: no part does."""
+        return next(((name, found[0]) for name, found in self._standing(mention) if len(found) == 1), None)
+
+    def _alike(self, mention: Mention) -> list[str]:
+        """The names that the mention may mean, if there are several."""
+        return next(([path.name for path in found] for _, found in self._standing(mention) if len(found) > 1), [])
+
+    def _standing(self, mention: Mention) -> Iterator[tuple[str, list[Path]]]:
+        """Each part of the mention that could be a name, with what stands there under it."""
         roots = (self._folder, *([self._workspace.root] if self._workspace else []))
         for name in mention.candidates:
             for root in roots:
                 try:
-                    path = existing(root / paths.expanded(name))
-                    if path is not None and path.exists():
-                        return name, path
+                    yield name, [path for path in lookalikes(root / paths.expanded(name)) if path.exists()]
                 except (OSError, ValueError):  # a name too long, a NUL
                     continue
-        return None
 
     def _local(self, name: str, path: Path) -> None:
         from cli.attach.local import Unattachable, leads, read_file, read_folder

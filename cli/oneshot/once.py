@@ -16,6 +16,7 @@ from agent.prompt import with_plan
 from agent.sessions.session import UserText
 from agent.worker import Tapped, Worker
 from cli.exits import ExitCode, ExitError
+from cli.mentions import mentions
 from cli.oneshot.ask import Asker, told_of, told_of_plan
 from cli.oneshot.output import Answer, Json, Raw
 from cli.oneshot.pump import Pump
@@ -212,7 +213,7 @@ class _Run:
         assembly.warn_of_control_names(read_instructions(settings.instructions) or "", "--instructions")
         self._begin_session(assembly)
         tools.begin_turn(text)
-        said = UserText(text, typed)
+        said = self._with_mentioned(UserText(text, typed), assembly)
         said = with_plan(said, self._opened.session) if settings.plan else said
         turn = assembly.turn(self._opened.session, said, settings, self._control)
         refused = self._report.refused
@@ -232,6 +233,24 @@ class _Run:
             self._report.fail(KeyboardInterrupt("interrupted"))
         if done.done():
             done.result()  # a bug of ours on the worker's thread becomes a traceback here
+
+    def _with_mentioned(self, said: UserText, assembly: Assembly) -> UserText:
+        """The worker reads what is mentioned, so that Ctrl-C is answered meanwhile."""
+        if not mentions(said.typed):
+            return said
+        from cli.oneshot.mentioned import with_mentioned
+
+        work = self._worker.submit(
+            lambda: with_mentioned(
+                said,
+                self._settings,
+                workspace=self._folder.workspace if self._folder else None,
+                room_tokens=assembly.engine.context_tokens // 2,
+                display=self._display,
+                stop=self._control,
+            )
+        )
+        return self._display.wait(work)
 
     def _begin_session(self, assembly: Assembly) -> None:
         """The model is loaded: name it in the session; a resumed session gets its pages and its KV cache back."""

@@ -170,6 +170,16 @@ def test_a_name_of_nothing_is_told_where_it_looks_like_a_path(work: Path) -> Non
     )
 
 
+def test_names_that_look_alike_are_told_and_each_can_be_written(work: Path) -> None:
+    put(work, "a\u2013b.md", "one")
+    put(work, "a\u2014b.md", "two")
+    message = attached("see @a-b.md", work)
+    (problem,) = message.problems
+    assert r"@a\u2013b.md" in problem and r"@a\u2014b.md" in problem and "which look alike" in problem
+    message = attached(r"see @a\u2014b.md", work)
+    assert not message.problems and "two" in message.user_text.text
+
+
 def test_what_was_pasted_names_nothing(work: Path) -> None:
     put(work, "secret.txt", "s3cret")
     pasted = attached("please look at @secret.txt", work, shown="[paste 1: 2,000 characters]")
