@@ -90,7 +90,7 @@ def test_what_is_kept_is_the_static_part_and_read_by_the_next_chat() -> None:
 
     chatting(first)
     kept = _kept()
-    assert [header["personal"] for header in kept] == [False, False]
+    assert [header["personal"] for header in kept] == [False]
     chatting(second)
     assert _kept() == kept
 
@@ -116,7 +116,7 @@ def test_a_chat_that_becomes_private_writes_nothing_more() -> None:
             assert "Speak of llamas." in _held(stage)
 
     chatting(case)
-    assert [header["personal"] for header in _kept()] == [False, False]
+    assert [header["personal"] for header in _kept()] == [False]
 
 
 @pytest.mark.parametrize("asked", [True, False])
