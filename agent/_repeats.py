@@ -9,8 +9,8 @@ from collections.abc import Sequence
 LOOK_EVERY = 64
 """How many ids apart the checks are: checking 8,192 ids takes 0.1 ms."""
 _BLOCK_IDS, _BLOCKS = 32, 8
-_BOUND_IDS, _BOUND_BLOCK_IDS = 512, 64
-"""In what may repeat: so many ids must be nothing but one block. Longer blocks may be equal rows of a table."""
+_BOUND_IDS, _BOUND_BLOCK_IDS = 512, 170
+"""In what may repeat: so many ids must be nothing but one block, a line or a function. Longer ones may be records."""
 _WINDOW_IDS = 8192
 _WIDTH = array("i").itemsize
 _FENCE = re.compile(r"\s*(?:(?:>|[-*+]|\d{1,9}[.)])\s*)*(```+|~~~+)")  # in a list or a quotation, too
@@ -20,7 +20,7 @@ def repeats(ids: Sequence[int], *, may: bool = False) -> bool:
     """Do `ids` end with 8 identical blocks of 32 ids or more (1,024 at the most)?
 
     `repeats([5, 6, 7] * 90)` is true: blocks of 33 ids. `repeats([5, 6, 7] * 80)` isn't yet. `may`: it is a call or a
-    structured answer, where some repetition is normal: only 512 ids of one block of up to 64 ids count.
+    structured answer, where some repetition is normal: only 512 ids or more of one block of up to 170 ids count.
     """
     least = _BOUND_IDS if may else _BLOCK_IDS * _BLOCKS
     if len(ids) < least:

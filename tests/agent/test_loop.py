@@ -902,7 +902,7 @@ def test_what_is_no_circle_goes_on(text: str, etude_tokenizer: Tokenizer) -> Non
 
 
 def test_an_answer_by_a_schema_may_repeat_itself(etude_tokenizer: Tokenizer) -> None:
-    text = f'["{CIRCLE * 40}"]'
+    text = f'["{CIRCLE * 7}"]'  # 8 such blocks are a circle
     session = Session(Options(date="2025-06-28", response_format=ResponseFormat("answer", {"type": "array"})))
     steps = (f"<|channel|>final<|message|>{text}<|return|>",)
     stage = Stage(etude_tokenizer, steps, context_tokens=60_000, session=session)
@@ -928,10 +928,14 @@ def test_calls_may_repeat_themselves(code: str, etude_tokenizer: Tokenizer) -> N
     assert stage.echo.ran == [code]
 
 
-@pytest.mark.parametrize("block", ["print('ha')\n", "0", "ls -la && cd .. && "])
+FUNCTION = "def area(a, b):\n" + "".join(f"    x{n} = a * {n} + b\n" for n in range(8)) + "    return x7\n"
+
+
+@pytest.mark.parametrize("block", ["print('ha')\n", "0", "ls -la && cd .. && ", FUNCTION], ids=repr)
 def test_a_call_that_is_one_block_is_stopped_and_does_not_run(block: str, etude_tokenizer: Tokenizer) -> None:
     steps = (f"<|channel|>analysis to=python code<|message|>x = 1\n{block * 3000}<|call|>",)
     stage = Stage(etude_tokenizer, steps, context_tokens=60_000)
     assert end_of(stage.play()) == TurnEnded("loop")
     assert stage.echo.ran == []
-    assert len(etude_tokenizer.encode(stage.session.messages[-1].text)) < 700
+    written, one = (len(etude_tokenizer.encode(text)) for text in (stage.session.messages[-1].text, block))
+    assert written < max(700, 10 * one)
