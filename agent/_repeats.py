@@ -11,16 +11,19 @@ LOOK_EVERY = 64
 _BLOCK_IDS, _BLOCKS = 32, 8
 _BOUND_IDS, _BOUND_BLOCK_IDS = 512, 170
 """In what may repeat: so many ids must be nothing but one block, a line or a function. Longer ones may be records."""
+_BEFORE_IDS, _TIMES = 128, 4
+"""So many ids may stand before the block, as JSON does; behind more of them, it must go on as many times longer."""
 _WINDOW_IDS = 8192
 _WIDTH = array("i").itemsize
 _FENCE = re.compile(r"\s*(?:(?:>|[-*+]|\d{1,9}[.)])\s*)*(```+|~~~+)")  # in a list or a quotation, too
 
 
-def repeats(ids: Sequence[int], *, may: bool = False) -> bool:
+def repeats(ids: Sequence[int], *, may: bool = False, body: int = 0) -> bool:
     """Do `ids` end with 8 identical blocks of 32 ids or more (1,024 at the most)?
 
     `repeats([5, 6, 7] * 90)` is true: blocks of 33 ids. `repeats([5, 6, 7] * 80)` isn't yet. `may`: it is a call or a
-    structured answer, where some repetition is normal: only 512 ids or more of one block of up to 170 ids count.
+    structured answer, where some repetition is normal: only 512 ids or more of one block of up to 170 ids count, and
+    2,048 where they stand behind other text. `body`: how many of the ids are the message's own text.
     """
     least = _BOUND_IDS if may else _BLOCK_IDS * _BLOCKS
     if len(ids) < least:
@@ -31,6 +34,8 @@ def repeats(ids: Sequence[int], *, may: bool = False) -> bool:
     if not block or (may and period > _BOUND_BLOCK_IDS * _WIDTH):
         return False
     whole = max(block * _BLOCKS, least * _WIDTH)
+    if body * _WIDTH > whole + _BEFORE_IDS * _WIDTH:
+        whole *= _TIMES
     return whole <= len(data) and data[-whole:-period] == data[-whole + period :]
 
 

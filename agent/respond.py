@@ -152,8 +152,13 @@ class LocalResponder:
         """Does the text being written repeat itself where it shouldn't? Code in an answer may, calls a little."""
         structured = request.response_format is not None and parser.current_channel == FINAL
         if structured or parser.current_recipient is not None:
-            return repeats(parser.tokens, may=True)
+            return repeats(parser.tokens, may=True, body=self._body_of(parser))
         return repeats(parser.tokens) and not in_code(parser.current_content)
+
+    def _body_of(self, parser: StreamParser) -> int:
+        """How many ids the text of the open message has."""
+        begin, tokens = self.codec.tokenizer.control.message, parser.tokens
+        return next((count for count, token in enumerate(reversed(tokens)) if token == begin), len(tokens))
 
     def _rendered(self, request: Request) -> _Rendered:
         """What the engine gets. The last one is cached, since a step is measured before it is generated."""

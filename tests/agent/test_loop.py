@@ -928,6 +928,14 @@ def test_calls_may_repeat_themselves(code: str, etude_tokenizer: Tokenizer) -> N
     assert stage.echo.ran == [code]
 
 
+def test_equal_rows_behind_other_text_of_a_call_are_no_loop(etude_tokenizer: Tokenizer) -> None:
+    code = "".join(f"x{number} = {number}\n" for number in range(60)) + "rows = [\n" + "    (0, 0, 0),\n" * 120 + "]\n"
+    steps = (f"<|channel|>analysis to=python code<|message|>{code}<|call|>", FINAL)
+    stage = Stage(etude_tokenizer, steps, context_tokens=60_000)
+    assert end_of(stage.play()) == TurnEnded("answered")
+    assert stage.echo.ran == [code]
+
+
 FUNCTION = "def area(a, b):\n" + "".join(f"    x{n} = a * {n} + b\n" for n in range(8)) + "    return x7\n"
 
 

@@ -79,7 +79,7 @@ def weird() -> str:
 
 
 class Table(BaseModel):
-    day: Annotated[str, Field(description="The day", json_schema_extra={"format": "date"})]
+    day: Annotated[str, Field(description="When it begins", json_schema_extra={"format": "date"})]
     people: Annotated[int, Field(ge=1, le=9)] = 2
     where: Literal["in", "out"] = "in"
     quiet: bool = False

@@ -361,7 +361,7 @@ FORM = {
     "requestedSchema": {
         "type": "object",
         "properties": {
-            "day": {"type": "string", "format": "date", "title": "The Day"},
+            "day": {"type": "string", "format": "date", "title": "Begin"},
             "people": {"type": "integer", "minimum": 1, "default": 2},
         },
         "required": ["day"],
@@ -384,7 +384,7 @@ def test_a_servers_form_is_asked_field_by_field(tmp_path: Path, home: Path) -> N
     for question, line in (
         ("Allow\\?[\\s\\S]*?: ", "y"),
         ("Answer\\? \\[y\\]es, \\[n\\]o: ", "y"),
-        ("day, The Day · date · needed: ", "Soon"),
+        ("day, Begin · date · needed: ", "Soon"),
         ("people, integer, 1 to … \\[2\\]: ", ""),
         ("day: 'Soon' is not a 'date'\\s+day, .*? \\[Soon\\]: ", "2027-01-02"),
         ("people, .*? \\[2\\]: ", "3"),

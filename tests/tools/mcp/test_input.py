@@ -49,14 +49,14 @@ def test_a_form_is_a_question(made: McpServers, tmp_path: Path) -> None:
     assert (asked.firm, asked.preview.summary) == (True, "study asks you for input")
     assert asked.arguments == {"day": None, "people": 2, "where": "in", "quiet": False}
     assert asked.form == {
-        "day": "Day · The day · date · needed",
+        "day": "Day · When it begins · date · needed",
         "people": "People · integer, 1 to 9",
         "where": "Where · one of in, out",
         "quiet": "Quiet · boolean",
     }
     assert asked.preview.detail.startswith("Which table")
     assert asked.preview.detail.splitlines()[2:] == [
-        "day: Day · The day · date · needed",
+        "day: Day · When it begins · date · needed",
         "people: People · integer, 1 to 9 = 2",
         'where: Where · one of in, out = "in"',
         "quiet: Quiet · boolean = false",
