@@ -686,6 +686,20 @@ def test_the_disk_is_a_limit(shell: Shell) -> None:
     assert no_process_left()
 
 
+@pytest.mark.parametrize("make", [
+    "os.close(os.open(name, os.O_CREAT))", "os.mkdir(name)", "os.link('a', name)", "os.symlink('a', name)",
+    "os.mkdir(name), os.chdir(name)", "os.mkfifo(name)",
+])  # fmt: skip
+def test_the_number_of_new_files_is_a_limit(shell: Shell, make: str) -> None:
+    limits = replace(LIMITS, new_names=2_000)
+    shell.tool = Exec(confinement=shell.tool.confinement, home=None, limits=limits, timing=TIMING)
+    flood = ("import os, itertools, time\nos.chdir('inner'); open('a', 'w')\n"
+             f"for name in map(str, itertools.count()): {make}")  # fmt: skip
+    text = shell.run(f"/usr/bin/python3 -c \"{flood}; name != '9999' or time.sleep(60)\"", timeout=90).text
+    assert "[ERROR] the command was ended: it made more than 2,000 files, folders and links" in text
+    assert no_process_left()
+
+
 def test_memory_in_sockets_is_counted(shell: Shell) -> None:
     (shell.root / "flood.py").write_text(flood("sockets", 1 << 30))
     text = shell.run("/usr/bin/python3 flood.py", timeout=120).text
