@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -37,6 +37,8 @@ _MAX_FILE_BYTES, _MAX_BYTES = 1 << 20, 16 << 20
 """The most that is kept: of one file, and of all. Each counts as 4 kB at least."""
 _BLOCK_BYTES = 4096
 _MAX_LISTED, _MAX_PART_CHARS = 20, 120
+_GIT_CHANGED = "a command changed settings or hooks of repositories, which are as they were again"
+_START_CHANGED = "a command changed what Python runs when ossia starts, which is as it was again"
 _CLOCK_TICK_NS = 20_000_000
 """Linux's clock for files ticks every 1 to 10 ms: a file changed just before the look may change unseen after it."""
 
@@ -82,6 +84,9 @@ class Look:
         self._kept = Bytes(self._scratch.path)
         self._taken_ns = self._scratch.path.stat().st_ctime_ns
         self._links = linked_at_the_top(root) if os.access(root, os.R_OK | os.X_OK) else {}
+        packages = Path(__file__).resolve().parents[2]  # the folder that ossia's own packages lie in
+        inside = packages.relative_to(root).as_posix() if packages.is_relative_to(root) else None
+        self._start = None if inside is None else "" if inside == "." else f"{inside}/"
         self._closed: set[str] = set()
         self._gits: set[str] = set()
         self._programs: set[str] = set()
@@ -194,7 +199,8 @@ class Look:
     # -- after ---------------------------------------------------------------------------------------------------------
 
     def changed(self, *, restore_git: bool, can_undo: bool = True, all_kept: bool = False) -> Changed:
-        """Compare. `restore_git`: settings and hooks of repositories that were there get restored at once.
+        """Compare. `restore_git`: settings and hooks of repositories that were there get restored at once, and what
+        Python runs when ossia starts.
 
         `can_undo`: somebody keeps what is returned. `all_kept`: somebody keeps all files, of any size.
         """
@@ -208,7 +214,8 @@ class Look:
                 if path in self._before and not told[path].counts:
                     told[path] = self._before[path].spot
             told = {path: spot for path, spot in told.items() if spot.counts}
-            lines = self._restore_git(told, states) if restore_git else ()
+            lines = (*self._restore(told, states, self._of_git, _GIT_CHANGED),
+                     *self._restore(told, states, self._of_start, _START_CHANGED)) if restore_git else ()  # fmt: skip
             if self._cut:
                 lines = (*lines, f"not all that the command left was looked at: more than {_MAX_NEW_NAMES:,} names")
             mine = {path: states[path] for path, spot in told.items()
@@ -273,9 +280,20 @@ class Look:
             above = above.rpartition("/")[0]
         return {folder: state for folder, state in lost.items() if state.kind == "dir"}
 
-    def _restore_git(self, told: dict[str, Spot], states: dict[str, tuple[State, State]]) -> tuple[str, ...]:
-        """Restore what a command made or changed in repositories that were there; returns a line about it."""
-        mine = {path: spot.part for path, spot in told.items() if spot.part in self._gits}
+    def _of_git(self, spot: Spot) -> bool:
+        return spot.part in self._gits
+
+    def _of_start(self, spot: Spot) -> bool:
+        """Would Python run it when ossia starts? Nothing can be mounted over a file that isn't there yet."""
+        if self._start is None or not f"{spot.path}/".startswith(self._start):
+            return False
+        name = spot.path[len(self._start) :].partition("/")[0]
+        return plain(name).partition(".")[0] in ("sitecustomize", "usercustomize")
+
+    def _restore(self, told: dict[str, Spot], states: dict[str, tuple[State, State]], ours: Callable[[Spot], bool],
+                 line: str) -> tuple[str, ...]:  # fmt: skip
+        """Restore what a command made or changed of `ours`; returns a line about it."""
+        mine = {path: spot.part for path, spot in told.items() if ours(spot)}
         alive = {part for path, part in mine.items() if states[path][1].kind != "absent"}
         wanted = {path: states[path][0] for path, part in mine.items() if part in alive}
         failed = put_back(wanted, self._kept, self._tree)
@@ -284,7 +302,7 @@ class Look:
         names = Counter(mine[path] for path in wanted.keys() - failed.keys())
         if not names:
             return ()
-        return (f"a command changed settings or hooks of repositories, which are as they were again: {_listed(names)}",)
+        return (f"{line}: {_listed(names)}",)
 
     def _line(self, told: dict[str, Spot], states: dict[str, tuple[State, State]]) -> str:
         new = [path.rpartition("/")[0] for path in told if plain(path).endswith("/pyvenv.cfg")
