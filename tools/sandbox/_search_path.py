@@ -42,7 +42,8 @@ def uncover(folders: Sequence[Path], sees: Sees, into: Path) -> list[Path]:
     hiding: set[str] = set()
     for folder in folders:
         try:
-            entries = list(os.scandir(folder))
+            with os.scandir(folder) as found:
+                entries = list(found)
         except OSError:  # searchable, but not readable
             continue
         for entry in entries:
