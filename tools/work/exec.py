@@ -123,9 +123,7 @@ class Exec:
         keeper = workspace.keeper
         cannot = keeper.commands_cannot_be_undone() if keeper else "nothing keeps what it changes"
         kept = not cannot
-        if cannot:
-            cannot = self._but_for_autorun(workspace, context, cannot)
-        why = cannot
+        why = cannot = "" if kept else self._but_for_autorun(workspace, context, cannot)
         confined = f"{name}, no network" if name != "unconfined" else "UNCONFINED: it can reach everything you can"
         if name == "unconfined" and not cannot:
             cannot = "only what it changes in the workspace, outside .git, is kept"
