@@ -27,7 +27,7 @@ from tests.support.trees import snapshot
 from tools import sandbox
 from tools.approval.policy import Policy
 from tools.approval.rules import Rule
-from tools.sandbox import SHELL_LIMITS, Confinement, Job, _cgroup
+from tools.sandbox import SHELL_LIMITS, Confinement, Job, _cgroup, hostile_folder
 from tools.sandbox._bwrap import Bwrap
 from tools.sandbox._landlock import Landlock
 from tools.sandbox._seatbelt import Seatbelt, profile
@@ -695,7 +695,10 @@ def test_the_number_of_new_files_is_a_limit(shell: Shell, make: str) -> None:
     shell.tool = Exec(confinement=shell.tool.confinement, home=None, limits=limits, timing=TIMING)
     flood = ("import os, itertools, time\nos.chdir('inner'); open('a', 'w')\n"
              f"for name in map(str, itertools.count()): {make}")  # fmt: skip
-    text = shell.run(f"/usr/bin/python3 -c \"{flood}; name != '9999' or time.sleep(60)\"", timeout=90).text
+    try:
+        text = shell.run(f"/usr/bin/python3 -c \"{flood}; name != '9999' or time.sleep(60)\"", timeout=90).text
+    finally:  # too deep for pytest, which removes what earlier runs left
+        hostile_folder.remove(shell.root / "inner")
     assert "[ERROR] the command was ended: it made more than 2,000 files, folders and links" in text
     assert no_process_left()
 
