@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote, urlsplit
 
 from tools.browser._text import one_line, plain
 from tools.browser.document import Document
 from tools.convert._flow import TooLong
+from tools.convert._shells import SHORT
 from tools.decoding import decode_page, universal
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ def convert(body: bytes, meta: dict[str, Any], limits: dict[str, Any]) -> tuple[
     `limits` as `ConvertLimits`; both parts together have at most `max_result_bytes`.
     """
     try:
-        document = _convert(body, meta["kind"], meta["url"], meta["charset"], meta["source"], limits)
+        document = _convert(body, meta, limits)
         links = {str(number): url for number, url in document.links.items()}
         head = json.dumps({"title": document.title, "links": links}, ensure_ascii=False).encode("utf-8", "replace")
         room = limits["max_result_bytes"] - len(head) - _NOTE_BYTES
@@ -82,20 +84,23 @@ def bounded(text: str, max_bytes: int) -> bytes:
     return f"{kept}[cut here: {len(text) - len(kept)} more characters are left out]".encode("utf-8", "replace")
 
 
-def _convert(
-    body: bytes, kind: SourceKind, url: str, charset: str | None, source: bool, limits: dict[str, Any]
-) -> Document:
+def _convert(body: bytes, meta: dict[str, Any], limits: dict[str, Any]) -> Document:
     from tools.convert._html import document_from_html
 
+    kind, url, charset, source, refresh = (meta[name] for name in ("kind", "url", "charset", "source", "refresh"))
     if kind == "pdf":
         if source:
             raise Unreadable(_NO_SOURCE)
         return _from_pdf(body, url, limits)
     if kind == "html":
         if not source:
-            return document_from_html(body, url, charset=charset)
+            return document_from_html(body, url, charset=charset, refresh=refresh)
         return Document(_name(url), url, plain(decode_page(body, charset).shown))
-    return from_text(body, url, charset)
+    text = from_text(body, url, charset)
+    if refresh and not source and len(text.text) <= SHORT:
+        html = f"<title>{escape(text.title)}</title><pre>{escape(text.text)}</pre>"
+        return document_from_html(html, url, refresh=refresh)
+    return text
 
 
 class Unreadable(Exception):

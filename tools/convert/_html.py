@@ -36,13 +36,13 @@ _BLANK_LINE = re.compile(r"^\s+$", re.MULTILINE)
 _GAP = re.compile(r"\n(\s*\n)+")
 
 
-def document_from_html(html: str | bytes, url: str, *, charset: str | None = None) -> Document:
+def document_from_html(html: str | bytes, url: str, *, charset: str | None = None, refresh: str = "") -> Document:
     """The page as a document: `text` with links as `【0†About】`, the title, the links' URLs.
 
     `url` is where the page was found. `charset` is what the server said ("iso-8859-1"); without it, and for bytes only,
     the page's own declaration counts, then UTF-8, then windows-1252. A page with nothing to read has the text "(empty
-    page)"; one that only forwards, shows frames or is made by scripts says so in its last line. Control characters are
-    dropped. Raises `TooLong`.
+    page)"; one that only forwards, shows frames or is made by scripts says so in its last line. `refresh` is the header
+    of that name, which forwards, too. Control characters are dropped. Raises `TooLong`.
 
         document_from_html("<title>T</title><p>See <a href=/x>this</a>", "http://a.test/")
         Document("T", "http://a.test/", "See 【0†this】", {0: "http://a.test/x"})
@@ -56,11 +56,11 @@ def document_from_html(html: str | bytes, url: str, *, charset: str | None = Non
     try:
         root = lxml_html.fromstring(_TAG.sub(_fewer_attributes, html))
     except etree.ParserError:  # nothing but blanks and comments
-        return Document(_host(url), url, EMPTY)
+        root = lxml_html.fromstring("<html></html>")
     links = Links(url, _base(root, url))
     pieces, depth = flatten(root)
     text = _text(resolve(pieces, links), max_chars=8 * len(html) + _MAX_GROWTH)
-    if note := note_of(root, pieces, links):
+    if note := note_of(root, pieces, links, refresh):
         text = f"{text}\n\n[{note}]".lstrip()
     if depth + sum(1 for _ in root.iterancestors()) >= _MAX_DEPTH:
         text = f"{text}\n\n{TOO_DEEP}".lstrip()

@@ -12,7 +12,7 @@ from lxml import etree
 
 from tools.convert._stream import Links, Piece
 
-_SHORT = 300  # characters of text, as "You are being redirected. Click here …" has them
+SHORT = 300  # characters of text, as "You are being redirected. Click here …" has them
 _WAITING = 100
 _MAX_SCRIPT = 2_000  # characters of all scripts: in longer ones, an address isn't all that they do
 _MAX_TARGETS = 20
@@ -62,15 +62,16 @@ class _Page:
         return [script for script in self.tree.iter("script") if "json" not in (script.get("type") or "").lower()]
 
 
-def note_of(root: etree._Element, pieces: list[Piece], links: Links) -> str:
+def note_of(root: etree._Element, pieces: list[Piece], links: Links, refresh: str = "") -> str:
     """One line about a page that holds no text of its own; "" for any other.
 
-    `"This page only forwards, to 【0†http://a.test/new】"`. The link gets its id from `links`.
+    `"This page only forwards, to 【0†http://a.test/new】"`. The link gets its id from `links`. `refresh` is the
+    header of that name.
     """
     page = _Page(root.getroottree(), links, _seen(pieces))
-    if len(page.seen) > _SHORT:
+    if len(page.seen) > SHORT:
         return ""
-    if found := page.targets(_refreshes(page)):
+    if found := page.targets(_refreshes(page, refresh)):
         return f"This page only forwards, to {found}"
     frames = page.targets(_frames(page))
     if frames and (not page.seen or page.tree.find(".//frameset") is not None):
@@ -94,7 +95,7 @@ def _seen(pieces: list[Piece]) -> str:
             if not hidden and (word := " ".join(value.split()) if kind == "text" else "image"):
                 words.append(word)
                 length += len(word) + 1
-                if length > _SHORT + 1:
+                if length > SHORT + 1:
                     break
         elif kind == "open" and value == "body":
             hidden = 0  # of a page that never closed its head
@@ -103,13 +104,12 @@ def _seen(pieces: list[Piece]) -> str:
     return " ".join(words)
 
 
-def _refreshes(page: _Page) -> Iterator[str]:
-    for meta in page.tree.iter("meta"):
-        if (meta.get("http-equiv") or "").strip().lower() == "refresh":
-            found = _REFRESH.match((meta.get("content") or "")[:4_000])
-            if found is not None:
-                yield found["double"] or found["single"] or found["bare"] or ""
-                return  # a browser follows the first
+def _refreshes(page: _Page, header: str) -> Iterator[str]:
+    metas = (meta for meta in page.tree.iter("meta") if (meta.get("http-equiv") or "").strip().lower() == "refresh")
+    for content in (header, *(meta.get("content") or "" for meta in metas)):
+        if (found := _REFRESH.match(content[:4_000])) is not None:
+            yield found["double"] or found["single"] or found["bare"] or ""
+            return  # a browser follows the first
 
 
 def _frames(page: _Page) -> Iterator[str]:

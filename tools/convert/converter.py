@@ -81,13 +81,21 @@ class Converter:
                 self._lock.release()
 
     def convert(
-        self, body: bytes, media_type: str, *, url: str, charset: str | None, stop: Stop, source: bool = False
+        self,
+        body: bytes,
+        media_type: str,
+        *,
+        url: str,
+        charset: str | None,
+        stop: Stop,
+        source: bool = False,
+        refresh: str = "",
     ) -> Document:
         """The text of `body`. `url` becomes the document's, and its relative links are joined to it.
 
         `media_type` as in `"text/html"`; a PDF is known by its content too. `charset` is what the server said, if it
-        did. `source`: HTML stays as it is written; a PDF has no source. Raises `ConversionFailed`, within the time
-        limit: damaged or encrypted, too large, or "page too complex".
+        did. `source`: HTML stays as it is written; a PDF has no source. `refresh` is the header of that name. Raises
+        `ConversionFailed`, within the time limit: damaged or encrypted, too large, or "page too complex".
 
         >>> converter.convert(b"<title>Hi</title><p>there", "text/html", url="https://a.test/", charset=None, stop=stop)
         Document(title='Hi', url='https://a.test/', text='there', links={})
@@ -100,7 +108,8 @@ class Converter:
             if stop.stopped:
                 raise ConversionFailed(url, interrupted(stop))
         try:
-            answer = self._ask(body, {"kind": kind, "url": url, "charset": charset, "source": source}, stop)
+            meta = {"kind": kind, "url": url, "charset": charset, "source": source, "refresh": refresh}
+            answer = self._ask(body, {**meta}, stop)
         except _Ended as error:
             raise ConversionFailed(url, str(error)) from None
         finally:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     import httpcore2
 
-    from tools.fetch._network import Watch
+    from tools.fetch._network import Stream, Watch
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _COMPRESSED = ("gzip", "x-gzip", "deflate")
@@ -49,16 +49,25 @@ class ExchangeFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The head of an answer, and `chunks`: its body as it arrives, still compressed. `headers` by lower-case name."""
+    """The head of an answer, and `chunks`: its body as it arrives, still compressed, on `connection`.
+
+    `headers` by lower-case name.
+    """
 
     status: int
     headers: Mapping[str, str]
     chunks: Iterable[bytes]
+    connection: Stream
 
     @property
     def location(self) -> str | None:
         """Where a redirect leads, as it was spelled; None if this is none."""
         return self.headers.get("location") if self.status in _REDIRECTS else None
+
+    @property
+    def encoding(self) -> str:
+        """How it is compressed, e.g. "gzip"; "" if it isn't."""
+        return self.headers.get("content-encoding", "").strip().lower().replace("identity", "")
 
 
 @dataclass(frozen=True)  # no slots: cached_property wants a place
@@ -144,7 +153,7 @@ def opened(
             raise ExchangeFailed("the proxy can't be connected to") from None
         # of a repeated header the first counts: which of two redirect targets is used must not be left to chance
         answered = {name.decode("latin-1").lower(): _text(value) for name, value in reversed(response.headers)}
-        yield Answer(response.status, answered, response.iter_stream())
+        yield Answer(response.status, answered, response.iter_stream(), response.extensions["network_stream"])
 
 
 def _pool(link: Link, proxy: WebUrl | None, scheme: str, backend: httpcore2.NetworkBackend) -> httpcore2.ConnectionPool:
@@ -187,19 +196,19 @@ def plain_chunks(answer: Answer) -> Iterator[bytes]:
 
     Raises `ExchangeFailed` for an encoding other than gzip and deflate (which is all we ask for), or broken data.
     """
-    encoding = answer.headers.get("content-encoding", "").strip().lower()
-    if encoding in ("", "identity"):
+    if not answer.encoding:
         yield from answer.chunks
-    elif encoding in _COMPRESSED:
+    elif answer.encoding in _COMPRESSED:
         try:
-            yield from _inflated(answer.chunks)
+            framed = not {"content-length", "transfer-encoding"}.isdisjoint(answer.headers)
+            yield from _inflated(answer.chunks, may_be_empty=framed)
         except zlib.error:
             raise ExchangeFailed("its compressed data is broken") from None
     else:
         raise ExchangeFailed("it is compressed in a way that wasn't asked for")
 
 
-def _inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _inflated(chunks: Iterable[bytes], *, may_be_empty: bool) -> Iterator[bytes]:
     """The data of all members: gzip may have several, one behind the other. What else follows the first is padding."""
     decoder, ended = None, False
     for chunk in chunks:
@@ -212,7 +221,7 @@ def _inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
             chunk = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
             if decoder.eof:
                 decoder, ended = None, True
-    if decoder is not None:
+    if decoder is not None or not (ended or may_be_empty):
         raise ExchangeFailed("its compressed data ends early: the page is incomplete")
 
 

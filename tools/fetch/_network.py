@@ -90,7 +90,7 @@ class GuardedBackend(httpcore2.NetworkBackend):
     ) -> httpcore2.NetworkStream:
         self._watch.check()
         addresses = in_a_thread(lambda: self._guard.addresses(host, port), self._watch)
-        return _Stream(_connect_to_first(addresses, port, self._watch), self._watch)
+        return Stream(_connect_to_first(addresses, port, self._watch), self._watch)
 
 
 def in_a_thread(ask: Callable[[], _Answer], watch: Watch) -> _Answer:
@@ -152,8 +152,8 @@ def _wait_until_connected(connection: socket.socket, end: float, watch: Watch) -
     watch.check()
 
 
-class _Stream(httpcore2.NetworkStream):
-    """A connection whose only clock is the watch.
+class Stream(httpcore2.NetworkStream):
+    """A connection whose only clock is the watch. `last` came last; `broke_off`: TLS ended without its sign of an end.
 
     The watch holds a second descriptor of it: shutting that down wakes a read, also one inside TLS, and can't hit a
     socket that was closed and whose number is somebody else's by now.
@@ -161,6 +161,7 @@ class _Stream(httpcore2.NetworkStream):
 
     def __init__(self, connection: socket.socket, watch: Watch) -> None:
         self._socket, self._watch = connection, watch
+        self.last, self.broke_off = b"", False
         connection.settimeout(None)
         self._is_reset = False  # a write learned of it: the system tells it once, and httpcore2 doesn't pass it on
         self._handle = connection.dup()
@@ -174,12 +175,15 @@ class _Stream(httpcore2.NetworkStream):
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         try:
             data = self._socket.recv(max_bytes)
+        except ssl.SSLEOFError:  # whether something is missing, the answer's own length or compression tells
+            data, self.broke_off = b"", True
         except OSError as error:
             self._watch.check()
             raise httpcore2.ReadError(str(error)) from error
         self._watch.check()
         if not data and self._is_reset:
             raise httpcore2.ReadError("the connection was reset")
+        self.last = data or self.last
         return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -195,7 +199,9 @@ class _Stream(httpcore2.NetworkStream):
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
         try:
-            self._socket = ssl_context.wrap_socket(self._socket, server_hostname=server_hostname)
+            self._socket = ssl_context.wrap_socket(
+                self._socket, server_hostname=server_hostname, suppress_ragged_eofs=False
+            )
         except (OSError, ValueError) as error:
             self.close()
             self._watch.check()

@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
+from tools.fetch._ends import why_cut
 from tools.fetch._exchange import (
     Answer,
     ExchangeFailed,
@@ -32,7 +33,7 @@ _HEADERS = {
 }
 _TYPES = ("application/xhtml+xml", "application/xml", "application/json", "application/pdf", "application/javascript",
           "application/x-ndjson", "application/toml", "application/yaml")  # fmt: skip
-_PDF = b"%PDF-"
+_PDF, _GZIP = b"%PDF-", b"\x1f\x8b"
 _SNIFFED_BYTES = 1024
 _URL_CHARS = 1024
 _BAD_REDIRECT = "it redirects to a URL that can't be opened (unknown, not http(s), or not on the public internet)"
@@ -59,6 +60,7 @@ class Fetched:
     `media_type` is in lower case without parameters, found out from the content where the server said nothing (or hid
     a PDF); `charset` is the server's word, None without one. `truncated`: `body` is only the first bytes. `private`: a
     host that only `allow_hosts` opens had part in it. `remark`: in our words, what the page doesn't say of itself.
+    `refresh` is the header of that name, as in `0; url=/new`, which stands for the element `<meta>`.
     """
 
     url: str
@@ -68,6 +70,7 @@ class Fetched:
     truncated: bool = False
     private: bool = False
     remark: str = ""
+    refresh: str = ""
 
 
 class Fetcher:
@@ -137,7 +140,11 @@ class Fetcher:
         body, truncated = read_bounded(chunks, limits.max_pdf_bytes if pdf else limits.max_bytes, start=start)
         if pdf and truncated:
             raise ExchangeFailed(f"the PDF is larger than {limits.max_pdf_bytes / 1e6:g} MB")
-        return Fetched(url, media_type, charset, body, truncated, remark=lost)
+        cut = "" if truncated else why_cut(answer, media_type, body)
+        remark = "; ".join(filter(None, (lost, cut and f"the end of this page may be missing: {cut}")))
+        return Fetched(
+            url, media_type, charset, body, truncated, remark=remark, refresh=answer.headers.get("refresh", "")
+        )
 
 
 def _joined(url: str, location: str) -> str:
@@ -167,6 +174,8 @@ def _content_type(header: str, start: bytes) -> tuple[str, str | None]:
         return "application/pdf", None
     if media_type in ("", "application/octet-stream"):
         media_type = _sniffed(start)
+    if start.startswith(_GZIP):
+        raise ExchangeFailed("it is compressed in a way that wasn't asked for")
     known = media_type.startswith("text/") or media_type in _TYPES or media_type.endswith(("+xml", "+json"))
     if not known or media_type == "application/pdf":
         raise ExchangeFailed("unsupported content type: only text, HTML, XML, JSON and PDF can be read")

@@ -54,14 +54,21 @@ class WebLoader:
             document = self._converted(fetched, source, stop)
         except (FetchFailed, ConversionFailed) as error:
             raise ToolFailed(f"Error: {error.reason}", brings=frozenset()) from error
-        if self._cache and key and not fetched.private and not document.text.endswith(CUT_PDF):
+        whole = not fetched.remark and not document.text.endswith(CUT_PDF)
+        if self._cache and key and whole and not fetched.private:
             self._cache.put(key, document)
         return document
 
     def _converted(self, fetched: Fetched, source: bool, stop: Stop) -> Document:
         url = urldefrag(fetched.url)[0]
         document = self._converter.convert(
-            fetched.body, fetched.media_type, url=url, charset=fetched.charset, stop=stop, source=source
+            fetched.body,
+            fetched.media_type,
+            url=url,
+            charset=fetched.charset,
+            stop=stop,
+            source=source,
+            refresh=fetched.refresh,
         )
         remarks = [f"[{fetched.remark}]"] if fetched.remark else []
         if fetched.truncated:

@@ -338,6 +338,34 @@ def test_a_page_of_several_gzip_members_is_whole_or_an_error(site: Site, fetcher
     assert reason(fetcher, site.url("/cut", host="a.test")) == "its compressed data ends early: the page is incomplete"
 
 
+_STOPS = "the server doesn't say how long the page is, and it stops in the middle"
+
+
+@pytest.mark.parametrize(
+    ("type", "sent", "headers", "why"),
+    [
+        ("text/html", "<html><p>cut he", {}, _STOPS),
+        ("text/html", "<body>\n<p>all of it</body>\n</html>\n", {}, ""),
+        ("text/html", "<p>a part without a frame", {}, ""),
+        ("application/json", '{"a": [1, 2', {}, _STOPS),
+        ("application/json", '{"a": [1, 2]}\n', {}, ""),
+        ("application/rss+xml", "<rss><item", {}, _STOPS),
+        ("text/plain", "[text has no end", {}, ""),
+        ("text/html", "<html><p>10 bytes", {"Content-Length": "10"}, "the server announced less than it sent"),
+        ("text/html", "<html><p>as announced", {"Content-Length": "21"}, ""),
+        ("text/html", "<html><p>a", {"Content-Length": "10", "Content-Range": "bytes 0-9/90"},
+         "the server calls it a part"),
+        ("text/html", "a\r\n<html><p>a\r\n0\r\n\r\n", {"Transfer-Encoding": "chunked"}, ""),
+    ],
+)  # fmt: skip
+def test_a_page_whose_end_may_be_missing_says_so(
+    site: Site, fetcher: Fetcher, type: str, sent: str, headers: dict[str, str], why: str
+) -> None:
+    site.route("/", lambda _: Reply(iter([sent.encode()]), headers={"Content-Type": type, **headers}))
+    found = fetcher.fetch(site.url("/", host="a.test"), stop=NoStop())
+    assert found.remark == (why and f"the end of this page may be missing: {why}")
+
+
 def test_a_part_that_was_not_asked_for_is_no_page(site: Site, fetcher: Fetcher) -> None:
     headers = {"Content-Type": "text/html", "Content-Range": "bytes 0-5/9000"}
     site.route("/", lambda _: Reply(b"<p>abc", 206, headers))
@@ -373,6 +401,16 @@ def test_other_compressions_are_refused(site: Site, fetcher: Fetcher, encoding: 
     """Hostile row 7: content-encoding br."""
     site.page("/", b"\x0b\x02\x80hello\x03", Content_Encoding=encoding)
     assert reason(fetcher, site.url("/", host="a.test")) == "it is compressed in a way that wasn't asked for"
+
+
+def test_compressed_twice_or_not_at_all_is_no_page(site: Site, fetcher: Fetcher) -> None:
+    site.page("/twice", gzip.compress(gzip.compress(b"<p>x")), Content_Encoding="gzip")
+    assert reason(fetcher, site.url("/twice", host="a.test")) == "it is compressed in a way that wasn't asked for"
+    headers = {"Content-Type": "text/html", "Content-Encoding": "gzip"}
+    site.route("/none", lambda _: Reply(iter(()), headers=headers))
+    assert reason(fetcher, site.url("/none", host="a.test")) == "its compressed data ends early: the page is incomplete"
+    site.page("/empty", b"", Content_Encoding="gzip")  # as some servers send a page without text
+    assert fetcher.fetch(site.url("/empty", host="a.test"), stop=NoStop()).body == b""
 
 
 def test_broken_compression_is_said(site: Site, fetcher: Fetcher) -> None:
@@ -606,12 +644,15 @@ def test_tls_is_verified_by_the_host_name_though_the_address_is_connected_to(
     with Site(tls=context) as site:
         site.page("/", "<p>private")
         site.silent("/silent")
+        site.route("/cut", lambda _: Reply(_broken_off(), headers={"Content-Type": "text/plain"}))
         hosts = {"allow_hosts": [site.at("a.test"), site.at("b.test")], "resolver": Names(NAMES)}
         assert "its certificate isn't valid" in reason(Fetcher(**hosts), site.url(host="a.test"))  # type: ignore[arg-type]
         monkeypatch.setenv("SSL_CERT_FILE", str(cert))  # the way to trust a company's own
         fetcher = Fetcher(**hosts, limits=FetchLimits(timeout_s=1.5))  # type: ignore[arg-type]
         assert fetcher.fetch(site.url(host="a.test"), stop=NoStop()).body == b"<p>private"
         assert "its certificate isn't valid" in reason(fetcher, site.url(host="b.test"))
+        cut = fetcher.fetch(site.url("/cut", host="a.test"), stop=NoStop())  # without TLS's sign of an end
+        assert cut.remark == "the end of this page may be missing: the connection broke off"
         assert reason(fetcher, site.url("/silent", host="a.test")) == "no whole answer within 1.5 s"
 
 

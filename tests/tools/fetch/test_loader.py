@@ -15,7 +15,7 @@ import pytest
 
 from agent.control import Control
 from tests.support.pdfs import pdf
-from tests.support.site import Names, Site, wait_until
+from tests.support.site import Names, Reply, Site, wait_until
 from tools.browser import Document, Loader, SourceLoader
 from tools.convert import Converter
 from tools.fetch import Fetcher, FetchLimits
@@ -73,6 +73,27 @@ def test_other_kinds_and_their_sources(site: Site, converter: Converter) -> None
     assert source == Document("127.0.0.1", site.url("/"), "<p>Hello <b>you</b>")
     with pytest.raises(ToolFailed, match=r"^Error: a PDF has no source that could be read$"):
         made.load_source(site.url("/paper.pdf"), refresh=False, stop=NoStop())
+
+
+def test_a_page_that_forwards_by_its_header_says_where_to(site: Site, converter: Converter) -> None:
+    site.page("/none", "", Refresh="0; url=/there")
+    site.page("/short", "<title>T</title><p>Wait <a href=/a>here</a>", Refresh="5;URL='/there'")
+    site.page("/text", "a < b", type="text/plain", Refresh="0;/there")
+    site.page("/long", "<p>" + "word " * 100, Refresh="0; url=/there")
+    site.page("/itself", "news", Refresh="60")
+    site.page("/script", "x", Refresh="0; url=javascript:alert(1)")
+    pages = {path: load(loader(site, converter), site.url(f"/{path}")) for path in ("none", "short", "text")}
+    note = f"[This page only forwards, to 【0†{site.url('/there')}】]"
+    assert {path: (page.title, page.text) for path, page in pages.items()} == {
+        "none": (f"127.0.0.1:{site.port}", note),
+        "short": ("T", f"Wait 【0†here】\n\n{note.replace('0†', '1†')}"),
+        "text": ("text", f"a < b\n\n{note}"),
+    }
+    assert pages["short"].links == {0: site.url("/a"), 1: site.url("/there")}
+    others = [load(loader(site, converter), site.url(path)) for path in ("/long", "/itself", "/script")]
+    assert [page.text[-4:] for page in others] == ["word", "news", "x"]
+    source = loader(site, converter).load_source(site.url("/text"), refresh=False, stop=NoStop())
+    assert source.text == "a < b"
 
 
 def test_a_page_that_was_cut_says_so(site: Site, converter: Converter) -> None:
@@ -134,6 +155,15 @@ def test_public_pages_are_kept(site: Site, converter: Converter, cache: PageCach
     source = [made.load_source("http://capy.example/capy", refresh=False, stop=NoStop()) for _ in range(2)]
     assert ([document.text for document in source], site.connections) == (["<title>Capy</title><p>public"] * 2, 2)
     assert (load(made, "http://capy.example/capy", refresh=True), site.connections) == (first, 3)
+
+
+def test_a_page_whose_end_may_be_missing_is_not_kept(site: Site, converter: Converter, cache: PageCache) -> None:
+    sent = iter([b"<html><p>cut he", b"<html><p>whole</html>"])
+    site.route("/", lambda _: Reply(iter([next(sent)]), headers={"Content-Type": "text/html"}))
+    made = WebLoader(Fetcher(proxy=site.url(), resolver=Names()), converter, cache)
+    texts = [load(made, "http://capy.example/").text for _ in range(3)]
+    assert texts[0].startswith("cut he\n\n[the end of this page may be missing: ")
+    assert (texts[1:], site.connections) == (["whole"] * 2, 2)
 
 
 # -- the cache ---------------------------------------------------------------------------------------------------------
