@@ -34,7 +34,7 @@ def is_unreadable(told: Sequence[Delta | Repaired]) -> bool:
 def why_again(completion: Completion, sampling: Sampling) -> str | None:
     """Why a step is drawn again, in words; None: it isn't. What it said before that stays."""
     if completion.end == "unreadable":
-        return "the header of its message could not be read"
+        return "its message could not be read"
     if completion.end != "stop" or not can_be_drawn_again(sampling):
         return None
     answers = [message for message in completion.messages if is_answer(message)]

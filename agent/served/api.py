@@ -195,12 +195,12 @@ class ResponsesApi:
 
 
 def call_refused(error: Mapping[str, Any]) -> tuple[Called, ...] | None:
-    """The call that a server refused to pass on, as Groq does with one that its schema doesn't allow.
+    """The call that a server refused to pass on: Groq one that its schema doesn't allow, Ollama one that isn't JSON.
 
     Empty if what the model wrote can't be read as a call; None if the error is another one. The tool answers it.
     """
     if error.get("code") != "tool_use_failed":
-        return None
+        return () if _text(error.get("message")).startswith("error parsing tool call") else None
     value: object = error.get("failed_generation")
     with suppress(ValueError, RecursionError):
         value = json.loads(value) if isinstance(value, str) else value

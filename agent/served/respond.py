@@ -8,6 +8,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from agent._repeats import LOOK_EVERY, in_code, repeats
+from agent.again import can_be_drawn_again
 from agent.control import Control
 from agent.engine.base import Progress, StepStats
 from agent.engine.remote.detect import models_of
@@ -17,7 +18,7 @@ from agent.request import ContextUse, Request, StepEvent
 from agent.respond import LocalResponder
 from agent.served.api import DONE, call_refused
 from agent.served.engine import ServedEngine
-from agent.served.pieces import Called, Ended, Failed, Piece, Said, Usage
+from agent.served.pieces import Called, Ended, Failed, Piece, Usage
 from agent.served.probe import names_of
 from agent.served.wire import Names
 from agent.served.writing import Writing
@@ -85,10 +86,12 @@ class ServedResponder:
                 with closing(engine.client.stream(engine.api.path, body, control, done=DONE)) as events:
                     return (yield from self._read(step, engine.api.read(events), control))
             except ServerRefused as refused:
-                if (call := call_refused(refused.error)) is not None:
-                    pieces = call or (Said(""),)  # what can't be read as a call: an empty answer, which is drawn again
-                    return (yield from self._read(step, iter((*pieces, Ended("stop"))), control))
-                if not engine.can_do_without(refused, body):
+                call = call_refused(refused.error)
+                if call:
+                    return (yield from self._read(step, iter((*call, Ended("stop"))), control))
+                if call is not None and can_be_drawn_again(step.request.sampling):
+                    return "unreadable"
+                if call is not None or not engine.can_do_without(refused, body):
                     raise
 
     def _read(self, step: _Step, pieces: Iterator[Piece], control: Control) -> Generator[Delta, None, CompletionEnd]:

@@ -644,7 +644,7 @@ def test_answer_now_closes_the_thought_and_opens_final(etude_tokenizer: Tokenize
 
 
 EMPTY = "<|channel|>final<|message|><|return|>"
-HEADER = "the header of its message could not be read"
+HEADER = "its message could not be read"
 ONLY_THOUGHTS = "<|channel|>analysis<|message|>Hm.<|return|>"
 LATE_CALL = "<|channel|>analysis to=python code<|message|>x=2<|call|>"
 LATE_DOUBLE = DOUBLE + "<|call|>"

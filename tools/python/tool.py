@@ -329,9 +329,12 @@ def code_of(arguments: str) -> str:
     """
     arguments = arguments.encode("utf-8", "replace").decode("utf-8")
     text = arguments.strip()
-    if text.startswith("{"):
+    if text.startswith(("{", '"')):
         with suppress(ValueError, RecursionError):
             value: Any = json.loads(text)
+            if isinstance(value, str):  # a string of Python's, unless there are arguments in it
+                inner = code_of(value)
+                return arguments if inner == value else inner
             wrapped = [value[key] for key in ("code", "script", "input") if isinstance(value.get(key), str)]
             if wrapped:
                 return code_of(wrapped[0])

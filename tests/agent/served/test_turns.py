@@ -488,12 +488,20 @@ def test_a_call_that_the_server_refused_is_answered_by_the_tool(failed: str, sta
     assert told.text.startswith("Error: ") and "'m'" in told.text
 
 
-def test_a_refused_call_that_can_not_be_read_is_drawn_again(stage: Stage) -> None:
-    error = {"error": _MISCALLED | {"failed_generation": "<|channel|>nonsense"}}
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"error": _MISCALLED | {"failed_generation": "<|channel|>nonsense"}},
+        {"error": {"message": "error parsing tool call: raw='ls -R', err=did not match schema", "type": "api_error"}},
+    ],
+)
+def test_a_refused_call_that_can_not_be_read_is_drawn_again(error: Any, stage: Stage) -> None:
+    refused = sse(chunk({"content": "Let me see."}), error)
     session = Session(Options(sampling=Sampling(seed=7)))
-    played = stage("chat", sse(error), chat({"content": ANSWER}), session=session)
-    assert SampledAgain("its answer was empty") in played.play()
+    played = stage("chat", refused, chat({"content": ANSWER}), refused, refused, session=session)
+    assert SampledAgain("its message could not be read") in played.play()
     assert played.session.messages[-1].text == ANSWER
+    assert "did not match schema" in errors(played.play("again"))
 
 
 def _broken_off(stage: Stage, kind: Kind, answer: str, last: str) -> ServedStage:

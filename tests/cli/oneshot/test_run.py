@@ -153,7 +153,7 @@ class TestScripts:
         assert [repair["code"] for repair in line["repairs"]] == ["missing-message"]
         twice = write_script(tmp_path, '<|channel|>final {"a": 1}<|return|>', '<|channel|>final {"a": 2}<|return|>')
         again = line_of(ossia("run", "hi", "--engine", twice, "--json"))
-        assert again["sampled_again"] == ["the header of its message could not be read"]
+        assert again["sampled_again"] == ["its message could not be read"]
         assert (again["answer"], len(again["repairs"])) == ('{"a": 2}', 1)
         assert set(line["repairs"][0]) == {"code", "message"}
 

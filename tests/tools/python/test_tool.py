@@ -392,6 +392,8 @@ def test_the_folder_of_a_session_is_closed_to_others(tool: PythonTool) -> None:
         ('{"a": [1', '{"a": [1'),
         ("{" * 10_000, "{" * 10_000),
         (json.dumps({"code": "é\n\"'"}), "é\n\"'"),
+        (json.dumps(json.dumps({"code": "g"})), "g"),
+        ('"print(1)"', '"print(1)"'),
     ],
 )
 def test_the_code_in_a_call(arguments: str, code: str) -> None:
