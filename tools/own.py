@@ -80,15 +80,16 @@ def outermost(paths: Iterable[Path]) -> list[Path]:
 
 
 def parts_of_this_python(root: Path) -> list[Path]:
-    """The interpreter that runs us, our packages, and what can be imported or was loaded from `root`."""
+    """The interpreter that runs us, our packages, and what was loaded from `root`, or can yet be: all of a package."""
     parts = [Path(sys.executable)]
     for prefix in _prefixes():
         parts += parts_of_prefix(Path(prefix), root)
     here = Path(__file__).absolute().parent.parent
     parts += [here / name for name in PACKAGES]
     parts += [path for entry in sys.path if (path := Path(entry).absolute()).resolve().is_relative_to(root)]
-    loaded = [vars(module).get("__file__") for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
-    return [*parts, *(Path(file) for file in loaded if file and file.startswith(f"{root}{os.sep}"))]
+    modules = [vars(module) for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
+    loaded = [place for names in modules for place in (names.get("__file__"), *(names.get("__path__") or ()))]
+    return [*parts, *(Path(place) for place in loaded if place and place.startswith(f"{root}{os.sep}"))]
 
 
 def parts_of_prefix(prefix: Path, root: Path) -> list[Path]:

@@ -13,6 +13,7 @@ from tests.support.work_calls import patch
 from tools import sandbox
 from tools.approval.policy import Policy
 from tools.approval.rules import Rule, parse_rule
+from tools.functions.user import load_functions
 from tools.own import Own, own_in, parts_of_prefix, parts_of_program, parts_of_this_python
 from tools.spec import NoStop, ToolContext
 from tools.toolbox import Toolbox
@@ -110,6 +111,16 @@ def test_this_python(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not own.holds(clone / "docs" / "chat.md")
     prefix = Path(sys.prefix).resolve()
     assert own_in(prefix.parent, parts_of_this_python(prefix.parent)).holds(prefix / "bin" / "x")
+
+
+def test_all_of_a_package_that_functions_import(root: Path) -> None:
+    """A function of the user's may import the rest of it later."""
+    (root / "b.py").write_text("import engine.a\n\ndef one() -> None: ...\n")
+    (root / "engine" / "a.py").write_text("")
+    load_functions(root / "b.py")
+    own = own_in(root, parts_of_this_python(root))
+    del sys.modules["engine"], sys.modules["engine.a"]
+    assert own.holds(root / "engine" / "later.py") and own.holds(root / "b.py")
 
 
 @pytest.mark.parametrize(
