@@ -156,7 +156,7 @@ def _listed(repo: str, endpoint: str | None) -> tuple[str | None, list[_Listed]]
     try:
         with _got(f"{endpoint or constants.ENDPOINT}/api/models/{repo}?blobs=true", endpoint, {}) as got:
             text = bytearray()
-            for block in blocks_of(got, 0)[1]:
+            for block in blocks_of(got, 0, 0)[1]:
                 text += block
                 if len(text) > _MAX_LIST_BYTES:
                     raise ValueError("it doesn't end")
@@ -250,7 +250,7 @@ def _rest(job: _Job, file: _RemoteFile, came: int) -> Iterator[tuple[int, Iterab
 
     url = hf_hub_url(job.model.repo, file.name, revision=job.revision, endpoint=job.endpoint)
     with _got(url, job.endpoint, {"Range": f"bytes={came}-"} if came else {}) as got:
-        yield blocks_of(got, came)
+        yield blocks_of(got, came, file.bytes)
 
 
 @contextmanager

@@ -206,7 +206,7 @@ def _rest(remote: _Remote, came: int) -> Iterator[tuple[int, Iterable[bytes]]]:
     if came and remote.version and not remote.version.startswith("W/"):
         asked = {"Range": f"bytes={came}-", "If-Range": remote.version}
     with _got(remote.url, asked) as got:
-        yield blocks_of(got, came)
+        yield blocks_of(got, came, remote.bytes)
 
 
 @contextmanager

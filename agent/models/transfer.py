@@ -135,8 +135,8 @@ def fill(
                 time.sleep(retry_pause_s)
 
 
-def blocks_of(got: Any, came: int) -> tuple[int, Iterable[bytes]]:
-    """An answer for `fill`, to a request for what follows the first `came` bytes.
+def blocks_of(got: Any, came: int, total: int) -> tuple[int, Iterable[bytes]]:
+    """An answer for `fill`, to a request for what follows the first `came` of `total` bytes.
 
     The bytes are taken as they were sent: a compressed answer could unfold to any size. Raises `DownloadFailed`.
     """
@@ -144,7 +144,7 @@ def blocks_of(got: Any, came: int) -> tuple[int, Iterable[bytes]]:
         raise DownloadFailed("the server sends the file compressed, which wasn't asked for: pull it from another one")
     if got.status_code != 206:  # it ignores ranges, or has another version: this is the whole file
         return 0, got.iter_raw()
-    if not re.match(rf"bytes {came}-", got.headers.get("Content-Range", "")):
+    if not re.fullmatch(rf"bytes {came}-\d+/(?:{total}|\*)", got.headers.get("Content-Range", "").strip()):
         raise DownloadFailed("the server sent another part than was asked for: pull it again")
     return came, got.iter_raw()
 

@@ -102,7 +102,7 @@ class _Server:
 
     def __init__(self, site: Site) -> None:
         self.site, self.content, self.tag, self.cut_after = site, CONTENT, '"one"', list[int]()
-        self.ranges = True
+        self.ranges, self.total = True, 0
         site.route("/gpt-oss.gguf", self.answer)
 
     def answer(self, request: Request) -> Reply:
@@ -110,7 +110,7 @@ class _Server:
         asked = re.fullmatch(r"bytes=(\d+)-", request.headers.get("range", ""))
         if asked and self.ranges and request.headers.get("if-range") == self.tag:
             start, status = int(asked[1]), 206
-            headers["Content-Range"] = f"bytes {start}-{len(self.content) - 1}/{len(self.content)}"
+            headers["Content-Range"] = f"bytes {start}-{len(self.content) - 1}/{self.total or len(self.content)}"
         body = self.content[start:]
         cut = self.cut_after.pop(0) if self.cut_after else len(body)
         headers["Content-Length"] = str(len(body))
@@ -182,6 +182,13 @@ def test_more_than_was_announced(tmp_path: Path, server: _Server) -> None:
     answers = [CONTENT, CONTENT * 2]
     server.site.route("/gpt-oss.gguf", lambda _: Reply(answers.pop(0), headers={"ETag": '"one"'}))
     with pytest.raises(DownloadFailed, match="more came than was announced"):
+        _pull(server, tmp_path)
+    assert list((tmp_path / "models").rglob("*.gguf")) == []
+
+
+def test_a_part_of_another_file_is_refused(tmp_path: Path, server: _Server) -> None:
+    server.cut_after, server.total = [len(CONTENT), 1000], len(CONTENT) + 1
+    with pytest.raises(DownloadFailed, match="another part than was asked for"):
         _pull(server, tmp_path)
     assert list((tmp_path / "models").rglob("*.gguf")) == []
 
