@@ -18,6 +18,11 @@ Kind = Literal["responses", "chat"]
 DONE: Final[Json] = {"object": "[DONE]"}
 """The event that stands for the end of a stream."""
 
+_WHOLE: Final = ("stop", "completed", "tool_calls", "tool_use", "function_call", "eos", "eos_token", "stop_sequence",
+                 "end_turn")  # fmt: skip
+_AT_LIMIT: Final = ("length", "max_tokens", "max_output_tokens", "model_length")
+"""Why an answer ended, in the words of several servers. Other reasons, as `content_filter`, leave it incomplete."""
+
 
 class Api(Protocol):
     """One of the two. It remembers what this server calls the reasoning text, to send it back under that name."""
@@ -94,7 +99,7 @@ class ChatApi:
                 yield _called("0", old)
             if how := choice.get("finish_reason"):
                 ended = True
-                yield Ended("tokens" if how == "length" else "stop")
+                yield _end(str(how))
             if why := _text(event.get("error")):  # transformers serve's; the client raises one that is an object
                 yield Failed(why)
 
@@ -163,7 +168,10 @@ class ResponsesApi:
                     response = table(event.get("response"))
                     if usage := table(response.get("usage")):
                         yield _usage(usage, "input_tokens", "output_tokens")
-                    yield Ended("stop" if kind == "response.completed" else "tokens")
+                    status = _text(response.get("status")) if kind == "response.completed" else "incomplete"
+                    if status == "incomplete":
+                        status = _text(table(response.get("incomplete_details")).get("reason")) or "max_output_tokens"
+                    yield Ended("stop") if status in ("", "in_progress") else _end(status)
                     return
                 case _ if event is DONE:
                     yield Ended("stop")
@@ -207,6 +215,13 @@ def call_refused(error: Mapping[str, Any]) -> tuple[Called, ...] | None:
     values = value if isinstance(value, list) else [value]
     calls = (_called("", {**table(one), **table(table(one).get("function"))}) for one in values[:1])
     return tuple(call for call in calls if call.name)
+
+
+def _end(how: str) -> Ended | Failed:
+    how = how.lower()
+    if how in _WHOLE:
+        return Ended("stop")
+    return Ended("tokens") if how in _AT_LIMIT else Failed(f"it ended the answer by {how}")
 
 
 def _called(key: str, function: Mapping[str, Any]) -> Called:

@@ -119,8 +119,8 @@ def test_a_transfer_that_claims_to_be_complete_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"sent": {NAME: CONTENT + b"x"}}, "more came than was announced|another part than was asked for"),
-        ({"sent": {NAME: CONTENT * 2}, "chunked": True}, "more came than was announced|another part than was asked for"),
+        ({"sent": {NAME: CONTENT + b"x"}}, "more came than was announced|another part than"),
+        ({"sent": {NAME: CONTENT * 2}, "chunked": True}, "more came than was announced|another part than"),
         ({"sent": {NAME: CONTENT + b"x"}, "ignores_range": True}, "more came than was announced"),
         ({"endless": "storage"}, "more came than was announced"),
         ({"sent": {NAME: bytes(4 << 20)}, "compressed": True}, "sends the file compressed"),

@@ -297,6 +297,35 @@ def test_a_limit_of_tokens(kind: Kind, answer: str, stage: Stage) -> None:
     assert played.session.entries[-1].cut
 
 
+_FILTERED = {"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "why"),
+    [
+        *(("chat", chat({"content": "It"}, finish=why), why) for why in ("content_filter", "error", "abort", "safety")),
+        *(
+            ("responses", sse(*text(0, "It"), {"type": f"response.{kind}", "response": response}, named=True), why)
+            for kind, response, why in (
+                ("incomplete", _FILTERED, "content_filter"),
+                ("completed", _FILTERED, "content_filter"),
+                ("completed", {"status": "failed"}, "failed"),
+            )
+        ),
+    ],
+)
+def test_an_answer_that_ended_for_another_reason_is_not_whole(kind: Kind, answer: str, why: str, stage: Stage) -> None:
+    played = stage(kind, answer)
+    assert errors(played.play()) == f"team gave up: it ended the answer by {why}"
+    assert played.session.entries[-1].message.text == "It"
+    assert played.session.entries[-1].cut
+
+
+@pytest.mark.parametrize("finish", ["EOS_TOKEN", "stop_sequence", "tool_calls", "function_call", "eos"])
+def test_other_words_for_the_end_of_an_answer(finish: str, stage: Stage) -> None:
+    assert end_of(stage("chat", chat({"content": "It"}, finish=finish)).play()).end == "answered"
+
+
 def test_a_full_context(stage: Stage) -> None:
     played = stage("chat", chat({"content": "It"}, finish="length", prompt=4000, written=96))
     assert end_of(played.play()).end == "context"
