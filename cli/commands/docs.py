@@ -33,7 +33,9 @@ def add(
     Only what has changed is read again; what is gone is removed. Hidden files, links, what .gitignore names and what
     may hold secrets (.env, keys) are skipped. Ctrl-C keeps what is done.
     """
+    from agent.control import Control
     from cli.commands.docs_report import Report
+    from cli.runtime.ending import stoppable
     from cli.runtime.library import faults, index, open_library, target_of
 
     with faults():
@@ -41,8 +43,9 @@ def add(
         targets = [target_of(place) for place in places or ()]
         if not targets and not library.roots():
             raise typer.BadParameter("the library is empty: name something to add", param_hint="PATH|URL")
+        network, control = {"allow_host": allow_host, "proxy": proxy}, Control()
         try:
-            index(library, targets, report, {"allow_host": allow_host, "proxy": proxy})
+            stoppable(lambda: index(library, targets, report, network, control), control)
         except KeyboardInterrupt:
             report.end()
             print("ossia: stopped; what is done is kept, run the same command again to continue", file=sys.stderr)

@@ -4,10 +4,44 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable
-from typing import NoReturn
+from concurrent.futures import Future
+from typing import NoReturn, TypeVar
 
+from agent.control import Control
+from agent.worker import Worker
+from cli.exits import ExitCode
 from cli.streams import stdout
+
+_R = TypeVar("_R")
+_WAIT_S = 0.02
+
+
+def stoppable(job: Callable[[], _R], control: Control) -> _R:
+    """What `job` returns, which runs on a thread of its own: no interrupt falls between two of its steps.
+
+    Ctrl-C stops `control`; once the job has ended, KeyboardInterrupt is raised. A second Ctrl-C ends the process.
+    """
+    worker = Worker()
+    work = worker.submit(job)
+    try:
+        return _waited(work)
+    except KeyboardInterrupt:
+        control.stop()
+        try:
+            _waited(work)
+        except KeyboardInterrupt:
+            end_now(ExitCode.INTERRUPTED)
+        raise
+    finally:
+        worker.close()
+
+
+def _waited(work: Future[_R]) -> _R:
+    while not work.done():
+        time.sleep(_WAIT_S)  # in steps, since Windows can't interrupt a wait
+    return work.result()
 
 
 def look_to_the_end(warn: Callable[[str], None]) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tools.convert import Converter
     from tools.library.indexing import Event
     from tools.library.library import Library, Root, RootKind
+    from tools.spec import Stop
 
 CHANGES = ("added", "updated", "unchanged", "removed", "failed")
 """What may become of a document, in the order in which the sums are told."""
@@ -54,7 +55,7 @@ class Account:
         self.named: frozenset[str] = frozenset()
 
     def follow(self, events: Generator[Event, None, None], root: Root) -> None:
-        """Take in the events of a root, to the end. If cut short, `events` is closed, which stores what is ready."""
+        """Take in the events of a root, to the end; `events` is closed then, which stores what is ready."""
         from tools.library.indexing import Found
 
         done = total = 0
@@ -95,9 +96,12 @@ class Account:
 
 
 def index(
-    library: Library, targets: list[tuple[RootKind, str]], account: Account, network: Mapping[str, object]
+    library: Library, targets: list[tuple[RootKind, str]], account: Account, network: Mapping[str, object], stop: Stop
 ) -> None:
-    """Bring these places up to date, or with none all that were added. ExitError for unusable `network` settings."""
+    """Bring these places up to date, or with none all that were added. ExitError for unusable `network` settings.
+
+    It belongs on a thread of its own, so that no interrupt falls between storing and counting.
+    """
     from tools.convert import Converter
     from tools.library.indexing import index_root
 
@@ -106,9 +110,11 @@ def index(
     with closing(Converter()) as converter:
         for root in _roots(library, targets):
             web = _web(network, converter) if root.kind == "url" else None
-            account.follow(index_root(library, root, converter=Converter, web=web), root)
+            account.follow(index_root(library, root, converter=Converter, web=web, stop=stop), root)
             if root.place in account.unreadable and root.place not in before:
                 library.remove(root.place)  # so that a mistyped name isn't tried again at every update
+            if stop.stopped:
+                return
 
 
 def target_of(name: str) -> tuple[RootKind, str]:

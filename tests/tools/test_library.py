@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.control import Control
 from tests.support.command import ROOT
 from tools.approval.policy import Policy
 from tools.browser import Browser
@@ -525,20 +526,39 @@ def test_a_stop_ends_it_without_taking_out_what_was_not_looked_at(library: Libra
     docs = _write(tmp_path / "docs", {f"{number:02}.txt": "text" for number in range(30)})
     _index(library, docs)
 
-    class StopLater:
-        stopped = False
-
-        def on_stop(self, callback):  # type: ignore[no-untyped-def]
-            self.call = callback
-            return lambda: None
-
-    stop, seen = StopLater(), 0
-    for event in index_root(library, library.roots()[0], converter=Converter, web=None, stop=stop):
+    control, seen = Control(), 0
+    for event in index_root(library, library.roots()[0], converter=Converter, web=None, stop=control):
         seen += isinstance(event, Indexed)
         if seen == 3:
-            stop.call()
+            control.stop()
     assert 3 <= seen < 30
     assert library.count() == 30
+
+
+def test_a_stop_ends_a_conversion_and_nothing_counts_as_failed(library: Library, tmp_path: Path) -> None:
+    """Also that of a URL: the root stays, and the next run reads it."""
+    control, under_way = Control(), threading.Event()
+
+    class Slow(Converter):
+        def convert(self, body, media_type, *, url, charset, stop, source=False):  # type: ignore[no-untyped-def]
+            under_way.set()
+            ended = threading.Event()
+            stop.on_stop(ended.set)
+            assert ended.wait(60)
+            raise ToolFailed("interrupted by the user")
+
+    root = library.add_root("folder", str(_write(tmp_path / "docs", {"a.html": "<p>words", "b.txt": "words"})))
+    stopper = threading.Thread(target=lambda: under_way.wait(60) and control.stop())
+    stopper.start()
+    events = list(index_root(library, root, converter=Slow, web=None, stop=control))
+    stopper.join()
+    assert events[0] == Found(root.place, 2) and not [event for event in events if isinstance(event, Failed)]
+    assert library.count() == len(events) - 1
+    assert len(_index(library, Path(root.place))) == 3 and library.count() == 2
+    assert (
+        list(index_root(library, library.add_root("url", "http://a.test/"), converter=Slow, web=Web(), stop=control))
+        == []
+    )
 
 
 def test_a_url_is_stored_and_read_again(library: Library) -> None:

@@ -1,6 +1,6 @@
 """Fills the local library: from folders, files and URLs, a batch at a time, only what has changed.
 
-An interrupted run (Ctrl-C, a closed generator) keeps what it has done; the next one continues from there.
+A run that is cut short (a stop, a closed generator) keeps what it has done; the next one continues from there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
@@ -26,7 +26,7 @@ from tools.library._files import MAKER, MAX_PDF_BYTES, NotADocument
 from tools.library._store import Row, Seen
 from tools.library.library import Known, Library, Root, is_within, local_url, without_links
 from tools.library.walk import SECRET, Failed, File, Skipped, read_plain, walk
-from tools.spec import NoStop, Stop, StopReason, ToolFailed
+from tools.spec import NoStop, Stop, ToolFailed
 
 __all__ = ["SECRET", "Event", "Failed", "Found", "Indexed", "Skipped", "Vanished", "index_root"]
 
@@ -76,19 +76,25 @@ def index_root(
     web: Loader | None,
     stop: Stop | None = None,
 ) -> Generator[Event, None, None]:
-    """Bring a root up to date; a stop ends it early. Raises `LibraryError`.
+    """Bring a root up to date. Raises `LibraryError`.
 
-    `converter` makes one for each thread in need. `web` fetches URLs; None: they fail. If the generator is closed, or
-    an exception occurs in it (KeyboardInterrupt), what is ready is stored first.
+    `converter` makes one for each thread in need. `web` fetches URLs; None: they fail. A stop ends it early, also while
+    a document is converted. Then, as when the generator is closed, what is ready is stored first.
 
     `list(index_root(library, library.add_root("folder", "/home/me/notes"), converter=Converter, web=None))` is
     `[Found("/home/me/notes", 2), Indexed("/home/me/notes/a.md", "A", "added"), …]`.
     """
+    stop = stop or NoStop()
     if root.kind == "url":
-        yield _fetched(library, root, web, stop or NoStop())
+        yield from _unstopped([_fetched(library, root, web, stop)], stop)
         return
-    with closing(_Run(library, root, converter, stop or NoStop())) as run:
-        yield from run.events()
+    with closing(_Run(library, root, converter, stop)) as run:
+        yield from _unstopped(run.events(), stop)
+
+
+def _unstopped(events: Iterable[Event], stop: Stop) -> Iterator[Event]:
+    """The events without a failure that is the stop's doing."""
+    return (event for event in events if not (stop.stopped and isinstance(event, Failed)))
 
 
 def _fetched(library: Library, root: Root, web: Loader | None, stop: Stop) -> Event:
@@ -129,8 +135,7 @@ class _Run:
     def __init__(self, library: Library, root: Root, converter: Callable[[], Converter], stop: Stop) -> None:
         self._library = library
         self._root = root
-        self._halt = _Halt()
-        self._release = stop.on_stop(self._halt.halt)
+        self._stop = stop
         self._workers = min(_WORKERS, os.cpu_count() or 1)
         self._make_converter = converter
         self._converters: list[Converter] = []
@@ -150,27 +155,32 @@ class _Run:
                 if isinstance(item, Failed):
                     self._kept.append(item.origin)
                 yield item
-            if self._halt.stopped:
+            if self._stop.stopped:
                 return
         yield Found(self._root.place, len(found))
         for file, made in self._made(found):
             yield self._taken(file, made)
+            if self._stop.stopped:
+                return
             if self._batch.full and not self._flush():
                 yield Failed(self._root.place, "was removed from the library in the meantime")
                 return
-        if not self._halt.stopped and self._flush():
+        if self._flush():
             yield from self._vanished()
 
     def close(self) -> None:
         """Store what is ready; end the threads and their converters."""
-        self._halt.halt()
-        self._release()
         try:
             self._flush()
         finally:
-            self._pool.shutdown(cancel_futures=True)
-            for converter in self._converters:
-                converter.close()
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._close_converters()  # which ends what they convert
+            self._pool.shutdown()
+            self._close_converters()  # one may have been made meanwhile
+
+    def _close_converters(self) -> None:
+        for converter in self._converters:
+            converter.close()
 
     def _apart(self) -> dict[str, str]:
         others = [root.place for root in self._library.roots() if root.id != self._root.id and root.kind != "url"]
@@ -186,8 +196,6 @@ class _Run:
             ahead.append((file, None if fresh else self._pool.submit(self._make, file, known)))
             if len(ahead) > 2 * self._workers:
                 yield ahead.popleft()
-            if self._halt.stopped:
-                return
         yield from ahead
 
     def _make(self, file: File, known: Known | None) -> Row | Seen:
@@ -198,7 +206,7 @@ class _Run:
         seen = Seen(file.mtime_ns, file.size, _digest(data), MAKER)
         if known and (known.seen.digest, known.seen.maker) == (seen.digest, MAKER):
             return seen
-        made = files.document(file.name, data, url=local_url(file.path), converter=self._converter, stop=self._halt)
+        made = files.document(file.name, data, url=local_url(file.path), converter=self._converter, stop=self._stop)
         return _row(file.path, file.name, seen, made)
 
     def _converter(self) -> Converter:
@@ -244,35 +252,6 @@ class _Run:
         ]
         if gone:
             yield Vanished(self._root.place, self._library.forget(gone))
-
-
-class _Halt:
-    """Our own `Stop`: it also ends conversions that run when the generator is closed."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._callbacks: list[Callable[[], None]] = []
-        self.stopped = False
-        self.stop_reason: StopReason | None = None
-
-    def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
-        with self._lock:
-            if not self.stopped:
-                self._callbacks.append(callback)
-                return lambda: self._forget(callback)
-        callback()
-        return lambda: None
-
-    def halt(self) -> None:
-        with self._lock:
-            self.stopped, self.stop_reason = True, "user"
-            callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            callback()
-
-    def _forget(self, callback: Callable[[], None]) -> None:
-        with self._lock, suppress(ValueError):  # it has run
-            self._callbacks.remove(callback)
 
 
 def _row(origin: str, name: str, seen: Seen, made: Document) -> Row:

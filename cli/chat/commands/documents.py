@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cli.chat.commands.common import Block, Choice, CommandError, Stopped, must_be
+from agent.control import Control
+from cli.chat.commands.common import Block, Choice, CommandError, must_be
 from cli.exits import ExitCode, ExitError
 from cli.runtime.library import CHANGES, Account, faults, index, open_library, target_of
 from cli.words import count
@@ -13,7 +14,6 @@ from cli.words import count
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
     from cli.chat.face import Face
-    from tools.library.indexing import Event
     from tools.library.library import Library, Root
 
 WORDS: Sequence[Choice] = (("add", "a folder, a file or a web page; alone: update all"),)
@@ -64,37 +64,27 @@ def _add(talk: Conversation, face: Face, place: str) -> None:
             library: Library = open_library()
             if not targets and not library.roots():
                 raise ExitError("the library is empty: /docs add FOLDER", ExitCode.USAGE)
-            index(library, targets, report, network)
+            index(library, targets, report, network, report.control)
 
     def over(error: Exception | None = None) -> None:
         talk.background.job = None
         talk.doing("")
         report.tell()
-        if error is not None and not isinstance(error, Stopped):
+        if error is not None:
             talk.tell(error)
 
-    talk.background.job = report.stop
+    talk.background.job = report.control.stop
     talk.background.run(work, lambda _: over(), over)
 
 
 class _Report(Account):
-    """How the indexing goes, as lines of the chat. The thread that indexes calls `see`, `failed` and `show`."""
+    """How the indexing goes, as lines of the chat. The thread that indexes calls `failed` and `show`."""
 
     def __init__(self, talk: Conversation, face: Face) -> None:
         super().__init__()
         self._talk, self._face = talk, face
-        self._stopped = False
+        self.control = Control()
         self._faults: list[str] = []
-
-    def stop(self) -> None:
-        """End it; what is done is kept."""
-        self._stopped = True
-
-    def see(self, event: Event, root: Root) -> None:
-        """Count one event. Raises `Stopped`."""
-        if self._stopped:
-            raise Stopped
-        super().see(event, root)
 
     def failed(self, origin: str, reason: str, root: Root) -> None:
         """Keep it for the end."""
@@ -114,6 +104,6 @@ class _Report(Account):
             block.row(fault, "yellow")
         if len(self._faults) > _NAMED:
             block.row(f"and {len(self._faults) - _NAMED} more that couldn't be read", "yellow")
-        stopped = "stopped, /docs add continues: " if self._stopped else ""
+        stopped = "stopped, /docs add continues: " if self.control.stopped else ""
         block.row(f"documents: {stopped}{sums or 'nothing was added'}", "dim")
         block.show()
