@@ -13,6 +13,7 @@ from cli.commands import exit_error, group, writing
 
 if TYPE_CHECKING:
     from tools.approval.trust import Offer
+    from tools.mcp.config import McpConfig
     from tools.mcp.servers import McpServers
     from tools.mcp.status import McpStatus
 
@@ -40,6 +41,15 @@ def add(
         list[str] | None,
         typer.Option(metavar="HEADER", help="An HTTP header for its address: 'KEY: VALUE' or KEY=VALUE. Repeatable."),
     ] = None,
+    client_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="For a server that knows only clients registered by hand.")
+    ] = None,
+    client_secret: Annotated[
+        str | None, typer.Option(metavar="'${VAR}'", help="The client's secret. [default: `mcp login` asks for it]")
+    ] = None,
+    callback_port: Annotated[
+        int | None, typer.Option(metavar="PORT", help="Logging in ends at http://localhost:PORT/callback.")
+    ] = None,
     cwd: Annotated[str | None, typer.Option(metavar="DIR", help="Where to start it. [default: your home]")] = None,
     timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one call. [default: 60]")] = None,
 ) -> None:
@@ -57,9 +67,10 @@ def add(
     if command:
         entry |= {"command": _found(command[0]), "args": [_found(argument) for argument in command[1:]]}
     given = {"url": url, "env": _pairs(env, "--env"), "headers": _pairs(header, "--header"), "cwd": _folder(cwd)}
+    given |= {"client_id": client_id, "client_secret": client_secret}
     entry |= {key: value for key, value in given.items() if value}
-    if timeout is not None:
-        entry["timeout_s"] = timeout
+    numbers = {"callback_port": callback_port, "timeout_s": timeout}
+    entry |= {key: value for key, value in numbers.items() if value is not None}
     path = mcp_file(os.environ)
     with writing(path):
         add_server(os.environ, name, entry)
@@ -104,11 +115,15 @@ def rm(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 
 @app.command()
 def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Log in to a server over HTTP, in the browser. The key is kept in the data folder, for you only."""
+    """Log in to a server over HTTP, in the browser. The key is kept in the data folder, for you only.
+
+    For a server with a client ID and no secret in its config, the secret is asked for first, and kept as the key is.
+    """
     from cli import paths
     from cli.clean import clean, one_line
     from cli.settings.mcp import configured_servers
     from cli.streams import say
+    from tools.mcp.config import expanded
     from tools.mcp.servers import McpServers
 
     known = {config.name: config for config in configured_servers(os.environ, folder=_trusted_here())}
@@ -123,13 +138,17 @@ def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 
             webbrowser.open(url)
 
+    config = expanded(config, os.environ)
     servers = McpServers(
         [config], data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ=os.environ,
         connect_timeout_s=_LOGIN_TIMEOUT_S, show=show,
     )  # fmt: skip
+    if secret := _typed_secret(config):
+        with writing(paths.data_dir()):
+            servers.logins.keep(config, {"client_secret": secret})
     try:
         (status,) = servers.connect()
-        is_kept = bool(servers.logins.of(config))
+        is_kept = "tokens" in servers.logins.of(config)
     finally:
         servers.close()
     if status.error is not None:
@@ -191,6 +210,17 @@ def test(
     off = [config.name for config in configs if not config.enabled]
     if off:
         print(f"ossia: switched off in the config: {', '.join(off)}", file=sys.stderr)
+
+
+def _typed_secret(config: McpConfig) -> str:
+    """The secret of the client, typed without echo; "" if it has none, or there is no terminal to ask at."""
+    if config.client_secret or not config.client_id or config.client_id.startswith("https://"):
+        return ""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return ""
+    from getpass import getpass
+
+    return getpass(f"ossia: secret of the client {config.client_id} (Enter: none, or the one that is kept): ").strip()
 
 
 def _trusted_here() -> Offer | None:

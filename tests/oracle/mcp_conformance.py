@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import http.client
+import json
 import os
 import subprocess
 import sys
@@ -43,8 +44,14 @@ def as_client(url: str) -> int:
     """Connect, log in if that is asked for, and call each tool once."""
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
         folder = Path(name)
-        configs = parse_servers({"suite": {"url": url}}, "mcp.json")
-        environ = {"PATH": os.environ["PATH"], "HOME": name}
+        context = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}"))
+        entry: dict[str, object] = {"url": url}
+        if os.environ.get("MCP_CONFORMANCE_SCENARIO") == "auth/basic-cimd":
+            entry["client_id"] = "https://conformance-test.local/client-metadata.json"
+        elif "client_secret" in context:
+            entry |= {"client_id": context["client_id"], "client_secret": "${SECRET}"}
+        configs = parse_servers({"suite": entry}, "mcp.json")
+        environ = {"PATH": os.environ["PATH"], "HOME": name, "SECRET": context.get("client_secret", "")}
         servers = McpServers(
             configs, data_dir=folder, log_dir=folder, environ=environ, connect_timeout_s=25.0, show=opened
         )

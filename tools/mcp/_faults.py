@@ -11,6 +11,7 @@ from tools.text import one_line
 
 CLOSED = "Connection closed"  # the library's; servers use its code for faults of their own
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+_INPUT = re.compile(r"input_value=.*?(?=, input_type=|$)", re.DOTALL)  # in pydantic's errors
 _MAX_FAULT_CHARS = 300
 
 
@@ -33,12 +34,19 @@ def fault_of(fault: BaseException, config: McpConfig) -> str:
     elif str(fault).startswith("Unexpected content type"):
         kind = str(fault).partition(": ")[2] or "no content type"
         text = f"its answer is {kind}, not MCP, perhaps a page to log in on: check the URL"
+    elif str(fault).startswith("Registration failed: ") and config.client_id is None:
+        todo = "register one by hand there, and give its ID (`ossia mcp add --help`)"
+        text = f"logging in failed: it registers no clients by itself (HTTP {str(fault).split()[2]}): {todo}"
     elif type(fault).__name__.startswith("OAuth"):
         text = f"logging in failed: {fault}"
     elif "CERTIFICATE_VERIFY_FAILED" in str(fault):
         text = f"its certificate can't be trusted ({_ERRNO.sub('', str(fault))}): check the URL, or set SSL_CERT_FILE"
     elif config.url is not None and _caused_by(fault, "gaierror"):
         text = f"there is no host {urlsplit(config.url).hostname!r} that can be found: check the URL and the network"
+    elif "complete message body" in str(fault) or str(fault).startswith("SSE stream ended"):
+        text = "its answer broke off"
+    elif str(fault) in ("", "Server disconnected without sending a response.") and _caused_by(fault, "TransportError"):
+        text = "it closed the connection"
     elif str(fault) == CLOSED:
         text = "it ended" if config.command is not None else "it closed the connection"
     elif str(fault) == "All connection attempts failed":  # httpx says no more
@@ -51,7 +59,7 @@ def fault_of(fault: BaseException, config: McpConfig) -> str:
 
 def _caused_by(fault: BaseException | None, kind: str) -> bool:
     """Is such an exception among what led to a fault?"""
-    while fault is not None and type(fault).__name__ != kind:
+    while fault is not None and all(known.__name__ != kind for known in type(fault).__mro__):
         if isinstance(fault, BaseExceptionGroup):
             return all(_caused_by(each, kind) for each in fault.exceptions)
         fault = fault.__cause__ or fault.__context__
@@ -59,7 +67,11 @@ def _caused_by(fault: BaseException | None, kind: str) -> bool:
 
 
 def hidden(text: str, config: McpConfig) -> str:
-    """The text without the values of the server's variables, headers and address, which may hold secrets."""
+    """The text without the values of the server's variables, headers and address, which may hold secrets.
+
+    Nor what a server over HTTP sent that couldn't be read: it may be a key.
+    """
+    text = _INPUT.sub("input_value=…", text) if config.url is not None else text
     values = (*config.secrets, *config.env.values(), *config.headers.values(), config.url or "")
     for secret in sorted({part for value in values for part in (value, *value.split())}, key=len, reverse=True):
         if len(secret) >= 6:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from tools.mcp._mended import well_formed
@@ -68,10 +69,11 @@ async def _explained(request: httpx2.Request, response: httpx2.Response, name: s
 
     body = bytearray()
     assert isinstance(response.stream, httpx2.AsyncByteStream)
-    async for chunk in response.stream:
-        body += chunk
-        if len(body) > _MAX_FAULT_BYTES:
-            break
+    with suppress(httpx2.TransportError):  # the status says enough
+        async for chunk in response.stream:
+            body += chunk
+            if len(body) > _MAX_FAULT_BYTES:
+                break
     await response.aclose()
     said = _json(bytes(body))
     status = response.status_code

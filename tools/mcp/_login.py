@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -14,6 +15,7 @@ from tools.files import read_own, write_whole
 from tools.mcp.config import McpConfig
 
 _PAGE = "<!doctype html><title>ossia</title><p>You can close this page and go back to the terminal."
+_BASIC = "client_secret_basic"
 _MAX_ANSWERS = 4  # one for each time that a server asks for more rights
 
 
@@ -24,13 +26,29 @@ class Logins:
         self._path = path
 
     def of(self, config: McpConfig) -> dict[str, Any]:
-        """What is kept for this server at this address; empty if nothing is. Another address gets no old keys."""
+        """What is kept for this server; empty if nothing is. Another address, or another client, gets no old keys."""
         kept = self._read().get(config.name)
-        return dict(kept) if isinstance(kept, dict) and kept.get("url") == config.url else {}
+        if not isinstance(kept, dict) or (kept.get("url"), kept.get("client_id")) != (config.url, config.client_id):
+            return {}
+        return dict(kept)
 
     def keep(self, config: McpConfig, what: dict[str, Any]) -> None:
         """Raises OSError."""
-        self._write({**self._read(), config.name: {**self.of(config), **what, "url": config.url}})
+        whose = {"url": config.url, "client_id": config.client_id}
+        self._write({**self._read(), config.name: {**self.of(config), **what, **whose}})
+
+    def begin(self, config: McpConfig) -> None:
+        """Keep nothing but the secret that the user typed. Raises OSError."""
+        secret = self.of(config).get("client_secret")
+        if self.forget(config.name) and secret:
+            self.keep(config, {"client_secret": secret})
+
+    def completed(self, config: McpConfig) -> McpConfig:
+        """The config with the secret that the user typed, unless it has one."""
+        secret = self.of(config).get("client_secret")
+        if config.client_secret or not isinstance(secret, str):
+            return config
+        return replace(config, client_secret=secret, secrets=(*config.secrets, secret))
 
     def forget(self, name: str) -> bool:
         """Forget what is kept for a server. False: there was nothing. Raises OSError."""
@@ -57,17 +75,20 @@ async def oauth(config: McpConfig, logins: Logins, show: Callable[[str], None] |
 
     `show` is given the address that the user opens to log in. Without it only what is kept is used, and refreshed.
     """
-    if config.url is None or (show is None and not logins.of(config)):
+    if config.url is None or (show is None and "tokens" not in logins.of(config)):
         yield None
     elif show is None:
         yield _provider(config, logins, "http://127.0.0.1/callback", None, None)
     else:
-        logins.forget(config.name)  # a client is registered with the port that it listens on
+        logins.begin(config)  # a client is registered with the port that it listens on
         came: asyncio.Queue[dict[str, str]] = asyncio.Queue(_MAX_ANSWERS)
-        server = await asyncio.start_server(lambda reader, writer: _take(reader, writer, came), "127.0.0.1", 0)
+        server = await asyncio.start_server(
+            lambda reader, writer: _take(reader, writer, came), "127.0.0.1", config.callback_port or 0
+        )
         async with server:
             port = server.sockets[0].getsockname()[1]
-            yield _provider(config, logins, f"http://127.0.0.1:{port}/callback", show, came)
+            host = "localhost" if config.callback_port else "127.0.0.1"  # as clients are registered for other programs
+            yield _provider(config, logins, f"http://{host}:{port}/callback", show, came)
 
 
 def _provider(
@@ -98,6 +119,9 @@ def _provider(
 
         async def get_client_info(self) -> OAuthClientInformationFull | None:
             kept = logins.of(config).get("client")
+            if config.client_id is not None:
+                issuer = (logins.of(config).get("metadata") or {}).get("issuer")  # no other service gets the secret
+                kept = {"client_id": config.client_id, "client_secret": config.client_secret, "issuer": issuer}
             return OAuthClientInformationFull.model_validate(kept) if kept else None
 
         async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
@@ -111,6 +135,21 @@ def _provider(
             self.context.token_expiry_time = kept.get("expires_at")
             if kept.get("metadata") and self.context.oauth_metadata is None:
                 self.context.oauth_metadata = OAuthMetadata.model_validate(kept["metadata"])
+
+        async def _perform_authorization(self) -> Any:
+            self._choose_method()
+            return await super()._perform_authorization()
+
+        async def _refresh_token(self) -> Any:
+            self._choose_method()
+            return await super()._refresh_token()
+
+        def _choose_method(self) -> None:
+            """Choose how a secret is sent, where the registration doesn't say it."""
+            client, found = self.context.client_info, self.context.oauth_metadata
+            if client is not None and client.client_secret and client.token_endpoint_auth_method is None:
+                known = (found and found.token_endpoint_auth_methods_supported) or [_BASIC]  # RFC 8414, section 2
+                client.token_endpoint_auth_method = _BASIC if _BASIC in known else "client_secret_post"
 
     async def show_address(url: str) -> None:
         if show is None:

@@ -70,7 +70,7 @@ class Server:
         show: Callable[[str], None] | None = None,
     ) -> None:
         self._logins, self._show = logins, show
-        self._config, self._environ, self._cwd, self._log, self._version = config, environ, cwd, log, version
+        self.config, self._environ, self._cwd, self._log, self._version = config, environ, cwd, log, version
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
         self._scope: Any = None
@@ -109,13 +109,13 @@ class Server:
         scope.cancel()  # not the task: the library cleans up in a shielded scope, which cancelling the task would break
         if self._task.done() and (fault := self._task.exception()) is not None:
             words = await asyncio.to_thread(self._last_words, _LAST_WORDS_S)
-            raise ServerFailed(fault_of(fault, self._config) + words, lost=True)
+            raise ServerFailed(fault_of(fault, self.config) + words, lost=True)
         raise ServerFailed(f"it did not answer within {timeout_s:g} seconds{self._last_words(0)}", lost=True)
 
     async def _serve(self, scope: Any, ready: asyncio.Future[None]) -> None:
         """The connection's whole life, in one task, as anyio requires."""
         with scope, ExitStack() as stack:
-            if self._config.command is not None:
+            if self.config.command is not None:
                 self._errors = stack.enter_context(closing(ErrorLog(self._log)))
             async with self._transport() as transport:
                 from mcp import Client
@@ -133,7 +133,7 @@ class Server:
                     self._mended.left_out.clear()
                     self.tools, self.more_tools = await _list_tools(client)
                     known = client.server_info
-                    name = f"{known.name} {known.version}".strip() if known is not None else self._config.name
+                    name = f"{known.name} {known.version}".strip() if known is not None else self.config.name
                     self.title = one_line(f"{name}, protocol {client.protocol_version}", 100)
                     ready.set_result(None)
                     await self._closing.wait()
@@ -141,7 +141,7 @@ class Server:
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Any]:
         """The transport of a `Client`; its resources are closed afterwards."""
-        config = self._config
+        config = self.config
         if config.url is not None:
             from mcp.client.streamable_http import streamable_http_client
 
@@ -164,7 +164,7 @@ class Server:
     def _last_words(self, timeout_s: float) -> str:
         """The last line of its stderr, which often says what is missing, and where the rest is."""
         line = self._errors.last_line(timeout_s) if self._errors else ""
-        return f"; its last words: {one_line(hidden(line, self._config), 200)!r} ({self._log})" if line else ""
+        return f"; its last words: {one_line(hidden(line, self.config), 200)!r} ({self._log})" if line else ""
 
     @property
     def is_lost(self) -> bool:
@@ -199,7 +199,7 @@ class Server:
         except (asyncio.CancelledError, ServerFailed):
             raise
         except BaseException as error:
-            raise ServerFailed(fault_of(error, self._config)) from None
+            raise ServerFailed(fault_of(error, self.config)) from None
         finally:
             self._waiting.discard(unreadable)
             questions.end()
@@ -274,8 +274,8 @@ class Server:
         if self._lost and self._task is not None and str(error) == CLOSED:
             await asyncio.wait({self._task}, timeout=_LAST_WORDS_S)
             if self._task.done() and not self._task.cancelled() and (cause := self._task.exception()) is not None:
-                return fault_of(cause, self._config)
-        return fault_of(error, self._config)
+                return fault_of(cause, self.config)
+        return fault_of(error, self.config)
 
     async def close(self) -> None:
         """End the connection, and the server if we started it. Takes some seconds if it resists."""

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
@@ -20,7 +20,12 @@ _MAX_LOG_BYTES = 1 << 20
 
 
 class _PrivateLog(RotatingFileHandler):
-    """A log closed to other users: it may quote what a server sent."""
+    """A log closed to other users: it may quote what a server sent, but no secret of the user's (`hide`)."""
+
+    hide: Callable[[str], str]
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self.hide(super().format(record))
 
     def _open(self) -> TextIOWrapper:
         descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -28,11 +33,15 @@ class _PrivateLog(RotatingFileHandler):
 
 
 class LoopThread:
-    """An asyncio loop on a daemon thread. What the libraries log goes to `log`, at most 2 MB, never to a terminal."""
+    """An asyncio loop on a daemon thread. What the libraries log goes to `log`, at most 2 MB, never to a terminal.
 
-    def __init__(self, log: Path) -> None:
+    `hide` takes the user's secrets out of a text.
+    """
+
+    def __init__(self, log: Path, hide: Callable[[str], str]) -> None:
         self._ready = threading.Event()
         self._handler = _PrivateLog(log, maxBytes=_MAX_LOG_BYTES, backupCount=1, encoding="utf-8", delay=True)
+        self._handler.hide = hide
         self._handler.setLevel(logging.WARNING)
         self._propagated = {name: logging.getLogger(name).propagate for name in _LOGGERS}
         for name in _LOGGERS:

@@ -8,6 +8,12 @@
     url = "https://tickets.example/mcp"
     headers = { Authorization = "Bearer ${TICKETS_TOKEN}" }
 
+    [mcpServers.mail]
+    url = "https://mail.example/mcp"
+    client_id = "1234.apps.example"
+    client_secret = "${MAIL_SECRET}"
+    callback_port = 3118
+
 A secret is given by its name only, as `${VAR}` (`${env:VAR}` and `${VAR:-default}` are understood, too): its value
 comes from the environment when the server is started. What looks like a secret itself is refused.
 """
@@ -39,6 +45,7 @@ _SECRET_VALUE = re.compile(
     r"|^(Bearer|Basic|Token)\s+[\w+/=.~-]{8,}$",
     re.IGNORECASE,
 )
+_OAUTH_KEYS = {"clientId": "client_id", "clientSecret": "client_secret", "callbackPort": "callback_port"}
 _HARMLESS = re.compile(r"|\d{1,6}|true|false|yes|no|on|off|none|null|[~./\\].*|[A-Za-z]:[\\/].*", re.IGNORECASE)
 
 
@@ -50,6 +57,9 @@ class McpConfig:
     None: the user's home. `timeout_s` is for a call. `read_only`: which of its tools only look, by the server's
     own names; the user says so, whatever the server claims. `where` is the file and the table, for messages:
     `"mcp.json: mcpServers.files"`.
+
+    `client_id`, `client_secret`: ossia as the server's login service knows it, None if it registers itself there.
+    `callback_port`: where the browser comes back to after logging in, None for any port.
     """
 
     name: str
@@ -59,6 +69,9 @@ class McpConfig:
     cwd: str | None = None
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    client_id: str | None = None
+    client_secret: str | None = None
+    callback_port: int | None = None
     timeout_s: float = CALL_TIMEOUT_S
     read_only: tuple[str, ...] = ()
     enabled: bool = True
@@ -87,7 +100,9 @@ def parse_server(name: str, entry: object, where: str) -> McpConfig:
         raise McpConfigInvalid(f"{where}: a name must be up to 40 letters, digits, - _ and ., not {name!r}")
     if not isinstance(entry, Mapping):
         raise McpConfigInvalid(f'{where}: must be a table with "command" or "url", not {_short(entry)}')
-    reader = _Reader(entry, where)
+    oauth = entry.get("oauth")  # other programs' table of the same
+    theirs = {_OAUTH_KEYS.get(key, key): value for key, value in oauth.items()} if isinstance(oauth, Mapping) else {}
+    reader = _Reader({**{key: theirs[key] for key in _OAUTH_KEYS.values() if key in theirs}, **entry}, where)
     config = McpConfig(
         name,
         command=reader.text("command"),
@@ -96,6 +111,9 @@ def parse_server(name: str, entry: object, where: str) -> McpConfig:
         cwd=reader.text("cwd"),
         url=reader.text("url"),
         headers=reader.named("headers"),
+        client_id=reader.text("client_id"),
+        client_secret=reader.text("client_secret"),
+        callback_port=reader.port("callback_port"),
         timeout_s=reader.seconds("timeout_s", CALL_TIMEOUT_S),
         read_only=reader.texts("read_only"),
         enabled=reader.switch("enabled", True) and not reader.switch("disabled", False),
@@ -108,8 +126,8 @@ def parse_server(name: str, entry: object, where: str) -> McpConfig:
 
 def variables_in(config: McpConfig) -> frozenset[str]:
     """The names of the variables whose values `expanded` fills in."""
-    fixed = (config.command or "", config.cwd or "", config.url or "")
-    texts = (*fixed, *config.args, *config.env.values(), *config.headers.values())
+    fixed = (config.command, config.cwd, config.url, config.client_id, config.client_secret)
+    texts = (*(text or "" for text in fixed), *config.args, *config.env.values(), *config.headers.values())
     return frozenset(match[1] for text in texts for match in _VARIABLE.finditer(text))
 
 
@@ -128,19 +146,24 @@ def expanded(config: McpConfig, environ: Mapping[str, str]) -> McpConfig:
 
         return lambda text: _VARIABLE.sub(value, text)
 
+    def filled_in(key: str, text: str | None) -> str | None:
+        return None if text is None else fill(key)(text)
+
     filled = replace(
         config,
-        command=None if config.command is None else fill("command")(config.command),
+        command=filled_in("command", config.command),
         args=tuple(map(fill("args"), config.args)),
         env={key: fill(f"env.{key}")(text) for key, text in config.env.items()},
-        cwd=None if config.cwd is None else fill("cwd")(config.cwd),
+        cwd=filled_in("cwd", config.cwd),
         url=None if config.url is None else _checked_url(fill("url")(config.url), config.where),
         headers={
             key: _checked_header(fill(f"headers.{key}")(text), config.where, key)
             for key, text in config.headers.items()
         },
+        client_id=filled_in("client_id", config.client_id),
+        client_secret=filled_in("client_secret", config.client_secret),
     )
-    return replace(filled, secrets=tuple(secrets))
+    return replace(filled, secrets=(*config.secrets, *secrets))
 
 
 def child_environment(config: McpConfig, environ: Mapping[str, str]) -> dict[str, str]:
@@ -202,6 +225,12 @@ class _Reader:
         if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 86_400:
             return float(value)
         raise self._wrong(key, "a number of seconds above 0", value)
+
+    def port(self, key: str) -> int | None:
+        value = self.entry.get(key)
+        if value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 < value < 65_536):
+            return value
+        raise self._wrong(key, "a port, 1 to 65535", value)
 
     def _wrong(self, key: str, expected: str, value: object) -> McpConfigInvalid:
         return McpConfigInvalid(f"{self.where}.{key}: must be {expected}, not {_short(value)}")
@@ -266,6 +295,8 @@ def _literals(config: McpConfig) -> Iterator[tuple[str, str, str]]:
         else:
             yield "args", name, arg
         name = arg.lstrip("-") if arg.startswith("-") and not equals else ""
+    yield "client_id", "", config.client_id or ""
+    yield "client_secret", "secret", config.client_secret or ""
     if config.url is not None:
         parts = urlsplit(_VARIABLE.sub("x", config.url) if "[" in config.url else config.url)
         if parts.password or (parts.username and not _VARIABLE.search(parts.username)):

@@ -22,6 +22,7 @@ from tools.functions.naming import MAX_NAME_CHARS, PREFIX, plain_name
 from tools.functions.schema import flatten
 from tools.mcp._connection import Connection
 from tools.mcp._content import as_result
+from tools.mcp._faults import hidden
 from tools.mcp._input import Questions, put
 from tools.mcp._login import Logins
 from tools.mcp._pins import Pins, fingerprint
@@ -104,7 +105,7 @@ class McpServers:
             return ()
         self._log_dir.mkdir(parents=True, exist_ok=True)
         with self._lock:
-            thread = self._thread = self._thread or LoopThread(self._log_dir / "mcp.log")
+            thread = self._thread = self._thread or LoopThread(self._log_dir / "mcp.log", self._hidden)
         begun = time.monotonic()
         futures = [thread.submit(self._connected(config)) for config in self._configs]
 
@@ -166,7 +167,7 @@ class McpServers:
         """The connection, or why there is none."""
         begun = time.monotonic()
         try:
-            ready = expanded(config, self._environ)
+            ready = self.logins.completed(expanded(config, self._environ))
             server = Server(
                 ready,
                 environ=child_environment(ready, self._environ),
@@ -181,6 +182,11 @@ class McpServers:
         except (ServerFailed, McpConfigInvalid) as error:
             return McpStatus(config.name, config.target, _ms_since(begun), error=str(error))
         return Connection(config, server, _ms_since(begun), _offered_names(config.name, server.tools))
+
+    def _hidden(self, text: str) -> str:
+        for server in self._servers:
+            text = hidden(text, server.config)
+        return text
 
     def _judged(self, connected: Connection) -> McpStatus:
         """The status of a connected server. The tools of a new one are on, too."""

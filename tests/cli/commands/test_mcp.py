@@ -13,7 +13,9 @@ import pytest
 
 from cli.settings.mcp import add_server, configured_servers
 from tests.support.command import OSSIA, ossia_here, ossia_text, start, write_script
+from tests.support.mcp_guarded import guarded
 from tests.support.mcp_servers import HOSTILE, hostile
+from tests.support.pty import PtyChat
 from tests.support.screen import ChatScreen, chatting
 from tests.support.work_calls import writes
 from tools.approval.trust import look
@@ -221,6 +223,42 @@ def test_servers_of_a_trusted_folder(home: Path) -> None:
     (mine,) = configured_servers({"OSSIA_CONFIG": str(home / "mine.toml")}, folder=look(home))
     assert mine.read_only == ("x",)
     assert configured_servers({"OSSIA_CONFIG": str(home / "none.toml")}) == ()
+
+
+# -- a client that was registered by hand --
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+def test_the_secret_of_a_client_is_typed_unseen_and_kept_for_the_user_alone(home: Path) -> None:
+    browser = home / "browser.py"
+    browser.write_text("import sys, urllib.request\nurllib.request.urlopen(sys.argv[1])\n")
+    with guarded(("me", "typed-s3cret", "client_secret_post")) as (url, _):
+        done = ossia_here("mcp", "add", "g", "--url", url, "--client-id", "me")
+        assert done.returncode == 0 and json.loads(_mcp_json(home).read_text()) == {
+            "mcpServers": {"g": {"url": url, "client_id": "me"}}
+        }
+        environ = {"BROWSER": f"{sys.executable} {browser} %s"}
+        with PtyChat("mcp", "login", "g", environ=environ, columns=200) as terminal:
+            terminal.until("secret of the client me")
+            terminal.press("typed-s3cret\r")
+            assert terminal.wait() == 0
+            shown = terminal.plain()
+    assert "g: logged in" in shown and "s3cret" not in shown
+    kept = home / ".local" / "share" / "ossia" / "mcp" / "logins.json"
+    assert json.loads(kept.read_text())["g"]["client_secret"] == "typed-s3cret"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert b"s3cret" not in ossia_here("mcp", "list").stdout
+    assert ossia_here("mcp", "logout", "g").returncode == 0 and "s3cret" not in kept.read_text()
+
+
+def test_flags_of_a_client_and_no_secret_among_them(home: Path) -> None:
+    more = ("--client-id", "me", "--callback-port", "3118", "--client-secret")
+    done = ossia_here("mcp", "add", "a", "--url", "https://h.test/mcp", *more, "hunter22")
+    assert done.returncode == 2 and b"client_secret: this looks like a secret" in done.stderr
+    assert b"hunter22" not in done.stderr and not _mcp_json(home).exists()
+    assert ossia_here("mcp", "add", "a", "--url", "https://h.test/mcp", *more, "${S}").returncode == 0
+    written = {"url": "https://h.test/mcp", "client_id": "me", "client_secret": "${S}", "callback_port": 3118}
+    assert json.loads(_mcp_json(home).read_text()) == {"mcpServers": {"a": written}}
 
 
 # -- a server that doesn't answer --

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tools.functions.errors import McpConfigInvalid
-from tools.mcp.config import McpConfig, child_environment, expanded, parse_servers
+from tools.mcp.config import McpConfig, child_environment, expanded, parse_servers, variables_in
 
 
 def _one(**entry: object) -> McpConfig:
@@ -51,6 +51,25 @@ def test_what_the_ecosystem_writes_is_read() -> None:
         {"Authorization": "Bearer t0ps3cret"},
     )
     assert filled.target.endswith("team=a") and configs[1].target.endswith("team=${TEAM}")
+
+
+def test_a_client_that_was_registered_by_hand() -> None:
+    config = _one(url="https://h/mcp", client_id="${ID}", client_secret="${S}", callback_port=3118)
+    assert variables_in(config) == {"ID", "S"}
+    filled = expanded(config, {"ID": "me", "S": "t0ps3cret"})
+    assert (filled.client_id, filled.client_secret, "t0ps3cret" in filled.secrets) == ("me", "t0ps3cret", True)
+    assert expanded(filled, {}).secrets == filled.secrets
+    theirs = _one(url="https://h/mcp", oauth={"clientId": "a", "clientSecret": "${S}", "callbackPort": 1, "cwd": "/"})
+    assert theirs == _one(url="https://h/mcp", client_id="a", client_secret="${S}", callback_port=1)
+    for wrong, why in (
+        ({"client_secret": "hunter2"}, r"client_secret: this looks like a secret: .*\$\{VAR\}"),
+        ({"oauth": {"clientSecret": "${S:-hunter2}"}}, "client_secret: this looks like a secret"),
+        ({"callback_port": True}, "callback_port: must be a port, 1 to 65535, not True"),
+        ({"oauth": {"callbackPort": 70_000}}, "callback_port: must be a port, 1 to 65535, not 70000"),
+        ({"client_id": 5}, "client_id: must be a text, not 5"),
+    ):
+        with pytest.raises(McpConfigInvalid, match=why):
+            _one(url="https://h/mcp", **wrong)  # type: ignore[arg-type]
 
 
 def test_variables_in_every_form() -> None:

@@ -2,109 +2,33 @@
 
 from __future__ import annotations
 
-import http.server
 import json
+import socket
 import stat
-import threading
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
 
 import mcp  # noqa: F401  # so that the time to connect is not the time to import
+import pytest
 
 from tests.support.calls import call
+from tests.support.mcp_guarded import guarded
 from tools.mcp._login import Logins
 from tools.mcp.config import parse_servers
 from tools.mcp.servers import McpServers
 
 
-class Guarded(http.server.BaseHTTPRequestHandler):
-    """An MCP server that wants a login, and the service that gives it. `valid` are the keys that it takes."""
-
-    valid: set[str]
-    requests: list[str]
-
-    def do_GET(self) -> None:
-        base, address = f"http://{self.headers['Host']}", urlsplit(self.path)
-        if address.path.startswith("/.well-known/oauth-protected-resource"):
-            self._say(200, {"resource": f"{base}/mcp", "authorization_servers": [base]})
-        elif address.path.startswith("/.well-known/oauth-authorization-server"):
-            ways = {way: f"{base}/{way}" for way in ("authorize", "token", "register")}
-            self._say(200, {
-                "issuer": base, "authorization_endpoint": ways["authorize"], "token_endpoint": ways["token"],
-                "registration_endpoint": ways["register"], "response_types_supported": ["code"],
-                "code_challenge_methods_supported": ["S256"], "token_endpoint_auth_methods_supported": ["none"],
-            })  # fmt: skip
-        elif address.path == "/authorize":
-            query = {key: values[0] for key, values in parse_qs(address.query).items()}
-            self.requests.append(f"authorize {query['code_challenge_method']}")
-            self.send_response(302)
-            self.send_header("Location", f"{query['redirect_uri']}?{urlencode({'code': 'c', 'state': query['state']})}")
-            self.send_header("Content-Length", "0")
-            self.end_headers()
-        else:
-            self._say(405, {})
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        if self.path == "/register":
-            self._say(201, {**json.loads(body), "client_id": "me", "token_endpoint_auth_method": "none"})
-        elif self.path == "/token":
-            kind = parse_qs(body.decode())["grant_type"][0]
-            self.requests.append(kind)
-            key = f"key-{len(self.requests)}"
-            self.valid.add(key)
-            self._say(200, {"access_token": key, "token_type": "Bearer", "expires_in": 3600, "refresh_token": "again"})
-        elif (self.headers["Authorization"] or "").removeprefix("Bearer ") not in self.valid:
-            self._say(401, {})
-        else:
-            self._mcp(json.loads(body))
-
-    def _mcp(self, message: dict[str, Any]) -> None:
-        known: dict[str, Any] = {
-            "initialize": {
-                "protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "g", "version": "1"},
-            },
-            "tools/list": {"tools": [{"name": "get", "inputSchema": {"type": "object"}}]},
-            "tools/call": {"content": [{"type": "text", "text": "in"}]},
-        }  # fmt: skip
-        method = message["method"]
-        body = {"result": known[method]} if method in known else {"error": {"code": -32601, "message": "no"}}
-        self._say(200, {"jsonrpc": "2.0", "id": message.get("id"), **body})
-
-    def _say(self, status: int, value: object) -> None:
-        data = json.dumps(value).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *args: object) -> None: ...
-
-
-@contextmanager
-def guarded() -> Iterator[tuple[str, type[Guarded]]]:
-    handler = type("Site", (Guarded,), {"valid": set(), "requests": []})
-    site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    threading.Thread(target=site.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{site.server_port}/mcp", handler
-    finally:
-        site.shutdown()
-        site.server_close()
-
-
-def _servers(folder: Path, url: str, *, log_in: bool = False) -> McpServers:
+def _servers(
+    folder: Path, url: str, entry: Mapping[str, object] | None = None, *, log_in: bool = False, secret: str = ""
+) -> McpServers:
     def browse(address: str) -> None:
         urllib.request.urlopen(address).close()
 
     return McpServers(
-        parse_servers({"g": {"url": url}}, "mcp.json"),
-        data_dir=folder, log_dir=folder / "log", environ={}, connect_timeout_s=60.0, show=browse if log_in else None,
+        parse_servers({"g": {"url": url, **(entry or {})}}, "mcp.json"),
+        data_dir=folder, log_dir=folder / "log", environ={"SECRET": secret},
+        connect_timeout_s=60.0, show=browse if log_in else None,
     )  # fmt: skip
 
 
@@ -159,3 +83,67 @@ def test_a_login_isnt_sent_to_another_address(tmp_path: Path) -> None:
         (status,) = (moved := _servers(tmp_path, other)).connect()
         moved.close()
         assert status.error is not None and "wants a login" in status.error
+
+
+def _everything(folder: Path) -> str:
+    return "".join(path.read_text() for path in folder.rglob("*") if path.is_file())
+
+
+@pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
+def test_a_client_that_was_registered_by_hand(tmp_path: Path, method: str) -> None:
+    """Its secret comes from the environment with each start, and isn't written anywhere."""
+    entry = {"client_id": "a client", "client_secret": "${SECRET}"}
+    with guarded(("a client", "s3cr:t %/", method)) as (url, site):
+        made = _servers(tmp_path, url, entry, log_in=True, secret="s3cr:t %/")
+        (status,) = made.connect()
+        made.close()
+        assert status.error is None
+        assert site.requests[0].startswith("authorize S256 a client http://127.0.0.1:")
+        kept = tmp_path / "mcp" / "logins.json"
+        kept.write_text(json.dumps({"g": {**json.loads(kept.read_text())["g"], "expires_at": 1}}))
+        site.valid.clear()
+        (status,) = (again := _servers(tmp_path, url, entry, secret="s3cr:t %/")).connect()
+        again.close()
+        assert status.error is None and site.requests[-1] == "refresh_token"
+        assert "s3cr" not in _everything(tmp_path)
+
+        (status,) = (other := _servers(tmp_path, url, {"client_id": "another"})).connect()
+        other.close()
+        assert status.error is not None and "wants a login" in status.error  # keys belong to a client
+
+
+def test_a_secret_that_is_wrong_or_missing_is_never_shown(tmp_path: Path) -> None:
+    with guarded(("me", "right", "client_secret_post")) as (url, _):
+        none = _servers(tmp_path, url, log_in=True)
+        (status,) = none.connect()
+        none.close()
+        assert status.error is not None and "registers no clients by itself (HTTP 404)" in status.error
+        entry = {"client_id": "me", "client_secret": "${SECRET}"}
+        made = _servers(tmp_path, url, entry, log_in=True, secret="a-wrong-one")
+        (status,) = made.connect()
+        made.close()
+        assert status.error is not None and "invalid_client" in status.error
+        assert "a-wrong-one" not in status.error + _everything(tmp_path)
+
+
+def test_other_programs_table_and_a_fixed_port(tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    entry = {"oauth": {"clientId": "https://me.example/ossia.json", "callbackPort": port, "command": "x"}}
+    with guarded(("https://me.example/ossia.json", "", "client_secret_post")) as (url, site):
+        made = _servers(tmp_path, url, entry, log_in=True)
+        (status,) = made.connect()
+        made.close()
+        assert status.error is None
+        assert site.requests[0].endswith(f" https://me.example/ossia.json http://localhost:{port}/callback")
+
+
+def test_an_answer_with_a_key_that_cant_be_read_is_never_shown(tmp_path: Path) -> None:
+    with guarded() as (url, site):
+        site.cut_off = 5
+        made = _servers(tmp_path, url, log_in=True)
+        (status,) = made.connect()
+        made.close()
+        assert status.error is not None and "Invalid JSON: EOF" in status.error
+        assert "access_token" not in status.error and "key-" not in status.error + _everything(tmp_path)

@@ -29,6 +29,7 @@ class Odd:
         self.on_call: Callable[[int], Answer | None] = lambda n: None
         self.forgotten: Answer = (404, "text/plain", b"")
         self.methods: list[str] = []
+        self.missing = 0  # bytes that each answer to a call announces beyond its body
 
     def answer(self, message: dict[str, Any], session: str | None) -> Answer:
         method = message["method"]
@@ -62,7 +63,9 @@ def reached(odd: Odd) -> Iterator[str]:
             status, kind, body = odd.answer(message, self.headers["Mcp-Session-Id"])
             self.send_response(status)
             self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
+            missing = odd.missing if message["method"] == "tools/call" else 0
+            self.close_connection = bool(missing)
+            self.send_header("Content-Length", str(len(body) + missing))
             if status == 429:
                 self.send_header("Retry-After", "30")
             if message["method"] == "initialize":
@@ -219,3 +222,31 @@ def test_the_library_says_nothing_on_our_output(tmp_path: Path, capfd: pytest.Ca
     with reached(Odd(TEXT, [{"name": "bad\x1b[2J"}])) as url, servers(tmp_path, {"odd": {"url": url}}) as made:
         made.connect()
     assert capfd.readouterr() == ("", "")
+
+
+def test_an_answer_that_breaks_off_is_never_shown_as_whole(tmp_path: Path) -> None:
+    whole = json.dumps({"jsonrpc": "2.0", "id": 1, "result": TEXT}).encode()
+    said = {"level": "info", "data": "half"}
+    note = json.dumps({"jsonrpc": "2.0", "method": "notifications/message", "params": said}).encode()
+    note = b"data: " + note + b"\n\n"
+    events, broke_off = "text/event-stream", "its answer broke off"
+    cases: list[tuple[int, Answer, str]] = [
+        (9, (200, "application/json", whole), broke_off),
+        (9, (200, "application/json", whole[:70]), broke_off),
+        (0, (200, "application/json", whole[:70]), "its answer is not valid JSON"),
+        (9, (200, events, note + b"data: " + whole[:70]), broke_off),
+        (0, (200, events, b"data: " + whole), broke_off),  # its event has no end
+        (0, (200, events, b"data: " + whole[:70] + b"\n\n"), "its answer is not valid JSON"),
+        (0, (200, events, note), broke_off),
+        (9, (401, "text/plain", b"log"), "it wants a login"),
+        (9, (500, "application/json", _rpc(-32000, "half a message")[:60]), "it failed (HTTP 500"),
+    ]
+    odd = Odd(TEXT)
+    with reached(odd) as url, servers(tmp_path, {"odd": {"url": url}}) as made:
+        made.connect()
+        for missing, cut, expected in cases:
+            odd.missing, odd.on_call = missing, lambda n, cut=cut: cut  # type: ignore[misc]
+            text = call(made.tools, "functions.odd__get", folder=tmp_path).text
+            assert text.startswith("Error: ") and expected in text and "fine" not in text and "half" not in text
+            odd.missing, odd.on_call = 0, lambda n: None
+            assert call(made.tools, "functions.odd__get", folder=tmp_path).text == "fine"
