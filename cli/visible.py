@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from cli.clean import MAX_MARKS, clean, one_line
+from cli.clean import MAX_MARKS, clean
 from cli.emoji import CLUSTER, EMOJI
 
 # Scripts whose letters U+200C and U+200D join or part, and those that U+200B breaks between words, as sets.
@@ -33,23 +33,25 @@ _PLAIN = re.compile(r"[\n\t -~]*")
 _RUN = re.compile(r"[ \t]{80,}(?=[^ \t\n])")
 _PLAIN_END = re.compile(r"(?m)^(?!--- |\+\+\+ |@@ |\\ No newline)[^\n]*(?<!\r)\n(?!\\ No newline)")
 r"""A line that ends in `\n` alone, but for those that a diff adds."""
+_SHELLS = frozenset({"bash", "sh"})
 
 
-def visible(text: str) -> tuple[str, int]:
+def visible(text: str, language: str = "") -> tuple[str, int]:
     r"""The text with a sign for each character that isn't drawn as itself, and the number of hidden characters.
 
     Kept as they are: `\n`, `\t`, emoji of several characters, joiners within words of scripts that need them, and
-    `\r\n` (as a newline) where all lines end in it; else its `\r` has a sign. Blanks of other kinds (U+00A0) have a
-    sign, but aren't counted as hidden: French and Japanese are written with them. A long run of blanks becomes its
-    number: it would push what follows out of sight.
+    `\r\n` (as a newline) where all lines end in it; else its `\r` has a sign, and always if `language` is a shell's: to
+    a shell it is a part of the last word. Blanks of other kinds (U+00A0) have a sign, but aren't counted as hidden:
+    French and Japanese are written with them. A long run of blanks becomes its number: it would push what follows out
+    of sight.
 
         visible("# tidy\rrm x")     → ("# tidy␍rm x", 1)
         visible("a\u202egpj.exe")   → ("a⟨U+202E⟩gpj.exe", 1)
     """
     text, signs = _RUN.subn(lambda run: f"⟨{len(run[0])} blanks⟩", text)
     if ends := text.count("\r\n"):
-        mixed = _PLAIN_END.search(text) is not None
-        text, signs = text.replace("\r\n", "␍\n" if mixed else "\n"), signs + mixed * ends
+        shown = language in _SHELLS or _PLAIN_END.search(text) is not None
+        text, signs = text.replace("\r\n", "␍\n" if shown else "\n"), signs + shown * ends
     if _PLAIN.fullmatch(text):
         return text, signs
     done: list[str] = []
@@ -78,11 +80,15 @@ def _sign(char: str) -> str:
     return f"⟨U+{code:04X}⟩" if hidden else char
 
 
-def seen(text: str) -> str:
+def seen(text: str, language: str = "") -> str:
     """`visible`, for a terminal. The text of every question goes through it or `seen_line`."""
-    return clean(visible(text)[0])
+    return clean(visible(text, language)[0])
 
 
 def seen_line(text: str, max_chars: int | None = None) -> str:
-    """As `seen`, on one line."""
-    return clean(one_line(visible(text)[0], max_chars))
+    r"""As `seen`, on one line: each `\r`, `\n` and `\t` has a sign, no blank is dropped. Cut beyond `max_chars`.
+
+    seen_line("a\nb")    → "a␊b"
+    """
+    line = visible(text, "sh")[0].replace("\n", "␊").replace("\t", "␉")
+    return clean(line if max_chars is None or len(line) <= max_chars else f"{line[: max_chars - 1]}…")

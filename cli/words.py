@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from cli.clean import one_line
+from cli.clean import clean, one_line
 from cli.streams import stdout
+from cli.visible import visible
 from tools.approval.shell_words import one_line_of
 from tools.calls.names import work_tool
 from tools.spec import INTERRUPTED
@@ -98,6 +99,8 @@ def length_of(text: str) -> str:
 def short_arguments(name: str, arguments: str, max_chars: int) -> str:
     """A call's arguments on one line: a command as it is typed; a `path` alone; the text that is the only value.
 
+    It is clean; characters that aren't drawn have signs, as in a question, but lines and blanks are run together.
+
     short_arguments("functions.write", '{"path": "a.txt", "content": "…"}', 60)      # 'a.txt'
     """
     value = parsed(arguments)
@@ -112,7 +115,8 @@ def short_arguments(name: str, arguments: str, max_chars: int) -> str:
     text = told if isinstance(told, str) else arguments[:_JSON_CHARS]
     if text.lstrip().startswith("*** Begin Patch"):
         text = ", ".join(_PATCHED.findall(text)) or text
-    return one_line(text[: 4 * max_chars], max_chars)
+    shown, _ = visible(text[: 4 * max_chars], "" if name == "python" else "sh")
+    return clean(one_line(shown, max_chars))
 
 
 def command_in(name: str, arguments: Mapping[str, object]) -> str | None:

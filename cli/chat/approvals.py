@@ -13,6 +13,7 @@ from cli.runtime.approval_text import (
     told_of,
     unseen,
 )
+from cli.visible import seen_line
 from cli.words import count
 from tools.approval.trust import TrustError
 
@@ -54,7 +55,7 @@ class Approvals:
         assert assembly is not None
         if key == "e":
             text, suffix = arguments_to_edit(asked)
-            if hidden := unseen(text):
+            if hidden := unseen(text, asked.preview.language):
                 told = f"the text holds {count(hidden, 'hidden character')}, which your editor may not show"
                 chat.face.note(told, "yellow")
             chat.face.edit(text, lambda edited: self._edited(asked, edited), suffix=suffix)
@@ -67,7 +68,7 @@ class Approvals:
             key, decision = "s", decision_of(asked, "s", store)
         chat.worker.answer(decision)
         if told := told_of(asked, key):
-            chat.face.note(told)
+            chat.face.note(seen_line(told))
 
     def _edited(self, asked: ApprovalAsked, edited: str | None) -> None:
         """The user has left their editor. About a changed call the toolbox asks again, about an unchanged one we do."""

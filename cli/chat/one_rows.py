@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from cli.clean import clean, one_line
+from cli.clean import clean
 from cli.runtime.failures import LEAST_MS
 from cli.runtime.progress import fitted
 from cli.terminal.input.pastes import is_long
+from cli.visible import seen_line
 from cli.words import count, length_of, short_arguments, size_words
 from tools.spec import ToolFinished
 from tools.work.result import for_people
@@ -56,7 +57,7 @@ def call_row(calls: Sequence[ToolFinished], *, keys: bool, width: int) -> str:
     """
     ms, times = sum(done.ms for done in calls), f" ×{len(calls)}" if len(calls) > 1 else ""
     took = f" · {ms / 1000:.1f} s" if ms >= LEAST_MS else ""
-    head = clean(f"▸ {one_line(calls[0].call.name)}{times}")
+    head = f"▸ {seen_line(calls[0].call.name)}{times}"
     tail = clean(f"{took} · {_outcome(calls, min(_RESULT_CHARS, width // 2))}")
     least = min(_LEAST_ARGUMENT_CELLS, cell_len(_made_with(calls, width)))
     for told in (tail, took, "") if least else ():
@@ -69,7 +70,7 @@ def call_row(calls: Sequence[ToolFinished], *, keys: bool, width: int) -> str:
 
 def edit_row(name: str, stat: str, *, keys: bool, width: int) -> str:
     """`▸ repo_browser.apply_patch  a.py +3 −1 · Ctrl-O shows the diff`: which files were changed, and by how much."""
-    row = clean(f"▸ {one_line(name)}  {one_line(stat)}")
+    row = f"▸ {seen_line(name)}  {seen_line(stat)}"
     return _with_key(row, "Ctrl-O shows the diff" if keys else "", width)
 
 
@@ -83,10 +84,10 @@ def _made_with(calls: Sequence[ToolFinished], room: int) -> str:
     """What they were made with: as many as fit whole, or the beginning of the first."""
     told = [short_arguments(done.call.name, done.call.arguments, _ARGUMENT_CHARS) for done in calls[:_LISTED_CALLS]]
     for shown in range(len(told), 0, -1):
-        text = clean(", ".join([*told[:shown], *(["…"] if shown < len(calls) else [])]))
+        text = ", ".join([*told[:shown], *(["…"] if shown < len(calls) else [])])
         if cell_len(text) <= room:
             return text
-    return fitted(clean(told[0]), room)
+    return fitted(told[0], room)
 
 
 def _outcome(calls: Sequence[ToolFinished], max_chars: int) -> str:

@@ -12,6 +12,7 @@ from rich.style import Style
 from cli.clean import clean, one_line
 from cli.runtime.progress import fitted
 from cli.settings.kinds import thinking_limit
+from cli.visible import seen_line
 from cli.words import bar, short, speed_of
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class ChatPanes:
             used, total = view.context_tokens or chat.use.used_tokens, chat.use.total_tokens
             parts.append(f"▕{bar(used / max(total, 1), _BAR_CELLS).ljust(_BAR_CELLS)}▏ {short(used)} of {short(total)}")
         if chat.folder:
-            parts.append(one_line(clean(chat.folder.workspace.root.name)))
+            parts.append(seen_line(chat.folder.workspace.root.name))
         if chat.store is None or chat.store.problem:
             parts.append("not stored")
         if view.tokens_per_s:

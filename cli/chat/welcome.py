@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from cli.clean import clean, one_line
 from cli.runtime.session import moved_from
+from cli.visible import seen_line
 from cli.words import count
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def enter(face: Face, folder: Folder | None) -> None:
     for warning in folder.warnings:
         face.note(re.sub(r"`ossia trust .*`", "/tools trust", warning), "yellow")
     if not folder.warnings:
-        name = clean(one_line(folder.workspace.root.name, _NAME_CHARS))
+        name = seen_line(folder.workspace.root.name, _NAME_CHARS)
         face.note(f"{name} isn't trusted, so its text counts as somebody else's: /tools trust asks about it")
 
 

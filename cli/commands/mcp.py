@@ -81,7 +81,7 @@ def add(
 def list_() -> None:
     """List the servers that are configured, and where."""
     from cli.settings.mcp import all_configured
-    from cli.visible import seen
+    from cli.visible import seen_line
 
     configured = all_configured(os.environ)
     if not configured:
@@ -89,7 +89,7 @@ def list_() -> None:
     told = (
         (one.config.name, "on" if one.config.enabled else "off", one.config.target, str(one.path)) for one in configured
     )
-    rows = [[seen(cell).replace("\n", "␊") for cell in row] for row in told]
+    rows = [[seen_line(cell) for cell in row] for row in told]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     for row in rows:
         print("  ".join([*(cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)), row[3]]))
@@ -120,9 +120,9 @@ def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     For a server with a client ID and no secret in its config, the secret is asked for first, and kept as the key is.
     """
     from cli import paths
-    from cli.clean import clean, one_line
     from cli.settings.mcp import configured_servers
     from cli.streams import say
+    from cli.visible import seen_line
     from tools.mcp.config import expanded
     from tools.mcp.servers import McpServers
 
@@ -132,7 +132,7 @@ def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
         raise exit_error(f"mcp login: {name!r} is no server that has an address (see `ossia mcp list`)")
 
     def show(url: str) -> None:
-        print(f"ossia: open this page to log in to {name}: {clean(one_line(url, _MAX_URL_CHARS))}", file=sys.stderr)
+        print(f"ossia: open this page to log in to {name}: {seen_line(url, _MAX_URL_CHARS)}", file=sys.stderr)
         if sys.stderr.isatty() and url.startswith(("https://", "http://")):
             import webbrowser
 
@@ -152,7 +152,7 @@ def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     finally:
         servers.close()
     if status.error is not None:
-        raise exit_error(clean(f"mcp {name}: {status.error}"), "ENGINE")
+        raise exit_error(f"mcp {name}: {status.error}", "ENGINE")
     say(f"{name}: logged in" if is_kept else f"{name}: connected, and it wanted no login")
 
 
@@ -180,10 +180,9 @@ def test(
     and off until --accept. The servers of a folder that you trust are shown in that folder.
     """
     from cli import paths
-    from cli.clean import clean
     from cli.runtime.progress import LiveLine
     from cli.settings.mcp import configured_servers
-    from cli.visible import seen
+    from cli.visible import seen_line
     from tools.mcp.servers import McpServers
 
     known = configured_servers(os.environ, folder=_trusted_here())
@@ -199,14 +198,14 @@ def test(
         statuses = servers.connect(waiting=lambda _: line.tick())
         line.erase()
         for status in statuses:
-            print(seen("\n".join(_told(status))))
+            print(*map(seen_line, _told(status)), sep="\n")
             _settle(servers, status, accept=accept)
     finally:
         line.erase()
         servers.close()
     failed = [status for status in statuses if status.error is not None]
     if failed:
-        raise exit_error("; ".join(clean(f"mcp {one.name}: {one.error}") for one in failed), "ENGINE")
+        raise exit_error("; ".join(f"mcp {one.name}: {one.error}" for one in failed), "ENGINE")
     off = [config.name for config in configs if not config.enabled]
     if off:
         print(f"ossia: switched off in the config: {', '.join(off)}", file=sys.stderr)

@@ -120,10 +120,10 @@ def _remove_empty(folder: Path) -> None:
 
 
 def _asked(files: Sequence[Path], size: str) -> bool:
-    from cli.visible import seen
+    from cli.visible import seen_line
 
     for path in files:
-        print(seen(str(path)).replace("\n", "␊"), file=sys.stderr)
+        print(seen_line(str(path)), file=sys.stderr)
     if not sys.stdin.isatty():
         raise exit_error("rm: there is no terminal to ask on: --yes removes without asking")
     print(f"Remove {size}? [y/N] ", end="", file=sys.stderr, flush=True)

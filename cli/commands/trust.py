@@ -69,7 +69,7 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
     from cli.paths import is_folder
     from cli.runtime.progress import columns
     from cli.terminal.fold import hanging
-    from cli.visible import seen
+    from cli.visible import seen_line
     from tools.approval.trust import TrustError, look
 
     if not is_folder(folder):
@@ -80,10 +80,8 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
     states = {"trusted": "trusted", "changed": "changed since it was trusted", "unknown": "not trusted"}
     state = states[store.state(root)]
     offer = look(root)  # what is shown is what is trusted
-    shown = seen("\n".join([f"{root}: {state}", *(f"  {line}" for line in describe(offer))]))
-    if sys.stdout.isatty():
-        shown = "\n".join(row for line in shown.split("\n") for row in hanging(line, columns(sys.stdout)))
-    print(shown)
+    for line in [f"{root}: {state}", *(f"  {line}" for line in describe(offer))]:
+        print(*(hanging(seen_line(line), columns(sys.stdout)) if sys.stdout.isatty() else [seen_line(line)]), sep="\n")
     if not yes:
         if not sys.stdin.isatty():
             raise exit_error("trust: there is no terminal to ask on: --yes trusts without asking")
@@ -96,13 +94,13 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
 
 
 def _say(text: str) -> None:
-    from cli.visible import seen
+    from cli.visible import seen_line
 
-    print(seen(f"ossia: {text}").replace("\n", "␊"), file=sys.stderr)
+    print(seen_line(f"ossia: {text}"), file=sys.stderr)
 
 
 def _list(store: TrustStore, grants: Any, hosts: Hosts) -> None:
-    from cli.visible import seen
+    from cli.visible import seen_line
     from tools.approval.rule_names import remarks
 
     lines = [f"{store.state(folder):<8} {folder}" for folder in store.folders()]
@@ -113,7 +111,7 @@ def _list(store: TrustStore, grants: Any, hosts: Hosts) -> None:
     if not lines:
         _say("no folder is trusted, and no rule is stored")
     for line in lines:
-        print(seen(line).replace("\n", "␊"))
+        print(seen_line(line))
 
 
 def describe(offer: Offer) -> list[str]:
@@ -191,13 +189,13 @@ def _of_servers(table: object) -> list[str]:
         command = shlex.join(str(word) for word in words if word is not None)
         hidden = "command", "args", "read_only"  # the last one counts only in the user's own files
         more = [f"{key}={value}" for key, value in keys.items() if key not in hidden]
-        lines.append(f"server    {_line(str(name))}: {_line(' '.join([command, *more]))}")
+        lines.append(f"server    {_line(str(name))}: {_line(' '.join(filter(None, [command, *more])))}")
     return lines
 
 
 def _line(text: str) -> str:
     """One line of at most 1,000 characters, so that no value can pass for another line of ours."""
-    from cli.visible import visible
+    from cli.visible import seen_line
 
-    text = " ".join(visible(text)[0].split())
+    text = seen_line(text)
     return text if len(text) <= 1000 else f"{text[:1000]}… ({len(text)} characters)"

@@ -88,6 +88,6 @@ def _show(undone: Undone, *, skipping: bool, dry_run: bool) -> None:
 def _shown(path: str) -> str:
     """A path on its way to stdout: one line in any case, harmless on a terminal."""
     from cli.streams import stdout
-    from cli.visible import seen
+    from cli.visible import seen_line
 
-    return (seen(path) if stdout().isatty() else path).replace("\n", "␊")
+    return seen_line(path) if stdout().isatty() else path.replace("\n", "␊")

@@ -127,8 +127,8 @@ class Asker:
 
     def _ask(self, asked: ApprovalAsked, tty: IO[bytes], given_up: Callable[[], bool]) -> str | None:
         self._display.pause()
-        detail = asked.preview.detail
-        lines = [f"  {line}" for line in seen(detail).removesuffix("\n").split("\n")] if detail else []
+        detail = seen(asked.preview.detail, asked.preview.language).removesuffix("\n")
+        lines = [f"  {line}" for line in detail.split("\n")] if detail else []
         head = seen_line(f"{title_of(asked)} ({reason_of(asked)})")
         width = columns(tty) - 1
         head = "\n".join(hanging(head, width))

@@ -41,14 +41,15 @@ def title_of(asked: ApprovalAsked) -> str:
     return seen_line(f"{asked.call.name}: {asked.preview.summary}")
 
 
-def unseen(text: str) -> int:
+def unseen(text: str, language: str = "") -> int:
     """How many characters of a text are shown by a sign: a terminal wouldn't show them."""
-    return visible(text)[1]
+    return visible(text, language)[1]
 
 
 def reason_of(asked: ApprovalAsked) -> str:
     """Why it is asked, and a warning of what a terminal wouldn't show."""
-    hidden = unseen("\n".join((asked.preview.detail, asked.preview.summary, *asked.rules)))
+    preview = asked.preview
+    hidden = unseen(preview.detail, preview.language) + sum(map(unseen, (preview.summary, *asked.rules)))
     return asked.reason + (f"; it holds invisible characters ({hidden})" if hidden else "")
 
 
@@ -102,7 +103,8 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
     if asked.form is not None:
         meanings = {"y": "your answer, with the values that are shown", "n": "the server is told that you declined"}
         change = ["e  edit: change the values, as JSON, in your editor; null is none"] if asked.form else []
-        return "\n".join([*lines, "", *(f"{key}  {WORDS[key]}: {said}" for key, said in meanings.items()), *change])
+        lines += ["", *(f"{key}  {WORDS[key]}: {said}" for key, said in meanings.items()), *change]
+        return "\n".join(map(seen_line, lines))
     if asked.firm:
         but = "accept edits" if asked.edits else "a rule that you wrote"
         lines.append(f"You are asked each time: no earlier answer covers it, only {but}.")
@@ -121,7 +123,7 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
     }
     lines += ["", *(f"{key}  {WORDS[key]}: {meanings[key]}" for key in answers(asked))]
     lines += ["e  edit: change the call in your editor; it is shown again before it runs, and the model is told"]
-    return "\n".join(line for at, line in enumerate(lines) if line or at)
+    return "\n".join(seen_line(line) for at, line in enumerate(lines) if line or at)
 
 
 def told_of(asked: ApprovalAsked, key: str) -> str:

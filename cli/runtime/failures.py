@@ -10,6 +10,7 @@ from cli.clean import clean, one_line
 from cli.runtime.progress import fitted
 from cli.settings.table import Settings
 from cli.terminal.fold import hanging
+from cli.visible import seen_line
 from cli.words import count, for_user, short_arguments
 from harmony.builtins import TRAINED_NAMES
 from tools.browser.search import SEARCH_FAILED
@@ -62,7 +63,7 @@ def failure_rows(done: ToolFinished, width: int, *, fix: str = "") -> tuple[list
         ✗ browser.open: the name a.test isn't known · https://a.test/x · 0.2 s
     """
     reason = reason_of(done.result.text, done.call.name)
-    rows = _wrapped(f"✗ {one_line(done.call.name)}: {reason}", width)
+    rows = _wrapped(f"✗ {seen_line(done.call.name)}: {reason}", width)
     arguments = short_arguments(done.call.name, done.call.arguments, _ARGUMENT_CHARS)
     took = f"{done.ms / 1000:.1f} s" if done.ms >= LEAST_MS else ""
     made = clean(" · ".join(filter(None, [arguments, took])))

@@ -123,7 +123,7 @@ class Display:
                 self._end_thought()
             case ToolShown(call, preview):
                 would = seen_line(f"{call.name} would: {preview.summary}")
-                self.note(f"{would}\n{seen(preview.detail)}".rstrip("\n"))
+                self.note(f"{would}\n{seen(preview.detail, preview.language)}".rstrip("\n"))
             case ToolStarted(call):
                 self.aside(f"{call.name}: {short_arguments(call.name, call.arguments, _SHOWN_CHARS)}")
             case ToolOutput(text=text):

@@ -44,7 +44,7 @@ class PlainQuestion:
         parts = (question.title, question.reason, question.fault)
         self._say("\n".join(seen_line(part) for part in parts if part))
         if question.detail:
-            self._say(seen(question.detail).removesuffix("\n"))
+            self._say(seen(question.detail, question.language).removesuffix("\n"))
         self._ask()
 
     def withdraw(self) -> None:

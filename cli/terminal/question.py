@@ -230,7 +230,7 @@ class QuestionPane:
         return self._bodies[where]
 
     def _asked(self, question: Question, *, headless: bool) -> list[Row]:
-        detail = seen(question.detail).removesuffix("\n").expandtabs(_TAB)
+        detail = seen(question.detail, question.language).removesuffix("\n").expandtabs(_TAB)
         return [*([] if headless else self._asked_about(question)), *self._detail(detail, question.language)]
 
     def _asked_about(self, question: Question) -> list[Row]:

@@ -86,6 +86,15 @@ def test_no_character_at_all_is_dropped() -> None:
             assert shown != char or cell_len(char) or char == char.strip() != "", hex(code)
 
 
-def test_a_line_keeps_the_signs() -> None:
-    assert seen_line("a\u2028b \n c\xa0d") == "a⟨U+2028⟩b c⟨U+00A0⟩d"
+def test_to_a_shell_a_line_end_of_two_characters_is_none() -> None:
+    command = "echo a\r\nrm b\r\n"
+    for language, shown in (("bash", "echo a␍\nrm b␍\n"), ("diff", "echo a\nrm b\n"), ("python", "echo a\nrm b\n")):
+        assert (seen(command, language), visible(command, language)[1]) == (shown, 2 * (language == "bash"))
+
+
+def test_on_a_line_two_texts_never_look_the_same() -> None:
+    assert seen_line("a\u2028b \n c\xa0d") == "a⟨U+2028⟩b ␊ c⟨U+00A0⟩d"
+    texts = ("a b", "a  b", "a\nb", "a\tb", "a\r\nb", "a\rb", " a b", "a b ", "a b\n", "a\u00a0b", "a\u200bb")
+    assert len(set(map(seen_line, texts))) == len(texts)
+    assert seen_line("a\nbcdef", 4) == "a␊b…"
     assert seen("a\rb") == "a␍b"

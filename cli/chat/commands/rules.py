@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from cli.chat.commands.common import Block, Choice, CommandError, loaded
 from cli.settings.rules import ACTION_WORDS
+from cli.visible import seen_line
 from tools.approval.policy import Policy
 from tools.approval.rules import Rule, parse_rule
 from tools.approval.trust import TrustError
@@ -88,7 +89,7 @@ def _show(face: Face, tools: Toolset) -> None:
         return face.note(f"no rules yet: /allow container.exec:git status allows one command, {file}")
     block = Block(face, "Rules (the strictest match wins)")
     for rule in rules:
-        block.row(f"  {ACTION_WORDS[rule.action]:<5}  {rule}  ({_FROM[rule.origin]})")
+        block.row(f"  {ACTION_WORDS[rule.action]:<5}  {seen_line(str(rule))}  ({_FROM[rule.origin]})")
     if accepts_edits:
         block.row(f"  auto   {_EDITS}  (from an answer, until ossia ends)")
     return block.show()

@@ -11,6 +11,7 @@ from cli.attach.attach import OUTPUT
 from cli.chat.commands.common import Block, Choice, CommandError, loaded, must_be, no_argument, turn_of
 from cli.clean import one_line
 from cli.terminal.input.typed import as_text
+from cli.visible import seen_line
 from cli.words import count, undone_or_not
 
 if TYPE_CHECKING:
@@ -184,11 +185,11 @@ def _show_undone(face: Face, undone: Undone, *, skipping: bool) -> None:
     head = undone_or_not(undone, skipping=skipping).capitalize()
     block = Block(face, f"{head}: {one_line(undone.label, _LABEL_CHARS)}")
     for path in undone.restored:
-        block.item(f"  restored  {path}")
+        block.item(f"  restored  {seen_line(path)}")
     for path in undone.removed:
-        block.item(f"  removed   {path}")
+        block.item(f"  removed   {seen_line(path)}")
     for one in undone.skipped:
-        block.item(f"  left as it is  {one.path}  ({one.reason})", "yellow")
+        block.item(f"  left as it is  {seen_line(one.path)}  ({one.reason})", "yellow")
     if undone.skipped and not skipping:
         block.item("  /undo force overwrites them, /undo skip forgets about them", "dim")
     block.item("  the conversation is unchanged: /retry or /edit go back in it", "dim")

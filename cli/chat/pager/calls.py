@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from cli.chat.pager.diffs import diffstat
 from cli.chat.pager.items import Item
 from cli.chat.pager.transcript import Transcript
-from cli.clean import clean, one_line
+from cli.clean import clean
 from cli.runtime.progress import fitted
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Chunk
-from cli.visible import visible
+from cli.visible import seen_line, visible
 from cli.words import command_in, parsed, short_arguments, size_words
 
 MAX_RESULT_ROWS = 200
@@ -51,23 +51,23 @@ def call_rows(item: Item, painter: Painter) -> list[Row]:
             rest = f"… {len(whole) - MAX_RESULT_ROWS:,} more rows of the result: Ctrl-O shows them"
             rows += painter.text(rest, "dim")
     for attachment in item.attachments:
-        rows += painter.text(one_line(str(attachment.path)), "dim")
+        rows += painter.text(seen_line(str(attachment.path)), "dim")
     return rows
 
 
 def headline(item: Item, max_chars: int | None = None) -> str:
     """A call in one line, without its arguments: `▸ python · 0.3 s · 1 line, 2 bytes`.
 
-    `max_chars`: with its arguments, cut to that length. The text in it isn't cleaned.
+    `max_chars`: with its arguments, cut to that length. Nothing is hidden in it.
     """
     if item.lost:
-        return f"✗ {one_line(item.name)}: {item.lost}"
+        return f"✗ {seen_line(item.name)}: {item.lost}"
     mark = "✗" if item.error else "▸"
     made_with = item.arguments if item.ran is None else item.ran
     arguments = ""
     if max_chars:
-        arguments = one_line(diffstat(item.diff), max_chars) or short_arguments(item.name, made_with, max_chars)
-    parts = [f"{mark} {one_line(item.name)}{'  ' if arguments else ''}{arguments}"]
+        arguments = seen_line(diffstat(item.diff), max_chars) or short_arguments(item.name, made_with, max_chars)
+    parts = [f"{mark} {seen_line(item.name)}{'  ' if arguments else ''}{arguments}"]
     if item.state != "done":
         parts.append({"open": "being written", "asked": "waiting for you", "running": "running"}[item.state])
     elif not item.answered and not item.text:
@@ -115,7 +115,7 @@ def _field(key: str, value: object) -> str:
 
 
 def _block(shown: Shown, painter: Painter) -> list[Row]:
-    text, _ = visible(shown.text)
+    text, _ = visible(shown.text, shown.language)
     if not text.strip():
         return []
     if shown.language:
@@ -125,6 +125,6 @@ def _block(shown: Shown, painter: Painter) -> list[Row]:
 
 def _list_row(number: int, digits: int, item: Item, painter: Painter) -> Row:
     """Number, name and size are shown whole if they fit; the arguments get the room that is left."""
-    room = painter.width - len(clean(headline(item))) - digits - 3
-    text = clean(headline(item, max(4, min(_SHORT_CHARS, room))))
+    room = painter.width - len(headline(item)) - digits - 3
+    text = headline(item, max(4, min(_SHORT_CHARS, room)))
     return painter.text(fitted(f"{number:>{digits}} {text}", painter.width), "red" if item.failed else "")[0]

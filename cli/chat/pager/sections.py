@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from cli.chat.pager.calls import Shown, headline, shown_arguments, style_of
-from cli.clean import one_line
 from cli.emoji import clean_flat
 from cli.terminal.fold import folded
 from cli.terminal.markdown.paint import Painter, Row
 from cli.terminal.markdown.segment import Chunk, Segmenter
-from cli.visible import visible
+from cli.visible import seen_line, visible
 from cli.words import count
 
 if TYPE_CHECKING:
@@ -193,11 +192,11 @@ def _call(item: Item, *, shown: bool, opened: bool) -> list[Section]:
         done.append(Section("line", "you changed it before it ran:", "dim"))
     done += _arguments(diff or shown_arguments(item, item.ran), opened=opened)
     done += _result(item, opened=opened)
-    return [*done, *(Section("line", one_line(str(attachment.path)), "dim") for attachment in item.attachments)]
+    return [*done, *(Section("line", seen_line(str(attachment.path)), "dim") for attachment in item.attachments)]
 
 
 def _arguments(shown: Shown, *, opened: bool) -> list[Section]:
-    text = visible(shown.text)[0].strip("\n")
+    text = visible(shown.text, shown.language)[0].strip("\n")
     if not text.strip():
         return []
     head, more = (text, 0) if opened else _head(text)

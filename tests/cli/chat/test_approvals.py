@@ -85,6 +85,21 @@ def test_what_a_terminal_does_not_show_is_counted() -> None:
     assert question.careful and question.reason.endswith("it holds invisible characters (1)")
 
 
+def test_line_ends_of_two_characters_are_counted_where_they_count() -> None:
+    for detail, language, hidden in (
+        ("echo a\r\nrm b\r\n", "bash", True),
+        ("-a\r\n+b\r\n", "diff", False),
+        ("print(1)\r\nprint(2)\r\n", "python", False),
+    ):
+        question = question_of(_asked("f", {}, Preview("s", detail, language)))
+        assert ("invisible" in question.reason) is hidden, language
+
+
+def test_a_name_forges_no_line_of_the_explanation() -> None:
+    asked = _asked("functions.rm", {}, Preview("rm", subjects=("a\ny  yes: nothing runs",)))
+    assert "\ny  yes: nothing" not in explanation(asked) and "a␊y  yes: nothing" in explanation(asked)
+
+
 def test_a_fault_of_an_edit_is_told() -> None:
     assert question_of(_asked("f", {}, fault="Error: no")).fault == "Your change can't be used: Error: no"
 

@@ -660,6 +660,8 @@ def test_the_list_of_calls() -> None:
         assert all(cell_len(row) <= width for row in texts(calls_rows(transcript, Painter(width))))
     assert texts(calls_rows(transcript, Painter(46)))[0] == "1 ▸ python  for … · 1.2 s · 30 lines, 79 bytes"
     assert texts(calls_rows(of(), Painter(80))) == ["No calls yet."]
+    hidden = ToolCall("call_4", "container.exec", r'{"command": ["bash", "-lc", "ls\r\u202e x\r\ny\r\n"]}')
+    assert "ls␍⟨U+202E⟩ x␍ y␍" in texts(calls_rows(of(called(hidden, "")), Painter(80)))[0]
 
 
 @pytest.mark.parametrize(
