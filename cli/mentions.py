@@ -6,19 +6,25 @@ The callers look whether something of that name exists; a word that names nothin
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
-from tools.names import existing
+from cli import paths
+from cli.visible import visible
+from tools.names import escaped, existing, lookalikes, plain
 
 _START = r"(?:^|(?<=[\s(\[{]))@"
 _MENTION = re.compile(
     rf"""{_START}(?:"([^"\n]+)"?|'((?:[^'\n]|'\\'')+)'?|((?:\\.|[^\s"'`@\\])(?:\\.|[^\s`\\])*\\?))""", re.MULTILINE
 )
-_OPEN = re.compile(rf"""{_START}(?:"([^"\n]*)|'([^'\n]*)|([^\s"'`]*))$""")
+_OPEN = re.compile(
+    rf"""{_START}(?:"([^"\n]*)|'((?:[^'\n]|'\\'')*)|((?:(?:\\.|[^\s"'`\\])(?:\\.|[^\s`\\])*)?\\?))$"""
+)
 _CODE = re.compile(
     r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)|(`+)(?!`).+?(?<!`)\2(?!`)", re.DOTALL | re.MULTILINE
 )
@@ -76,6 +82,13 @@ class Open:
     name: str
     length: int
 
+    @property
+    def readings(self) -> Iterator[str]:
+        """The name as it was typed, and as a terminal or a shell means it: `my\\ no` is `my no`."""
+        yield from _dropped(self.name)
+        if self.name.endswith("\\"):  # an escape that has only begun
+            yield from _dropped(self.name[:-1])
+
 
 def mentions(text: str) -> tuple[Mention, ...]:
     """The mentions of a text, each once, in order.
@@ -97,16 +110,68 @@ def open_mention(before: str) -> Open | None:
     return Open(next(part for part in found.groups() if part is not None), len(found[0]))
 
 
-def written(path: str, *, closed: bool = True) -> str | None:
-    """A path as a mention, quoted where it must be; None if it can't be (it has a line end, or both quotes).
+def standing(mention: Mention, roots: Sequence[Path]) -> Iterator[tuple[str, list[Path]]]:
+    """Each part of a mention that could be a name, with what stands there under it, or what looks like it."""
+    for name in mention.candidates:
+        for find in (_exactly, lookalikes):
+            for root in roots:
+                try:
+                    yield name, [path for path in find(root / paths.expanded(name)) if path.exists()]
+                except (OSError, ValueError):  # a name too long, a NUL
+                    continue
+
+
+def _exactly(path: Path) -> list[Path]:
+    return [path] if os.path.lexists(path) else []
+
+
+def written(path: str, *, closed: bool = True) -> str:
+    """A path as a mention: quoted, or with escapes where quotes don't do (in a name that goes on, too).
 
         written("a.md")                       →  '@a.md'
         written("my notes.md")                →  '@"my notes.md"'
-        written("my dir/", closed=False)      →  '@"my dir/'
+        written("my dir/", closed=False)      →  '@my\\ dir/'
+        written("a\nb")                       →  '@a\\nb'
     """
-    if any(ord(char) < 0x20 or 0x7F <= ord(char) < 0xA0 or 0xD800 <= ord(char) < 0xE000 for char in path):
-        return None
-    if not re.search(r"""[\s"'`]|^@|[.,;:!?)\]}>]$""", path):
+    odd = is_odd(path)
+    if not odd and not re.search(r"""[\s"'`]|^@|\\$|[.,;:!?)\]}>]$""", path):
         return f"@{path}"
-    quote = next((quote for quote in "\"'" if quote not in path), None)
-    return None if quote is None else f"@{quote}{path}{quote if closed else ''}"
+    quote = next((quote for quote in "\"'" if quote not in path), "")
+    if quote and closed and not odd and "`" not in path:
+        return f"@{quote}{path}{quote}"
+    text = escaped(path) if odd else path.replace("\\", "\\\\")
+    return "@" + re.sub(r"""[\s"']|^@""", r"\\\g<0>", text).replace("`", r"\x60")
+
+
+def is_odd(name: str) -> bool:
+    """Does a name hold something that isn't seen in a line?"""
+    return visible(name)[1] > 0 or "\n" in name or "\t" in name
+
+
+def shown_name(name: str) -> str:
+    """A name on one line: an odd one with escapes."""
+    return escaped(name) if is_odd(name) else name
+
+
+def lookalike(path: Path) -> Path:
+    """What looks like a path, if it is the only one and nothing stands there; else the path."""
+    try:
+        return existing(path) or path
+    except (OSError, ValueError):
+        return path
+
+
+def rank_of(name: str, part: str) -> int | None:
+    """0: the name begins with `part`; 1: it does, apart from case; 2: it holds it. None: it isn't meant."""
+    if name.startswith(".") and not part.startswith("."):
+        return None
+    if normalize("NFD", name).startswith(normalize("NFD", part)):
+        return 0
+    wanted, forms = _alike(part), {_alike(name), _alike(escaped(name))}
+    if any(form.startswith(wanted) for form in forms):
+        return 1
+    return 2 if len(part) > 1 and any(wanted in form for form in forms) else None
+
+
+def _alike(name: str) -> str:
+    return normalize("NFD", plain(name)).lower()

@@ -19,7 +19,7 @@ _APP = "ossia"
 def expanded(name: str) -> Path:
     """The path, `~` and `~name` replaced by that home; unchanged where there is no such home (`~nobody/x`)."""
     try:
-        return Path(name).expanduser()
+        return Path(name).expanduser() if name.startswith("~") else Path(name)  # Path("./~/x") is Path("~/x")
     except RuntimeError:
         return Path(name)
 

@@ -68,7 +68,7 @@ def same_names(wanted: str, names: Iterable[str]) -> list[str]:
     """
     names = list(names)
     forms = (wanted, unescaped(wanted))
-    for form in (str, _composed, _plain):
+    for form in (str, _composed, plain):
         same = {form(name) for name in forms}
         if found := [name for name in names if form(name) in same]:
             return [wanted] if wanted in found else found
@@ -108,5 +108,6 @@ def _composed(name: str) -> str:
     return normalize("NFC", name)
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
+    """A name composed, with the plainest dashes, quotes and blanks, and none at its ends."""
     return normalize("NFC", name).translate(PLAIN).strip()

@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from agent.sessions.session import UserText
-from cli import paths
 from cli.attach.fence import block, in_heading, shortened
-from cli.clean import clean, one_line
-from cli.mentions import Mention, mentions
+from cli.clean import one_line
+from cli.mentions import Mention, mentions, standing
+from cli.visible import seen_line
 from cli.words import bytes_of, for_user, size_of
-from tools.names import in_ascii, lookalikes
+from tools.names import in_ascii
 from tools.spec import Stop, Taint, ToolFailed
 from tools.workspace import Workspace
 
@@ -182,14 +182,7 @@ class _Gathering:
         return next(([path.name for path in found] for _, found in self._standing(mention) if len(found) > 1), [])
 
     def _standing(self, mention: Mention) -> Iterator[tuple[str, list[Path]]]:
-        """Each part of the mention that could be a name, with what stands there under it."""
-        roots = (self._folder, *([self._workspace.root] if self._workspace else []))
-        for name in mention.candidates:
-            for root in roots:
-                try:
-                    yield name, [path for path in lookalikes(root / paths.expanded(name)) if path.exists()]
-                except (OSError, ValueError):  # a name too long, a NUL
-                    continue
+        return standing(mention, (self._folder, *([self._workspace.root] if self._workspace else [])))
 
     def _local(self, name: str, path: Path) -> None:
         from cli.attach.local import Unattachable, leads, read_file, read_folder
@@ -234,7 +227,7 @@ class _Gathering:
         self.found.append(Attachment(f"@{url}", body, "page", f"{_label('@' + url)} · {size}", frozenset({"outside"})))
 
     def _refuse(self, name: str, why: str) -> None:
-        self.problems.append(f"{_label('@' + name)}: {clean(one_line(why, 300))}")
+        self.problems.append(f"{_label('@' + name)}: {seen_line(why, 300)}")
 
 
 def _looks_like_a_path(mention: Mention) -> bool:
@@ -264,4 +257,4 @@ def _size_told(whole: str, text: str, omitted: int) -> str:
 
 
 def _label(label: str) -> str:
-    return clean(one_line(label, _SHOWN_CHARS))
+    return seen_line(label, _SHOWN_CHARS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from cli.clean import one_line
+from tools.names import escaped
 
 HEAD_SHARE = 2 / 3
 """How much of what is kept of a long text is its beginning: that says what it is, the end how it came out."""
@@ -42,5 +42,5 @@ def from_line_start(text: str) -> str:
 
 
 def in_heading(name: str) -> str:
-    """A name on one line, whatever its maker put into it."""
-    return one_line("".join(char if char.isprintable() else "\ufffd" for char in name))
+    """A name on one line, whatever its maker put into it: the model can open it as it stands there."""
+    return "".join(char if char.isprintable() else escaped(char) for char in name)

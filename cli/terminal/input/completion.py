@@ -20,7 +20,8 @@ from prompt_toolkit.utils import get_cwidth
 
 from cli import paths
 from cli.clean import clean, one_line
-from cli.mentions import open_mention, written
+from cli.mentions import Open, is_odd, lookalike, mentions, open_mention, rank_of, shown_name, standing, written
+from cli.visible import seen_line
 
 Choice = tuple[str, str]
 """A value and what to say about it: `("/model", "use another model")`."""
@@ -79,7 +80,7 @@ class Completions(Completer):
         mention = open_mention(before)
         folders = tuple(self._sources.folders())
         if mention is not None:
-            return lambda: _as_mentions(mention.name, mention.length, folders)
+            return lambda: _as_mentions(mention, folders)
         if before.startswith("!"):
             return lambda: _as_words(before, folders)
         return ()
@@ -121,7 +122,7 @@ def _ranked(typed: str, choices: Sequence[Choice]) -> list[Completion]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A path that could be meant: as it is to be written (a folder's ends in `/`), and its last part to show."""
+    """A path that could be meant (a folder's ends in `/`), and its last part to show, odd characters as escapes."""
 
     path: str
     label: str
@@ -132,22 +133,24 @@ def find_paths(typed: str, folders: Sequence[Path]) -> list[Found]:
 
     find_paths("docs/co", [Path.cwd()])  →  [Found("docs/confinement.md", "confinement.md"), …]
 
-    Hidden files only once their dot is typed. A folder that can't be read counts as empty.
+    Hidden files only once their dot is typed. A folder that can't be read counts as empty. A name may be typed as it
+    looks: composed or not, with other dashes and blanks, with the escapes that it is shown with.
     """
-    above, _, part = typed.rpartition("/")
-    above = f"{above}/" if "/" in typed else ""
-    if typed in ("~", ".", ".."):
-        return [Found(f"{typed}/", f"{typed}/")]
-    base = paths.expanded(above)
+    above, slash, part = typed.rpartition("/")
+    base = paths.expanded(above + slash)
     found: dict[str, tuple[int, bool, str, Found]] = {}
-    for folder in [base] if base.is_absolute() else [folder / base for folder in folders]:
+    for root in [Path()] if base.is_absolute() else folders:
+        folder = lookalike(root / base)
+        front = above + slash if folder == root / base else f"{Path(*folder.parts[len(root.parts) :]).as_posix()}/"
         for name, is_folder in _listed(folder):
-            rank = _rank(name, part)
+            rank = rank_of(name, part)
             if rank is not None:
-                path = f"{above}{name}{'/' * is_folder}"
-                shown = Found(path, f"{name}{'/' * is_folder}")
+                end = "/" * is_folder
+                path = f"{front}{name}{end}" if front or not name.startswith("~") else f"./{name}{end}"
+                shown = Found(path, f"{shown_name(name)}{end}")
                 found.setdefault(path, (rank, name in _LAST, name.lower(), shown))
-    return [shown for *_, shown in sorted(found.values(), key=lambda one: one[:3])[:_MAX_FOUND]]
+    best = [shown for *_, shown in sorted(found.values(), key=lambda one: one[:3])]
+    return [*([Found(f"{typed}/", f"{typed}/")] if typed in ("~", ".", "..") else []), *best][:_MAX_FOUND]
 
 
 def _listed(folder: Path) -> list[tuple[str, bool]]:
@@ -165,22 +168,22 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _rank(name: str, part: str) -> int | None:
-    """0: the name begins with `part`; 1: it does, apart from case; 2: it holds it. None: it isn't meant."""
-    if name.startswith(".") and not part.startswith("."):
-        return None
-    if name.startswith(part):
-        return 0
-    if name.lower().startswith(part.lower()):
-        return 1
-    return 2 if len(part) > 1 and part.lower() in name.lower() else None
-
-
-def _as_mentions(typed: str, length: int, folders: Sequence[Path]) -> list[Completion]:
-    if typed.lower().startswith(("http:", "https:")):
+def _as_mentions(mention: Open, folders: Sequence[Path]) -> list[Completion]:
+    if mention.name.lower().startswith(("http:/", "https:/")):
         return []
-    pairs = ((found, written(found.path, closed=not found.path.endswith("/"))) for found in find_paths(typed, folders))
-    return [Completion(text, -length, display=found.label) for found, text in pairs if text is not None]
+    found = next(filter(None, (find_paths(name, folders) for name in mention.readings)), [])
+    pairs = ((one, written(one.path, closed=not one.path.endswith("/"))) for one in found)
+    return [
+        Completion(text, -mention.length, display=one.label) for one, text in pairs if _opens(text, one.path, folders)
+    ]
+
+
+def _opens(text: str, path: str, folders: Sequence[Path]) -> bool:
+    """Does a mention with escapes mean this path? Another file may have just that name, with backslashes."""
+    if "\\" not in text:
+        return True
+    found = next((found for _, found in standing(mentions(text)[0], folders) if found), [])
+    return len(found) == 1 and any(found[0] == folder / paths.expanded(path) for folder in folders)
 
 
 def _as_arguments(typed: str, folders: Sequence[Path]) -> list[Completion]:
@@ -189,21 +192,28 @@ def _as_arguments(typed: str, folders: Sequence[Path]) -> list[Completion]:
     for start in starts:
         found = find_paths(typed[start:], folders)
         if found:
-            kept = (one for one in found if one.path.isprintable())
+            kept = (one for one in found if not is_odd(one.path))
             return [Completion(one.path, start - len(typed), display=one.label) for one in kept]
     return []
 
 
 def _as_words(before: str, folders: Sequence[Path]) -> list[Completion]:
     """Paths in a command line, quoted for a shell."""
+    typed = before[1:].replace("\n", " ").rpartition(" ")[2]
+    found = [one for one in find_paths(typed, folders) if not is_odd(one.path)]
+    return [
+        Completion(_word(one.path) if one.path != typed else typed, -len(typed), display=one.label) for one in found
+    ]
+
+
+def _word(path: str) -> str:
+    """A path as a word for a shell: never an option, and its `~/` still means the home."""
     import shlex
 
-    typed = before[1:].replace("\n", " ").rpartition(" ")[2]
-    return [
-        Completion(shlex.quote(found.path) if found.path != typed else typed, -len(typed), display=found.label)
-        for found in find_paths(typed, folders)
-        if found.path.isprintable()
-    ]
+    if path.startswith("~"):
+        home, slash, rest = path.partition("/")
+        return f"{home}{slash}{shlex.quote(rest) if rest else ''}"
+    return shlex.quote(f"./{path}" if path.startswith("-") else path)
 
 
 # -- the menu ----------------------------------------------------------------------------------------------------------
@@ -216,7 +226,7 @@ def menu_rows(state: CompletionState, max_rows: int) -> StyleAndTextTuples:
     """
     columns = get_app().output.get_size().columns
     shown = _window(len(state.completions), state.complete_index, max_rows)
-    labels = [clean(one_line(state.completions[index].display_text)) for index in shown]
+    labels = [seen_line(state.completions[index].display_text) for index in shown]
     width = min(max(map(get_cwidth, labels), default=0), max(8, columns // 2))
     rows: StyleAndTextTuples = []
     for index, label in zip(shown, labels, strict=True):

@@ -16,12 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
 
-from cli.terminal.input.completion import Found, Sources, find_paths
+from cli.attach.attach import attach
+from cli.terminal.input.completion import Completions, Found, Sources, find_paths
 from cli.terminal.input.external import EditorFailed, edit
 from cli.terminal.input.history import Entry, History
 from cli.terminal.input.typed import Typed
 from tests.support.editing import PASTE, EditorStage
+from tools.browser import Document as Page
+from tools.spec import NoStop, ToolFailed
 
 ALT_ENTER, UP, DOWN, LEFT, DELETE, BACKSPACE = "\x1b\r", "\x1b[A", "\x1b[B", "\x1b[D", "\x1b[3~", "\x7f"
 CTRL_A, CTRL_E, CTRL_J, CTRL_K = "\x01", "\x05", "\n", "\x0b"
@@ -332,6 +337,10 @@ def test_a_line_is_not_lost_to_a_process_that_cuts_the_file(tmp_path: Path) -> N
     assert [entry.text for entry in History(file).entries] == ["cut", "mine"]
 
 
+def no_page(url: str) -> Page:
+    raise ToolFailed(f"Error: {url} is not to be reached")
+
+
 # -- completion --------------------------------------------------------------------------------------------------------
 
 
@@ -434,12 +443,77 @@ def test_hostile_names_are_shown_clean(tmp_path: Path) -> None:
     async def test() -> None:
         async with EditorStage(sources=sources(tmp_path), columns=40) as stage:
             await stage.type("@x")
-            await stage.shows("› @x", "  xyyyyyyyyyyyyyyyyyy…", "  xgpj.sh")
-            await stage.type("\t\t")
-            await stage.until(lambda: stage.text == "@x\u202egpj.sh")
+            await stage.shows("› @x", r"  x\nb", r"  x\x1b[2J", "  xyyyyyyyyyyyyyyyyyy…", r"  x\u202egpj.sh")
+            await stage.type("\x1b[Z")
+            await stage.until(lambda: stage.text == r"@x\u202egpj.sh")
             assert not any(bad in text for text in stage.terminal.sent for bad in ("\u202e", "\x1b[2J"))
 
     test()
+
+
+def offered(typed: str, folder: Path) -> list[str]:
+    """The line that each completion makes of what is typed."""
+    found = Completions(sources(folder)).get_completions(Document(typed), CompleteEvent(completion_requested=True))
+    return [typed[: len(typed) + one.start_position] + one.text for one in found]
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("@\u00fcb", "u\u0308ber.md"),  # composed, decomposed and the other way round, also above the last part
+        ("@u\u0308b", "\u00fcber.md"),
+        ("@\u00e9/x", "e\u0301/x.md"),
+        ("@\ud558", "\ud55c\uae00.md"),  # two letters of a Hangul syllable of three
+        ("@MY", "my file.md"),
+        (r"@my\ fi", "my file.md"),
+        ("@my\\", "my file.md"),
+        ('@"my fi', "my file.md"),
+        ("@'my fi", "my file.md"),
+        ('@"Shot 3 P', "Shot 3\u202fPM.png"),
+        (r"@my\ dir/in\ s", "my dir/in side.md"),
+        ('@"my dir/in s', "my dir/in side.md"),
+        (r"@od\nd/x", "od\nd/x\ny z.md"),
+        (r"@a\n", "a\nb.md"),
+        (r"@bad\x", "bad\udcff.md"),
+        ("@both", "both\"'`.md"),
+        ("@-", "-rf.md"),
+        ("@~t", "~tilde.md"),
+        ("@~", "~"),
+        ("@.", ".md"),
+        ("@@", "@at.md"),
+        ("@it's", "it's.md"),
+        ("@'it'\\''s", "it's.md"),
+        ("@end", "end\\"),
+        ("@http:", "http:y"),
+    ],
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="such names aren't possible")
+def test_what_completion_inserts_opens_the_file(tmp_path: Path, typed: str, name: str) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("yes\n")
+    put_in = [line for line in offered(f"see {typed}", tmp_path) if not line.endswith(("@./", "@~/"))]
+    assert len(put_in) == 1 and put_in[0].replace("\u202f", " ").isprintable()
+    message = attach(f"{put_in[0]} please", folder=tmp_path, load_page=no_page, stop=NoStop())
+    assert [one.kind for one in message.attachments] == ["file"] and "\nyes\n" in message.user_text.text
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="such names aren't possible")
+def test_completion_offers_no_name_that_opens_another_file(tmp_path: Path) -> None:
+    for name in ("a\nb.md", r"a\nb.md", "caf\u00e9.md", "cafe\u0301.md"):
+        (tmp_path / name).write_text(repr(name))
+    assert offered("@a", tmp_path) == [r"@a\nb.md"]
+    assert sorted(offered("@c", tmp_path)) == ["@cafe\u0301.md", "@caf\u00e9.md"]
+    for line in (r"@a\nb.md", "@caf\u00e9.md", "@cafe\u0301.md"):
+        message = attach(line, folder=tmp_path, load_page=no_page, stop=NoStop())
+        assert repr(line[1:]) in message.user_text.text
+
+
+def test_paths_in_a_command_are_words_for_a_shell(tmp_path: Path, home: Path) -> None:
+    (tmp_path / "-rf x").touch()
+    (home / "my notes.md").touch()
+    assert offered("!cat -r", tmp_path) == ["!cat './-rf x'"]
+    assert offered("!cat ~/my", tmp_path) == ["!cat ~/'my notes.md'"]
 
 
 def test_only_the_folder_that_is_typed_is_read(tmp_path: Path, home: Path) -> None:
