@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ _OPEN = re.compile(
 _CODE = re.compile(
     r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1[`~]*[ \t]*$|\Z)|(`+)(?!`).+?(?<!`)\2(?!`)", re.DOTALL | re.MULTILINE
 )
+_DROPPED = re.compile(r"['\"]?/|file:/")
 _OPEN_CHARS = 4000
 """How much before the cursor is looked at while typing: no path is longer (PATH_MAX is 4,096 bytes)."""
 
@@ -64,6 +66,29 @@ def _dropped(name: str) -> Iterator[str]:
             yield unquote(name.partition(":")[2].removeprefix(f"//{address.netloc}"))
     elif "\\" in name:
         yield re.sub(r"\\(.)", r"\1", name.replace("'\\''", "'"))
+
+
+def of_dropped(pasted: str) -> str:
+    r"""Mentions of the files that a terminal pasted as dropped ones; "" for any other text, also for a list of lines.
+
+        of_dropped(r"/tmp/my\ notes.md '/tmp/it'")     →  '@"/tmp/my notes.md" @/tmp/it'
+        of_dropped("file:///tmp/my%20notes.md")        →  '@"/tmp/my notes.md"'
+    """
+    text = pasted.strip()
+    lines = text.splitlines()
+    uris = all(line.startswith("file:/") for line in lines)
+    if len(text) > _OPEN_CHARS or not (uris if len(lines) > 1 else _DROPPED.match(text)):
+        return ""
+    try:
+        words = [text] if os.path.lexists(text) else shlex.split(text)
+    except ValueError:  # a quote that nothing closes
+        return ""
+    places = [next(filter(_is_place, _dropped(word)), "") for word in words]
+    return " ".join(map(written, places)) if all(places) else ""
+
+
+def _is_place(name: str) -> bool:
+    return name.startswith("/") and name.count("/") > 1 and os.path.lexists(name)
 
 
 def begins_with_path(line: str) -> bool:

@@ -17,7 +17,7 @@ from cli.chat.commands.common import Block, Choice, CommandError
 from cli.chat.lines import put_back
 from cli.clean import one_line
 from cli.exits import exit_code
-from cli.mentions import begins_with_path
+from cli.mentions import begins_with_path, of_dropped
 
 if TYPE_CHECKING:
     from cli.chat.conversation import Conversation
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _USAGE_CHARS = 26
 _WIDE_COLUMNS = 78
 _PATH = "a path is no command: with @ before it, what is there is attached; with one more / it is text"
+_BACK = "the line is in the input again, "
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,10 @@ def run_command(talk: Conversation, face: Face, line: str, *, shown: str | None 
     argument = line[1 + len(name) :].strip()
     command = find(name)
     if command is None:
-        is_path = begins_with_path(line)
-        face.note(_PATH if is_path else _unknown(name), "red")
-        return face.note("the line is in the input again, to be corrected") if put_back(face, shown) else None
+        mentioned = of_dropped(shown)
+        face.note(_PATH if mentioned or begins_with_path(line) else _unknown(name), "red")
+        done = put_back(face, mentioned or shown)
+        return face.note(f"{_BACK}{'with the @' if mentioned else 'to be corrected'}") if done else None
     if command.between_turns and talk.control is not None:
         return face.note(f"/{command.name} can't run during a turn: Ctrl-C stops it, Up brings the line back", "yellow")
     face.note(f"› {one_line(shown, 200)}", "dim bold")

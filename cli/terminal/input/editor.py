@@ -16,6 +16,7 @@ from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.utils import get_cwidth
 
+from cli.mentions import mentions, of_dropped
 from cli.terminal.input.completion import Completions, Sources, menu_rows
 from cli.terminal.input.external import EditorFailed
 from cli.terminal.input.history import Entry, History
@@ -178,6 +179,14 @@ class Editor:
             else:
                 buffer.insert_text(" ")
 
+    def _dropped(self, text: str) -> str:
+        """Mentions of dropped files, if `text` is nothing else and they would be mentions here; else ""."""
+        written, before = of_dropped(text), self.buffer.document.text_before_cursor
+        if not written or self.text.startswith(("/", "!")) or len(mentions(before + written)) <= len(mentions(before)):
+            return ""
+        self._note("what was dropped will be attached; without its @, only the path is sent")
+        return f"{written} "
+
     # -- sending -------------------------------------------------------------------------------------------------------
 
     def _enter(self) -> None:
@@ -239,7 +248,8 @@ class Editor:
 
         @keys.add(Keys.BracketedPaste, filter=here)
         def _(event: KeyPressEvent) -> None:
-            self.buffer.insert_text(self._pastes.shown(event.data.replace("\r\n", "\n").replace("\r", "\n")))
+            text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+            self.buffer.insert_text(self._dropped(text) or self._pastes.shown(text))
 
         @keys.add("c-x", "c-e", filter=here & Condition(lambda: self._edit is not None))
         def _(event: KeyPressEvent) -> None:

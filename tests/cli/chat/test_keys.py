@@ -171,6 +171,25 @@ def test_a_link_out_of_the_folder_is_asked_about(key: str, tmp_path: Path, monke
     chatting(case)
 
 
+def test_a_dropped_file_is_attached_and_secrets_are_asked_about(tmp_path: Path) -> None:
+    (tmp_path / "my notes.md").write_text("NOTES")
+    (tmp_path / "id_rsa").write_text("PRIVATE")
+
+    async def case() -> None:
+        clock = Clock()
+        async with ChatScreen(engine=write_script(tmp_path, answer("Yes.")), columns=200, clock=clock) as stage:
+            await stage.type(f"What is this? \x1b[200~'{tmp_path}/my notes.md' {tmp_path}/id_rsa\x1b[201~\r")
+            await stage.until(lambda: f"Attach @{tmp_path}/id_rsa?" in shown(stage))
+            assert "what was dropped will be attached" in shown(stage) and not stage.talk.session.entries
+            clock.now += 10
+            await stage.type("y")
+            await stage.until(lambda: "Yes." in stage.rows)
+            text = stage.talk.session.messages[0].text
+            assert "NOTES" in text and "PRIVATE" in text
+
+    chatting(case)
+
+
 @pytest.mark.parametrize("mention", ["@missing.md", "@http://127.0.0.1:9/page", "@a.png"])
 def test_what_can_not_be_attached_keeps_the_line(mention: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is sent; the same line once more goes without it."""

@@ -124,7 +124,7 @@ def test_a_failure_is_told_at_any_width(width: int, reason: str) -> None:
     assert len(drawn) <= MAX_ROWS + 1 and all(cell_len(row) <= width for row in drawn)
     assert not any("\x1b" in row or "\u202e" in row for row in drawn)
     said = "".join(row.strip() for row in drawn).replace(" ", "")
-    assert said.startswith("✗xy:")
+    assert said.startswith("✗x␊y:")
     whole = clean(reason).replace(" ", "")
     assert whole in said or any(row.startswith("  … ") and " mor" in row for row in drawn)
 

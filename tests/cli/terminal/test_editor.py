@@ -160,6 +160,50 @@ async def test_nothing_can_be_typed_into_a_placeholder() -> None:
 
 
 @screened
+async def test_a_dropped_file_becomes_a_mention(tmp_path: Path) -> None:
+    for name in ("my notes.md", "it's.md", "caf\u00e9.md", "plain.md"):
+        (tmp_path / name).touch()
+    here = str(tmp_path)
+    for pasted, mentioned in (
+        (f"{here}/plain.md", f"@{here}/plain.md "),
+        (f"{here}/my\\ notes.md ", f'@"{here}/my notes.md" '),
+        (f"'{here}/my notes.md'", f'@"{here}/my notes.md" '),
+        (f"{here}/my notes.md", f'@"{here}/my notes.md" '),
+        (f"'{here}/it'\\''s.md' {here}/plain.md\r\n", f'@"{here}/it\'s.md" @{here}/plain.md '),
+        (f"file://{here}/it%27s.md\r\nfile://{here}/caf%C3%A9.md\r\n", f'@"{here}/it\'s.md" @{here}/caf\u00e9.md '),
+        (here, f"@{here} "),
+    ):
+        async with EditorStage() as stage:
+            await stage.type("see ", PASTE.format(pasted))
+            await stage.until(lambda: len(stage.text) > 4)
+            assert stage.text == f"see {mentioned}"
+            assert stage.notes == ["what was dropped will be attached; without its @, only the path is sent"]
+
+
+@screened
+async def test_other_pastes_mention_nothing(tmp_path: Path) -> None:
+    (tmp_path / "a.md").touch()
+    file = f"{tmp_path}/a.md"
+    for before, pasted in (
+        ("", f"{tmp_path}/gone.md"),
+        ("", f"{file} {tmp_path}/gone.md"),
+        ("", f"see {file}"),
+        ("", f"{file}\n{file}"),  # a list that was copied
+        ("", "'unclosed"),
+        ("", "/"),
+        ("/save ", file),
+        ("!cat ", file),
+        ("@", file),
+        ("path=", file),
+        ('"', file),
+    ):
+        async with EditorStage() as stage:
+            await stage.type(before, PASTE.format(pasted))
+            await stage.until(lambda: stage.text == before + pasted)  # noqa: B023
+            assert stage.notes == []
+
+
+@screened
 async def test_what_is_pasted_is_shown_clean_and_sent_as_it_is() -> None:
     hostile = "a\u202eb\x1b[2J\u200bc\td\x9b"
     async with EditorStage() as stage:
