@@ -74,12 +74,13 @@ class DrawnFace(Face):
     def interrupt(self) -> None:
         """Ctrl-C: stop the turn, or put aside what was typed, or drop what is attached.
 
-        The second of two that had nothing to do leaves.
+        While a question waits, what was typed comes first: it takes the keys that would answer. The second of two that
+        had nothing to do leaves.
         """
         again, self._ctrl_c_at = self._clock() - self._ctrl_c_at < AGAIN_S, float("-inf")
         if again and not self.input_text:
             return self.talk.leave()
-        if self.talk.interrupt():
+        if not (self.asks and self.input_text) and self.talk.interrupt():
             return None
         if self.input_text:
             back = self.input_text.strip() and not self.talk.queue  # Up would take back what waits

@@ -88,6 +88,27 @@ def test_a_diff_is_read_at_full_height_below_what_is_asked(tmp_path: Path, work:
     chatting(case)
 
 
+def test_ctrl_c_empties_the_line_that_takes_the_answers(tmp_path: Path, work: Path) -> None:
+    clock = Clock()
+
+    async def case() -> None:
+        script = write_script(tmp_path, write("a.py", *AFTER), answer("Done."))
+        flags = {"workspace": str(work), "trust": True, "no_tools": None, "clock": clock}
+        async with ChatScreen(engine=script, **flags) as stage:
+            await stage.type("Change it.\r")
+            await asked(stage, clock)
+            await stage.type("my")
+            await stage.until(lambda: stage.face.editor.text == "my")
+            await stage.type("\x03")
+            await stage.until(lambda: stage.face.editor.text == "")
+            await asked(stage, clock)
+            await stage.type("y")
+            await stage.settle()
+            assert "Done." in stage.rows
+
+    chatting(case)
+
+
 ASKED = ["› Change it.", "", "repo_browser.apply_patch: change a.py (+30 -30 lines)", "it can change files"]
 DIFF = ["--- a/a.py", "+++ b/a.py", "@@ -1,60 +1,60 @@", " line 0", "-line 1", "+line 1 changed", " line 2", "-line 3"]
 NOTE = ['"a" will always allow patches of `a.py` here', "", "waiting for your answer", "›"]
