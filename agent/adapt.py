@@ -6,10 +6,10 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from harmony.builtins import TRAINED
-from harmony.messages import COMMENTARY, Completion, FunctionDecl, Message, Namespace, is_call
-from tools.calls.names import resolve_name
-from tools.spec import ToolCall, ToolSpec
+from ossia.harmony.builtins import TRAINED
+from ossia.harmony.messages import COMMENTARY, Completion, FunctionDecl, Message, Namespace, is_call
+from ossia.tools.calls.names import resolve_name
+from ossia.tools.spec import ToolCall, ToolSpec
 
 
 def as_namespaces(specs: Iterable[ToolSpec]) -> tuple[dict[str, Namespace], dict[str, Namespace]]:

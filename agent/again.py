@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent.engine.base import Sampling
-from agent.kinds import is_answer, model_kind, says_nothing
-from harmony.messages import Completion, Delta, Repaired
+from ossia.agent.engine.base import Sampling
+from ossia.agent.kinds import is_answer, model_kind, says_nothing
+from ossia.harmony.messages import Completion, Delta, Repaired
 
 _HEADER_CHARS = 400
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, get_args
 
-from agent.kinds import Kind, kind_of
-from agent.request import ContextUse, Part, PartName, Request
-from harmony.messages import Message
+from ossia.agent.kinds import Kind, kind_of
+from ossia.agent.request import ContextUse, Part, PartName, Request
+from ossia.harmony.messages import Message
 
 _PARTS: Final[Mapping[Kind, PartName]] = {"user": "user", "result": "results", "call": "calls", "thinking": "thinking"}
 

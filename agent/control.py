@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from tools.spec import StopReason
+from ossia.tools.spec import StopReason
 
 
 class Control:

@@ -29,7 +29,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from harmony.messages import Completion
+from ossia.harmony.messages import Completion
 
 
 class AgentError(Exception):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from agent.engine.base import LetGo, Progress, StepStats
-from agent.errors import AgentError
-from harmony.messages import Delta, Message, Repaired
-from tools.spec import ApprovalAsked, ApprovalDecided, Decision, ToolFinished, ToolOutput, ToolShown, ToolStarted
+from ossia.agent.engine.base import LetGo, Progress, StepStats
+from ossia.agent.errors import AgentError
+from ossia.harmony.messages import Delta, Message, Repaired
+from ossia.tools.spec import ApprovalAsked, ApprovalDecided, Decision, ToolFinished, ToolOutput, ToolShown, ToolStarted
 
 TurnEnd = Literal["answered", "silent", "stopped", "tokens", "time", "steps", "context", "loop", "error"]
 """How a turn ended. answered: with a `final`; silent: the model ended it without a `final` that says anything.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from harmony.messages import ANALYSIS, COMMENTARY, FINAL, Delta, Message, is_call
+from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, Delta, Message, is_call
 
 ModelKind = Literal["thinking", "preamble", "call", "answer"]
 """preamble: what the model says to the user before it calls tools."""

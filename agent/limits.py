@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from agent.control import Control
-from tools.spec import ToolCall, ToolResult
+from ossia.agent.control import Control
+from ossia.tools.spec import ToolCall, ToolResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import replace
 
-from agent.adapt import Wish, as_call, result_message
-from agent.again import why_again, without_empty_answer
-from agent.compaction.compaction import with_room
-from agent.control import Control
-from agent.errors import AgentError, ContextFull, EngineFailed
-from agent.events import Decision, Event, MessageAdded, SampledAgain, ThinkingCut, TurnEnd, TurnEnded
-from agent.kinds import is_answer
-from agent.limits import Budget, Limits, deadline
-from agent.request import Request, Responder
-from agent.sessions.session import Session, UserText
-from harmony.messages import FINAL, Channel, Completion
-from tools.spec import ToolResult
-from tools.toolbox import Toolbox
+from ossia.agent.adapt import Wish, as_call, result_message
+from ossia.agent.again import why_again, without_empty_answer
+from ossia.agent.compaction.compaction import with_room
+from ossia.agent.control import Control
+from ossia.agent.errors import AgentError, ContextFull, EngineFailed
+from ossia.agent.events import Decision, Event, MessageAdded, SampledAgain, ThinkingCut, TurnEnd, TurnEnded
+from ossia.agent.kinds import is_answer
+from ossia.agent.limits import Budget, Limits, deadline
+from ossia.agent.request import Request, Responder
+from ossia.agent.sessions.session import Session, UserText
+from ossia.harmony.messages import FINAL, Channel, Completion
+from ossia.tools.spec import ToolResult
+from ossia.tools.toolbox import Toolbox
 
 GIVE_UP = "This very call has failed too often: no tool can be called any more. Answer with what you have."
 TOO_LATE = "Error: the call did not run: no tool could be called any more, it was time to answer."

@@ -6,11 +6,11 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from agent.control import Control
-from agent.engine.base import LetGo, Progress, Sampling
-from agent.events import Stats
-from harmony.messages import Channel, Completion, Delta, Effort, Message, Repaired, ResponseFormat
-from tools.spec import ToolSpec
+from ossia.agent.control import Control
+from ossia.agent.engine.base import LetGo, Progress, Sampling
+from ossia.agent.events import Stats
+from ossia.harmony.messages import Channel, Completion, Delta, Effort, Message, Repaired, ResponseFormat
+from ossia.tools.spec import ToolSpec
 
 
 @dataclass(frozen=True, slots=True)

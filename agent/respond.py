@@ -6,24 +6,24 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from agent._repeats import LOOK_EVERY, in_code, repeats
-from agent.again import can_be_drawn_again, is_unreadable
-from agent.context import context_use
-from agent.control import Control
-from agent.engine.base import Constraint, Engine, Generation, Progress, Prompt, Static
-from agent.errors import ContextFull, EngineFailed
-from agent.events import Stats
-from agent.kinds import is_answer
-from agent.prompt import WORK, compose
-from agent.request import ContextUse, PartName, Request, StepEvent
-from harmony.builtins import TRAINED_NAMES
-from harmony.codec import Codec
-from harmony.messages import FINAL, NOT_TOOLS, Completion, CompletionEnd, Message, is_call
-from harmony.parse import StreamParser
-from harmony.render import drop_past_analysis
-from tools.calls.arguments import NO_ARGUMENTS
-from tools.calls.coerce import closed
-from tools.spec import ToolSpec
+from ossia.agent._repeats import LOOK_EVERY, in_code, repeats
+from ossia.agent.again import can_be_drawn_again, is_unreadable
+from ossia.agent.context import context_use
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Constraint, Engine, Generation, Progress, Prompt, Static
+from ossia.agent.errors import ContextFull, EngineFailed
+from ossia.agent.events import Stats
+from ossia.agent.kinds import is_answer
+from ossia.agent.prompt import WORK, compose
+from ossia.agent.request import ContextUse, PartName, Request, StepEvent
+from ossia.harmony.builtins import TRAINED_NAMES
+from ossia.harmony.codec import Codec
+from ossia.harmony.messages import FINAL, NOT_TOOLS, Completion, CompletionEnd, Message, is_call
+from ossia.harmony.parse import StreamParser
+from ossia.harmony.render import drop_past_analysis
+from ossia.tools.calls.arguments import NO_ARGUMENTS
+from ossia.tools.calls.coerce import closed
+from ossia.tools.spec import ToolSpec
 
 _HEADER_TOKENS = 40
 """The most that a header has; with more, the model is thinking in it."""

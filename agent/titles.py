@@ -6,11 +6,11 @@ import unicodedata
 from dataclasses import replace
 from typing import Final
 
-from agent.control import Control
-from agent.engine.base import Sampling
-from agent.kinds import is_answer
-from agent.request import Request, Responder
-from harmony.messages import FINAL, Completion, Message
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Sampling
+from ossia.agent.kinds import is_answer
+from ossia.agent.request import Request, Responder
+from ossia.harmony.messages import FINAL, Completion, Message
 
 _PROMPT: Final = (
     "Give this conversation a title of at most six words, in its own language. Answer with the title alone."

@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from agent.control import Control
-from agent.events import ApprovalAsked, Decision, Event
+from ossia.agent.control import Control
+from ossia.agent.events import ApprovalAsked, Decision, Event
 
 _R = TypeVar("_R")
 Idle = Callable[[Control], float | None]

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import sys
 
-from cli.main import main
+from ossia.cli.main import main
 
 sys.exit(main())

@@ -11,16 +11,16 @@ from typing import Annotated
 
 import typer
 
-from cli import __version__
-from cli.commands import cache, config, docs, harmony, mcp, models, python, sessions, tools
-from cli.commands.doctor import doctor
-from cli.commands.eval import evaluate
-from cli.commands.groups import Question, Root, UsageError
-from cli.commands.run import run
-from cli.commands.trust import trust
-from cli.commands.undo import undo
-from cli.settings.flags import with_flags
-from cli.settings.table import SETTINGS
+from ossia.cli import __version__
+from ossia.cli.commands import cache, config, docs, harmony, mcp, models, python, sessions, tools
+from ossia.cli.commands.doctor import doctor
+from ossia.cli.commands.eval import evaluate
+from ossia.cli.commands.groups import Question, Root, UsageError
+from ossia.cli.commands.run import run
+from ossia.cli.commands.trust import trust
+from ossia.cli.commands.undo import undo
+from ossia.cli.settings.flags import with_flags
+from ossia.cli.settings.table import SETTINGS
 
 app = typer.Typer(
     cls=Root,
@@ -59,18 +59,18 @@ def ossia(
         if flag is not None:
             raise UsageError(f"{SETTINGS[flag].long_flag} must come after {invocation.invoked_subcommand}")
         return
-    from cli.runtime.session import Resume
+    from ossia.cli.runtime.session import Resume
 
     session = Resume(latest, resume)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        from cli.oneshot.once import run_once
+        from ossia.cli.oneshot.once import run_once
 
         raise typer.Exit(run_once(None, given, resume=session))
     if os.environ.get("TERM") == "dumb":  # it can only print lines
-        from cli.chat.app import plain_chat
+        from ossia.cli.chat.app import plain_chat
 
         raise typer.Exit(plain_chat(given, session))
-    from cli.chat.app import chat
+    from ossia.cli.chat.app import chat
 
     raise typer.Exit(chat(given, session))
 

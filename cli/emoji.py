@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import re
 
-from cli.clean import clean
+from ossia.cli.clean import clean
 
 _JOINERS = "\u200d\ufe0f"
 _TONES = "\U0001f3fb-\U0001f3ff"

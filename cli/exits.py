@@ -58,7 +58,7 @@ def exit_code(error: BaseException) -> ExitCode | None:
 
     Where there is a code, `line_of(error)` is the line to print, even for 1 (a failed parse, a full disk).
     """
-    from agent.errors import (
+    from ossia.agent.errors import (
         AddressUnusable,
         AgentError,
         DoesNotFit,
@@ -72,8 +72,8 @@ def exit_code(error: BaseException) -> ExitCode | None:
         SessionMissing,
         SettingRefused,
     )
-    from tools.approval.trust import TrustError
-    from tools.functions.errors import FunctionsError
+    from ossia.tools.approval.trust import TrustError
+    from ossia.tools.functions.errors import FunctionsError
 
     if isinstance(error, ExitError):
         return error.code
@@ -103,7 +103,7 @@ def line_of(error: BaseException) -> str:
 
 def _is_stored(error: OSError) -> bool:
     """Is it about a file that we keep: data, settings, caches?"""
-    from cli import paths
+    from ossia.cli import paths
 
     if not isinstance(error.filename, str | bytes | Path):
         return False

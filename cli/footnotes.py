@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
-from agent.citations import Cited, Footnote, lookup_in
-from cli.clean import clean, one_line
+from ossia.agent.citations import Cited, Footnote, lookup_in
+from ossia.cli.clean import clean, one_line
 
 _MAX_TITLE_CHARS = 160
 _MAX_LINK_BYTES = 2083  # the most that terminals take that follow the OSC 8 specification

@@ -17,10 +17,10 @@ def main() -> int:
     """Run the command line of this process; returns the exit code for `sys.exit` (the table in `cli.exits`)."""
     try:
         _take_ends_as_interrupts()
-        from cli.own import stand_alone
+        from ossia.cli.own import stand_alone
 
         stand_alone()
-        from cli.streams import take_stdout
+        from ossia.cli.streams import take_stdout
 
         take_stdout()
         code = _flushed(invoke(sys.argv[1:]))
@@ -44,8 +44,8 @@ def invoke(argv: list[str]) -> int:
     """
     import typer
 
-    from cli.app import command
-    from cli.commands.groups import UsageError
+    from ossia.cli.app import command
+    from ossia.cli.commands.groups import UsageError
 
     _open_streams()
     _never_fail_to_encode()
@@ -58,7 +58,7 @@ def invoke(argv: list[str]) -> int:
     except typer.Abort:  # the end of the input at a question
         return 130
     except UsageError as error:
-        from cli.commands.misread import told_of
+        from ossia.cli.commands.misread import told_of
 
         line, rows = told_of(error)
         _complain(line, *rows)
@@ -71,7 +71,7 @@ def invoke(argv: list[str]) -> int:
 
 def _explain(error: Exception) -> int:
     """One line for what isn't our fault, a traceback for what is."""
-    from cli.exits import exit_code, line_of
+    from ossia.cli.exits import exit_code, line_of
 
     code = exit_code(error)
     if code is not None:
@@ -87,7 +87,7 @@ def _complain(message: str, *rows: str) -> None:
     """One line on stderr, and `rows` below it. It may name a file, and a file's name may hold anything."""
     from contextlib import suppress
 
-    from cli.clean import clean
+    from ossia.cli.clean import clean
 
     with suppress(OSError):
         print(f"ossia: error: {clean(' '.join(message.split()))}", *map(clean, rows), sep="\n", file=sys.stderr)
@@ -113,7 +113,7 @@ def _flushed(code: int) -> int:
 
     A failure that was reported already (a code other than 0) is not reported twice.
     """
-    from cli.streams import stdout
+    from ossia.cli.streams import stdout
 
     try:
         stdout().flush()

@@ -15,9 +15,9 @@ from pathlib import Path
 from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
-from cli import paths
-from cli.visible import visible
-from tools.names import escaped, existing, lookalikes, plain
+from ossia.cli import paths
+from ossia.cli.visible import visible
+from ossia.tools.names import escaped, existing, lookalikes, plain
 
 _START = r"(?:^|(?<=[\s(\[{]))@"
 _MENTION = re.compile(

@@ -13,9 +13,9 @@ TYPE_CHECKING = False  # typing's own would be an import
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from cli.settings.table import Settings
-    from tools.mcp.config import McpConfig
-    from tools.own import Own
+    from ossia.cli.settings.table import Settings
+    from ossia.tools.mcp.config import McpConfig
+    from ossia.tools.own import Own
 
 _PACKAGES = ("cli", "agent", "tools", "harmony")
 _NEEDED = "llama_cpp"
@@ -105,12 +105,12 @@ def environment_for(root: Path | None, environ: Mapping[str, str]) -> Mapping[st
 
 def own_parts(root: Path, settings: Settings, *, environ: Mapping[str, str], servers: Sequence[McpConfig]) -> Own:
     """The parts of ossia, and of what the settings have it run, that lie in the workspace `root`."""
-    from cli import paths
-    from cli.settings.config import config_path
-    from cli.settings.engines import certificate_files
-    from cli.settings.mcp import mcp_file
-    from tools.own import own_in, parts_of_prefix, parts_of_program, parts_of_this_python
-    from tools.python.environment import interpreter_at
+    from ossia.cli import paths
+    from ossia.cli.settings.config import config_path
+    from ossia.cli.settings.engines import certificate_files
+    from ossia.cli.settings.mcp import mcp_file
+    from ossia.tools.own import own_in, parts_of_prefix, parts_of_program, parts_of_this_python
+    from ossia.tools.python.environment import interpreter_at
 
     parts = parts_of_this_python(root)
     if settings.python:
@@ -145,8 +145,8 @@ def _programs(root: Path, environ: Mapping[str, str], servers: Sequence[McpConfi
 
 def _filled(server: McpConfig, environ: Mapping[str, str]) -> McpConfig:
     """The server with its variables filled in. Where one isn't set, it stays as it is: it won't be started."""
-    from tools.functions.errors import McpConfigInvalid
-    from tools.mcp.config import expanded
+    from ossia.tools.functions.errors import McpConfigInvalid
+    from ossia.tools.mcp.config import expanded
 
     try:
         return expanded(server, environ)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import platformdirs
 
-from cli.exits import ExitError
+from ossia.cli.exits import ExitError
 
 _APP = "ossia"
 

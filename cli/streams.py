@@ -52,14 +52,14 @@ def stdout() -> TextIO:
 
 def shown(text: str) -> str:
     """The text as stdout gets it: cleaned on a terminal, exact into a pipe."""
-    from cli.clean import clean
+    from ossia.cli.clean import clean
 
     return clean(text) if stdout().isatty() else text
 
 
 def say(text: str) -> None:
     """A line of ours on stderr, cleaned wherever that goes."""
-    from cli.clean import clean
+    from ossia.cli.clean import clean
 
     print(clean(f"ossia: {text}"), file=sys.stderr)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from cli.clean import MAX_MARKS, clean
-from cli.emoji import CLUSTER, EMOJI
+from ossia.cli.clean import MAX_MARKS, clean
+from ossia.cli.emoji import CLUSTER, EMOJI
 
 # Scripts whose letters U+200C and U+200D join or part, and those that U+200B breaks between words, as sets.
 _JOINED = (

@@ -9,16 +9,16 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from cli.clean import clean, one_line
-from cli.streams import stdout
-from cli.visible import visible
-from tools.approval.shell_words import one_line_of
-from tools.calls.names import work_tool
-from tools.spec import INTERRUPTED
+from ossia.cli.clean import clean, one_line
+from ossia.cli.streams import stdout
+from ossia.cli.visible import visible
+from ossia.tools.approval.shell_words import one_line_of
+from ossia.tools.calls.names import work_tool
+from ossia.tools.spec import INTERRUPTED
 
 if TYPE_CHECKING:
-    from agent.events import TurnEnd
-    from tools.undo.restore import Undone
+    from ossia.agent.events import TurnEnd
+    from ossia.tools.undo.restore import Undone
 
 ENDS: dict[TurnEnd | None, str] = {
     "silent": "no answer came",

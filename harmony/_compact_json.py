@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 from decimal import Decimal
 
-from harmony.errors import RenderError
+from ossia.harmony.errors import RenderError
 
 
 def compact_json(value: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harmony.errors import ConversationError
+from ossia.harmony.errors import ConversationError
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harmony.header import Header
-from harmony.messages import ClosedBy, Delta, Message, Sampled, is_call
+from ossia.harmony.header import Header
+from ossia.harmony.messages import ClosedBy, Delta, Message, Sampled, is_call
 
 
 class Assembly:

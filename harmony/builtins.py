@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from harmony.messages import FunctionDecl, Namespace
+from ossia.harmony.messages import FunctionDecl, Namespace
 
 _SEARCH = FunctionDecl(
     "search",

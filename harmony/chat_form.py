@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from harmony._json_reader import Json, messages_of
-from harmony.conversation import function_from_json
-from harmony.errors import ConversationError
-from harmony.messages import ANALYSIS, COMMENTARY, FINAL, DeveloperPrompt, Message, Namespace
-from harmony.tokens import CONSTRAIN
+from ossia.harmony._json_reader import Json, messages_of
+from ossia.harmony.conversation import function_from_json
+from ossia.harmony.errors import ConversationError
+from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, DeveloperPrompt, Message, Namespace
+from ossia.harmony.tokens import CONSTRAIN
 
 _PREFIX = "functions."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from harmony.messages import ANALYSIS, COMMENTARY, DeveloperPrompt, Message, is_call
+from ossia.harmony.messages import ANALYSIS, COMMENTARY, DeveloperPrompt, Message, is_call
 
 _PREFIX = "functions."
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from harmony.messages import Message, Role
-from harmony.parse import StreamParser
-from harmony.render import (
+from ossia.harmony.messages import Message, Role
+from ossia.harmony.parse import StreamParser
+from ossia.harmony.render import (
     DropPolicy,
     RecipientPosition,
     declares_functions,
@@ -16,7 +16,7 @@ from harmony.render import (
     is_final,
     render_message,
 )
-from harmony.tokenizer import Tokenizer
+from ossia.harmony.tokenizer import Tokenizer
 
 Purpose = Literal["completion", "training"]
 _Key = tuple[Message | int, int, bool]

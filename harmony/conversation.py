@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from harmony._json_reader import Json, messages_of
-from harmony.header import ROLES
-from harmony.messages import (
+from ossia.harmony._json_reader import Json, messages_of
+from ossia.harmony.header import ROLES
+from ossia.harmony.messages import (
     ChannelConfig,
     Content,
     DeveloperPrompt,
@@ -17,7 +17,7 @@ from harmony.messages import (
     ResponseFormat,
     SystemPrompt,
 )
-from harmony.render import developer_text
+from ossia.harmony.render import developer_text
 
 _FORMATS = "# Response Formats"
 _EFFORTS: dict[str, Effort] = {"Low": "low", "Medium": "medium", "High": "high"}

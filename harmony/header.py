@@ -7,9 +7,9 @@ import unicodedata
 from dataclasses import dataclass
 from typing import get_args
 
-from harmony.errors import ParseError
-from harmony.messages import Role
-from harmony.tokens import CHANNEL, CONSTRAIN
+from ossia.harmony.errors import ParseError
+from ossia.harmony.messages import Role
+from ossia.harmony.tokens import CHANNEL, CONSTRAIN
 
 ROLES: dict[str, Role] = {role: role for role in get_args(Role)}
 # Unicode's White_Space, as Rust's char::is_whitespace. str.isspace() differs: it adds U+001C…U+001F.

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from harmony.header import ROLES, Header, words_of
-from harmony.messages import CHANNELS, FINAL, NOT_TOOLS, Role
-from harmony.recipients import clean_recipient, is_tool_name, offered_in, resolve
-from harmony.tokens import CHANNEL, CONSTRAIN
+from ossia.harmony.header import ROLES, Header, words_of
+from ossia.harmony.messages import CHANNELS, FINAL, NOT_TOOLS, Role
+from ossia.harmony.recipients import clean_recipient, is_tool_name, offered_in, resolve
+from ossia.harmony.tokens import CHANNEL, CONSTRAIN
 
 Segment = tuple[str, str]
 """A stretch of a header and the marker before it: "" (the role's place), `<|channel|>` or `<|constrain|>`."""

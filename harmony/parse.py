@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harmony.header import Header
-from harmony.messages import Completion, CompletionEnd, Delta, Message, Repaired, Role
-from harmony.strict import State, StrictMachine
-from harmony.tokenizer import Tokenizer
-from harmony.tolerant import TolerantMachine
+from ossia.harmony.header import Header
+from ossia.harmony.messages import Completion, CompletionEnd, Delta, Message, Repaired, Role
+from ossia.harmony.strict import State, StrictMachine
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.harmony.tolerant import TolerantMachine
 
 
 class StreamParser:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from harmony.messages import CHANNELS, NOT_TOOLS
+from ossia.harmony.messages import CHANNELS, NOT_TOOLS
 
 _AROUND = "\"'`,;:()[]{}<>?!*= "
 _END = re.compile(r"<\||[>=]")

@@ -6,13 +6,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
-from harmony._compact_json import compact_json
-from harmony.errors import RenderError
-from harmony.header import ROLES
-from harmony.messages import ANALYSIS, FINAL, Content, DeveloperPrompt, Message, Namespace, ResponseFormat, SystemPrompt
-from harmony.tokenizer import Tokenizer
-from harmony.tokens import CONSTRAIN
-from harmony.typescript import typescript
+from ossia.harmony._compact_json import compact_json
+from ossia.harmony.errors import RenderError
+from ossia.harmony.header import ROLES
+from ossia.harmony.messages import (
+    ANALYSIS,
+    FINAL,
+    Content,
+    DeveloperPrompt,
+    Message,
+    Namespace,
+    ResponseFormat,
+    SystemPrompt,
+)
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.harmony.tokens import CONSTRAIN
+from ossia.harmony.typescript import typescript
 
 RecipientPosition = Literal["role", "channel"]
 """Where an assistant's recipient stands: after the role, as the reference library writes it, or after the channel, as

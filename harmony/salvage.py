@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from harmony.header import ROLES, Header
-from harmony.mending import CONTENT_TYPES, Segment, known_channel, read_header
-from harmony.messages import ANALYSIS, CHANNELS, FINAL, Role
-from harmony.recipients import clean_recipient, resolve
-from harmony.tokens import CHANNEL, CONSTRAIN
+from ossia.harmony.header import ROLES, Header
+from ossia.harmony.mending import CONTENT_TYPES, Segment, known_channel, read_header
+from ossia.harmony.messages import ANALYSIS, CHANNELS, FINAL, Role
+from ossia.harmony.recipients import clean_recipient, resolve
+from ossia.harmony.tokens import CHANNEL, CONSTRAIN
 
 _ROLES, _CHANNELS = "|".join(ROLES), "|".join(CHANNELS)
 _TYPE = r"(?:json|code)(?=[\s{\[]|$)"

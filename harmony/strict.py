@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from harmony.assembly import Assembly
-from harmony.errors import ParseError
-from harmony.header import Header, parse_header
-from harmony.messages import ClosedBy, Delta, Role
-from harmony.tokenizer import Tokenizer
+from ossia.harmony.assembly import Assembly
+from ossia.harmony.errors import ParseError
+from ossia.harmony.header import Header, parse_header
+from ossia.harmony.messages import ClosedBy, Delta, Role
+from ossia.harmony.tokenizer import Tokenizer
 
 State = Literal["ExpectStart", "Header", "Content"]
 

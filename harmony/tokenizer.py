@@ -12,8 +12,8 @@ from itertools import accumulate, pairwise
 
 import tiktoken
 
-from harmony.errors import VocabularyError
-from harmony.tokens import ControlTokens
+from ossia.harmony.errors import VocabularyError
+from ossia.harmony.tokens import ControlTokens
 
 
 @dataclass(frozen=True, slots=True)

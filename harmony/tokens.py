@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from harmony.errors import VocabularyError
+from ossia.harmony.errors import VocabularyError
 
 START = "<|start|>"
 END = "<|end|>"

@@ -42,14 +42,14 @@ import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from harmony.assembly import Assembly
-from harmony.header import Header
-from harmony.mending import Segment, quoted, read_header
-from harmony.messages import FINAL, ClosedBy, Delta, Repaired, Role
-from harmony.salvage import is_prose, is_unclear, read_left, salvage, split_header, trailing_recipient
-from harmony.strict import State
-from harmony.tokenizer import Tokenizer
-from harmony.tokens import CHANNEL, CONSTRAIN
+from ossia.harmony.assembly import Assembly
+from ossia.harmony.header import Header
+from ossia.harmony.mending import Segment, quoted, read_header
+from ossia.harmony.messages import FINAL, ClosedBy, Delta, Repaired, Role
+from ossia.harmony.salvage import is_prose, is_unclear, read_left, salvage, split_header, trailing_recipient
+from ossia.harmony.strict import State
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.harmony.tokens import CHANNEL, CONSTRAIN
 
 
 @dataclass(slots=True)

@@ -52,7 +52,7 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
 @cache
 def _no_bwrap() -> str:
     """Why bubblewrap confines nothing here, tried once; empty if it does."""
-    from tools.sandbox import choose
+    from ossia.tools.sandbox import choose
 
     found = choose(allow_landlock=False)
     return "" if found.name == "bwrap" else found.reason

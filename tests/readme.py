@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from tests.support.command import ROOT, ossia_text
 
 if TYPE_CHECKING:
-    from cli.chat.commands.table import Command
-    from tools.sandbox.job import Runs
+    from ossia.cli.chat.commands.table import Command
+    from ossia.tools.sandbox.job import Runs
 
 PAGE, CHAT_PAGE, CONFINEMENT_PAGE = ROOT / "README.md", ROOT / "docs" / "chat.md", ROOT / "docs" / "confinement.md"
 _COMMANDS, _END = "<!-- commands -->", "<!-- end -->"
@@ -37,7 +37,7 @@ def _help(args: str) -> str:
 
 def with_commands(text: str) -> str:
     """`text` with the table of the chat's commands between `<!-- commands -->` and `<!-- end -->`."""
-    from cli.chat.commands.table import GROUPS
+    from ossia.cli.chat.commands.table import GROUPS
 
     rows = ["| command | |", "|---|---|"]
     rows += [_row(one) for _, group in GROUPS for one in group]
@@ -52,7 +52,7 @@ def with_gaps(text: str) -> str:
 
 
 def _gaps(runs: Runs) -> list[str]:
-    from tools.sandbox.account import gaps, gaps_on_linux
+    from ossia.tools.sandbox.account import gaps, gaps_on_linux
 
     counted = "([how it is counted](#how-memory-is-counted))"
     ways = ("bwrap", "landlock", "seatbelt")

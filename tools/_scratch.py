@@ -10,7 +10,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from tools.no_links import FOLDER
+from ossia.tools.no_links import FOLDER
 
 _PREFIX = "ossia-run-"
 _NAME = re.compile(r"ossia-run-[a-z0-9_]{8}")
@@ -108,6 +108,6 @@ def _remove_left(place: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    from tools.sandbox import hostile_folder  # imported late: files are written before anything is confined
+    from ossia.tools.sandbox import hostile_folder  # imported late: files are written before anything is confined
 
     hostile_folder.remove(folder)

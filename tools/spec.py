@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
-from tools.workspace import Workspace
+from ossia.tools.workspace import Workspace
 
 Effect = Literal["read", "write", "run", "send"]
 """read: looks at things; write: changes files; run: starts code; send: lets data leave the machine."""

@@ -10,8 +10,8 @@ import re
 from collections import deque
 from collections.abc import Callable
 
-from tools.characters import CONTROLS, REORDERS, TAGS
-from tools.drawn import drawn
+from ossia.tools.characters import CONTROLS, REORDERS, TAGS
+from ossia.tools.drawn import drawn
 
 _CONTROLS = re.compile(f"[{CONTROLS}]")
 _DRAWS = re.compile("[\x08\r\x1b\x9b]")

@@ -9,11 +9,11 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from tools.approval.policy import Policy, Ruling, acts
-from tools.calls.arguments import ArgumentReader
-from tools.calls.foreign_arguments import PATCH_TOOL, patch_in
-from tools.calls.names import resolve_name, unknown_name
-from tools.spec import (
+from ossia.tools.approval.policy import Policy, Ruling, acts
+from ossia.tools.calls.arguments import ArgumentReader
+from ossia.tools.calls.foreign_arguments import PATCH_TOOL, patch_in
+from ossia.tools.calls.names import resolve_name, unknown_name
+from ossia.tools.spec import (
     CHANGED,
     ApprovalAsked,
     ApprovalDecided,
@@ -33,7 +33,7 @@ from tools.spec import (
     ToolStarted,
     interrupted,
 )
-from tools.text import bounded, readable
+from ossia.tools.text import bounded, readable
 
 REFUSED = "User denied this call. Do not retry it; ask or choose another way."
 UNASKED = "This call needs approval, and there is nobody to ask: it did not run. Choose another way, or do without."

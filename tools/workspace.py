@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tools.own import Own
+from ossia.tools.own import Own
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tools.spec import Taint
-    from tools.undo.snapshot import Bytes
-    from tools.undo.tree import State
+    from ossia.tools.spec import Taint
+    from ossia.tools.undo.snapshot import Bytes
+    from ossia.tools.undo.tree import State
 
 
 class Keeper(Protocol):

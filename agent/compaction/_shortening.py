@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from agent.context import part_of
-from agent.request import Request, Responder
-from harmony.messages import Message
+from ossia.agent.context import part_of
+from ossia.agent.request import Request, Responder
+from ossia.harmony.messages import Message
 
 _NOTE = "[Made room: "
 _QUOTED_CHARS = 80

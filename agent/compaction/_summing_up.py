@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 
-from agent.compaction._shortening import cut_to_fit, transcript
-from agent.control import Control
-from agent.engine.base import LetGo, Progress
-from agent.events import Stats
-from agent.kinds import is_answer
-from agent.limits import Budget
-from agent.request import Request, Responder, StepEvent
-from agent.sessions.session import summary_message
-from harmony.messages import FINAL, Completion, Delta, Message, Repaired
+from ossia.agent.compaction._shortening import cut_to_fit, transcript
+from ossia.agent.control import Control
+from ossia.agent.engine.base import LetGo, Progress
+from ossia.agent.events import Stats
+from ossia.agent.kinds import is_answer
+from ossia.agent.limits import Budget
+from ossia.agent.request import Request, Responder, StepEvent
+from ossia.agent.sessions.session import summary_message
+from ossia.harmony.messages import FINAL, Completion, Delta, Message, Repaired
 
 _PROMPT = (
     "Our conversation no longer fits into your context. Write the summary that will stand in its place: what I asked "

@@ -12,15 +12,15 @@ from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from agent.compaction._shortening import head_and_tail, is_note, note_on, worth_noting
-from agent.compaction._summing_up import SummaryMaker
-from agent.context import summary_tokens
-from agent.control import Control
-from agent.engine.base import Progress
-from agent.events import ContextTrimmed, Stats
-from agent.limits import Budget
-from agent.request import ContextUse, Request, Responder
-from agent.sessions.session import Session, Summary
+from ossia.agent.compaction._shortening import head_and_tail, is_note, note_on, worth_noting
+from ossia.agent.compaction._summing_up import SummaryMaker
+from ossia.agent.context import summary_tokens
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Progress
+from ossia.agent.events import ContextTrimmed, Stats
+from ossia.agent.limits import Budget
+from ossia.agent.request import ContextUse, Request, Responder
+from ossia.agent.sessions.session import Session, Summary
 
 LOW_MARK: Final = 0.6
 """How full the context may be after room was made: the next trimming is then about a sixth of the context away."""

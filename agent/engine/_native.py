@@ -19,14 +19,14 @@ import llama_cpp as lib
 import numpy as np
 from llama_cpp._ggml import libggml
 
-from agent.engine.cache import Logits
-from agent.engine.devices import Build, backend_names, experts_with_processor, gpu_names, memory_of_gpus
-from agent.engine.log import Log
-from agent.engine.meter import Meter
-from agent.engine.openmp import Waiting, waiting_for
-from agent.engine.threads import default_threads, step_tokens
-from agent.errors import EngineFailed, ModelUnusable, OutOfMemory, SettingRefused
-from agent.models.memory import GpuMemory
+from ossia.agent.engine.cache import Logits
+from ossia.agent.engine.devices import Build, backend_names, experts_with_processor, gpu_names, memory_of_gpus
+from ossia.agent.engine.log import Log
+from ossia.agent.engine.meter import Meter
+from ossia.agent.engine.openmp import Waiting, waiting_for
+from ossia.agent.engine.threads import default_threads, step_tokens
+from ossia.agent.errors import EngineFailed, ModelUnusable, OutOfMemory, SettingRefused
+from ossia.agent.models.memory import GpuMemory
 
 _MOST_THREADS = 512  # GGML_MAX_N_THREADS; OpenMP ends the process when it can't start a thread
 _DONE, _ABORTED = 0, 2  # what llama_decode returns

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
-from agent.control import Control
-from harmony.messages import Channel, CompletionEnd
-from harmony.tokenizer import Vocabulary
+from ossia.agent.control import Control
+from ossia.harmony.messages import Channel, CompletionEnd
+from ossia.harmony.tokenizer import Vocabulary
 
 
 @dataclass(frozen=True, slots=True)

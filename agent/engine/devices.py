@@ -6,7 +6,7 @@ import ctypes
 from dataclasses import dataclass
 from typing import Any
 
-from agent.models.memory import GpuMemory
+from ossia.agent.models.memory import GpuMemory
 
 _GPU, _IGPU = 1, 2  # enum ggml_backend_dev_type of ggml-backend.h
 

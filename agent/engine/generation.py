@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Protocol
 
-from agent.control import Control
-from agent.engine.base import Forced, LetGo, Progress, Prompt, StepStats
-from agent.engine.cache import Logits, PrefixCache
-from agent.engine.guiding import Guide, OneOf
-from agent.engine.sampling import Sampler
-from harmony.messages import CompletionEnd
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Forced, LetGo, Progress, Prompt, StepStats
+from ossia.agent.engine.cache import Logits, PrefixCache
+from ossia.agent.engine.guiding import Guide, OneOf
+from ossia.agent.engine.sampling import Sampler
+from ossia.harmony.messages import CompletionEnd
 
 _LEAST_GAP = 32
 """A mark gets no checkpoint if the next one follows within this many tokens: to stop there costs a small batch of its

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.engine.base import Constraint, LetGo
+from ossia.agent.engine.base import Constraint, LetGo
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from agent.engine.cache import Checkpoint, PrefixCache
+from ossia.agent.engine.cache import Checkpoint, PrefixCache
 
 VERSION = 1
 _STATE, _MARKS = "state", "marks"

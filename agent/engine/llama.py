@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from agent.control import Control
-from agent.engine._native import LlamaSettings, Native, build, gpu_memory, processor_features
-from agent.engine.base import Constraint, Progress, Prompt, Sampling
-from agent.engine.cache import PrefixCache
-from agent.engine.generation import Bounds, Lane, LocalGeneration, Prefill
-from agent.engine.guiding import Guides
-from agent.engine.kept import About, keep, recall, take
-from agent.engine.prompts import KeptPrompts
-from agent.engine.sampling import Sampler
-from agent.errors import ContextFull, ModelUnusable
-from harmony.tokenizer import Vocabulary
+from ossia.agent.control import Control
+from ossia.agent.engine._native import LlamaSettings, Native, build, gpu_memory, processor_features
+from ossia.agent.engine.base import Constraint, Progress, Prompt, Sampling
+from ossia.agent.engine.cache import PrefixCache
+from ossia.agent.engine.generation import Bounds, Lane, LocalGeneration, Prefill
+from ossia.agent.engine.guiding import Guides
+from ossia.agent.engine.kept import About, keep, recall, take
+from ossia.agent.engine.prompts import KeptPrompts
+from ossia.agent.engine.sampling import Sampler
+from ossia.agent.errors import ContextFull, ModelUnusable
+from ossia.harmony.tokenizer import Vocabulary
 
 __all__ = ["LlamaEngine", "LlamaSettings", "build", "gpu_memory", "processor_features"]
 

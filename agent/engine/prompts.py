@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from agent.engine.kept import Snapshot, forget, holds_cache, is_own, is_unfinished
+from ossia.agent.engine.kept import Snapshot, forget, holds_cache, is_own, is_unfinished
 
 _ABANDONED_S = 3600
 """A part that seems to be still being written after this long was left by a crash."""

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.engine.base import Sampling
-from agent.engine.guiding import AllBut, Choice, Mask, OneOf
-from agent.errors import EngineFailed
+from ossia.agent.engine.base import Sampling
+from ossia.agent.engine.guiding import AllBut, Choice, Mask, OneOf
+from ossia.agent.errors import EngineFailed
 
 _Floats = NDArray[np.float32]
 _Doubles = NDArray[np.float64]

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.control import Control
-from agent.engine.base import Constraint, Progress, Prompt, Sampling, StepStats
-from agent.errors import ContextFull, ScriptEnded, ScriptInvalid
-from harmony.messages import CompletionEnd
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Constraint, Progress, Prompt, Sampling, StepStats
+from ossia.agent.errors import ContextFull, ScriptEnded, ScriptInvalid
+from ossia.harmony.messages import CompletionEnd
+from ossia.harmony.tokenizer import Tokenizer
 
 CONTEXT_TOKENS = 131_072
 _CONTROL = re.compile(r"<\|[^<>|]*\|>")

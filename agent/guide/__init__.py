@@ -7,8 +7,8 @@ What is guided: headers (`headers`), the arguments of calls and an answer with a
 except that it can't contain stray control tokens (`follower`).
 """
 
-from agent.guide._keywords import idle_keywords
-from agent.guide.compiler import GuideCompiler
-from agent.guide.schemas import require_usable
+from ossia.agent.guide._keywords import idle_keywords
+from ossia.agent.guide.compiler import GuideCompiler
+from ossia.agent.guide.schemas import require_usable
 
 __all__ = ["GuideCompiler", "idle_keywords", "require_usable"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from agent.engine.base import Constraint
-from agent.errors import SchemaUnusable
-from agent.guide.follower import Body, Follower, FreeText, JsonText, closers_of
-from agent.guide.headers import Node, Opened, between, headers
-from agent.guide.schemas import Grammars, Matcher
-from harmony.messages import FINAL
-from harmony.tokenizer import Tokenizer
+from ossia.agent.engine.base import Constraint
+from ossia.agent.errors import SchemaUnusable
+from ossia.agent.guide.follower import Body, Follower, FreeText, JsonText, closers_of
+from ossia.agent.guide.headers import Node, Opened, between, headers
+from ossia.agent.guide.schemas import Grammars, Matcher
+from ossia.harmony.messages import FINAL
+from ossia.harmony.tokenizer import Tokenizer
 
 
 class GuideCompiler:

@@ -9,12 +9,12 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.engine.base import LetGo
-from agent.engine.guiding import AllBut, Choice, Mask
-from agent.guide.headers import Node, Opened
-from agent.guide.schemas import Matcher
-from harmony.messages import FINAL
-from harmony.tokens import ControlTokens
+from ossia.agent.engine.base import LetGo
+from ossia.agent.engine.guiding import AllBut, Choice, Mask
+from ossia.agent.guide.headers import Node, Opened
+from ossia.agent.guide.schemas import Matcher
+from ossia.harmony.messages import FINAL
+from ossia.harmony.tokens import ControlTokens
 
 
 class Body(Protocol):

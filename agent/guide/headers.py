@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from agent.engine.guiding import OneOf
-from harmony.messages import ANALYSIS, COMMENTARY, FINAL, Channel
-from harmony.tokenizer import Tokenizer
+from ossia.agent.engine.guiding import OneOf
+from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, Channel
+from ossia.harmony.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.errors import SchemaUnusable
-from agent.guide._keywords import meant, unknown_keyword, without_idle
-from harmony.tokenizer import Tokenizer
+from ossia.agent.errors import SchemaUnusable
+from ossia.agent.guide._keywords import meant, unknown_keyword, without_idle
+from ossia.harmony.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer

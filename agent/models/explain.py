@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from agent.models.memory import Memory, size_text
-from agent.models.model import ModelFile
-from agent.models.needs import CONTEXTS, KvType, kv_bytes, needs_of
-from agent.models.offload import offload
-from agent.models.plan import Plan, Wishes
-from agent.models.repack import reason_against
+from ossia.agent.models.memory import Memory, size_text
+from ossia.agent.models.model import ModelFile
+from ossia.agent.models.needs import CONTEXTS, KvType, kv_bytes, needs_of
+from ossia.agent.models.offload import offload
+from ossia.agent.models.plan import Plan, Wishes
+from ossia.agent.models.repack import reason_against
 
 Row = tuple[str, str]
 """What it is about, and a sentence: `("context", "32,768 tokens, the longest of 32k, 16k and 8k that fits")`."""

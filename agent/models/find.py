@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agent.models.catalog import ETUDE, ETUDE_PATH, goes_with_a_model, name_of, part_of, part_path
-from agent.models.model import Origin
-from agent.models.ollama import GPT_OSS, ollama_models
+from ossia.agent.models.catalog import ETUDE, ETUDE_PATH, goes_with_a_model, name_of, part_of, part_path
+from ossia.agent.models.model import Origin
+from ossia.agent.models.ollama import GPT_OSS, ollama_models
 
 MODELS_FOLDER: Final = "models"
 """In the data folder: what `ossia models pull` downloads."""

@@ -15,8 +15,8 @@ from typing import Final
 
 import numpy as np
 
-from agent.errors import ModelMissing, ModelUnusable
-from agent.models.gguf_parts import BLOCKS, Entry, GgufHeader, StringArray, TensorInfo
+from ossia.agent.errors import ModelMissing, ModelUnusable
+from ossia.agent.models.gguf_parts import BLOCKS, Entry, GgufHeader, StringArray, TensorInfo
 
 MAX_HEADER_BYTES: Final = 64 << 20
 """A header larger than this is refused. gpt-oss's has 13 MB, nearly all of it vocabulary."""

@@ -13,11 +13,11 @@ from typing import Final
 
 import numpy as np
 
-from agent.errors import ModelUnusable
-from agent.models.gguf_parts import GgufHeader, StringArray, TensorInfo
-from harmony.errors import VocabularyError
-from harmony.tokenizer import Vocabulary, vocabulary_from_byte_level
-from harmony.tokens import ControlTokens
+from ossia.agent.errors import ModelUnusable
+from ossia.agent.models.gguf_parts import GgufHeader, StringArray, TensorInfo
+from ossia.harmony.errors import VocabularyError
+from ossia.harmony.tokenizer import Vocabulary, vocabulary_from_byte_level
+from ossia.harmony.tokens import ControlTokens
 
 ARCHITECTURE: Final = "gpt-oss"
 _MAX_TOKENS: Final = 1 << 18  # gpt-oss has 201,088

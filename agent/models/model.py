@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from agent.errors import ModelMissing, ModelUnusable
-from agent.models.catalog import ETUDE, name_of, part_of, part_path
-from agent.models.gguf import read_header
-from agent.models.gguf_parts import GgufHeader, TensorInfo
-from agent.models.gpt_oss import Architecture, check_gpt_oss, read_vocabulary
-from harmony.tokenizer import Vocabulary
+from ossia.agent.errors import ModelMissing, ModelUnusable
+from ossia.agent.models.catalog import ETUDE, name_of, part_of, part_path
+from ossia.agent.models.gguf import read_header
+from ossia.agent.models.gguf_parts import GgufHeader, TensorInfo
+from ossia.agent.models.gpt_oss import Architecture, check_gpt_oss, read_vocabulary
+from ossia.harmony.tokenizer import Vocabulary
 
 Origin = Literal["path", "built-in", "ossia", "huggingface", "llama.cpp", "lm-studio", "ollama"]
 """Where a model was found: named by its path, shipped with ossia, or in the folder of one of these programs."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from agent.models.gpt_oss import Architecture
-from agent.models.memory import Memory
-from agent.models.model import ModelFile
+from ossia.agent.models.gpt_oss import Architecture
+from ossia.agent.models.memory import Memory
+from ossia.agent.models.model import ModelFile
 
 KvType = Literal["f16", "q8_0"]
 """How the KV cache is stored. q8_0 takes half the memory of f16, and rounds more coarsely."""

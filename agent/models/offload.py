@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from agent.models.gguf_parts import TensorInfo
-from agent.models.memory import Memory
-from agent.models.model import ModelFile
-from agent.models.needs import KvType, buffer_bytes, layer_kv_bytes
+from ossia.agent.models.gguf_parts import TensorInfo
+from ossia.agent.models.memory import Memory
+from ossia.agent.models.model import ModelFile
+from ossia.agent.models.needs import KvType, buffer_bytes, layer_kv_bytes
 
 _GPU_SPARE_BYTES: Final = 256 << 20  # a driver's own use, and fragmentation
 _EXPERTS: Final = re.compile(r"^blk\.(\d+)\.ffn_(?:up|down|gate|gate_up)_(?:ch|)exps")

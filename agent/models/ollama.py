@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from agent.models.catalog import name_of
+from ossia.agent.models.catalog import name_of
 
 MODEL_LAYER: Final = "application/vnd.ollama.image.model"
 GPT_OSS: Final = re.compile(r"gpt[-_. ]?oss", re.IGNORECASE)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from agent.errors import OutOfMemory, SettingRefused
-from agent.models.memory import Memory, size_text
-from agent.models.model import ModelFile
-from agent.models.needs import CONTEXTS, Q8_BLOCK, KvType, Needs, needs_of
-from agent.models.offload import Offload, offload
-from agent.models.repack import Repack, reason_against, repacked_bytes
+from ossia.agent.errors import OutOfMemory, SettingRefused
+from ossia.agent.models.memory import Memory, size_text
+from ossia.agent.models.model import ModelFile
+from ossia.agent.models.needs import CONTEXTS, Q8_BLOCK, KvType, Needs, needs_of
+from ossia.agent.models.offload import Offload, offload
+from ossia.agent.models.repack import Repack, reason_against, repacked_bytes
 
 _REPACK_SPARE_BYTES: Final = 2_000_000_000  # must stay free for everything else if a second copy is made unasked
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from agent.errors import DownloadFailed, ModelMissing
-from agent.models.catalog import CatalogModel, goes_with_a_model, stem_of
-from agent.models.pulled import files_of, folder_of, matching, model_stem
-from agent.models.transfer import (
+from ossia.agent.errors import DownloadFailed, ModelMissing
+from ossia.agent.models.catalog import CatalogModel, goes_with_a_model, stem_of
+from ossia.agent.models.pulled import files_of, folder_of, matching, model_stem
+from ossia.agent.models.transfer import (
     TIMEOUT_S,
     PullProgress,
     Report,

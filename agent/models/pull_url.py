@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urljoin, urlsplit
 
-from agent.errors import DownloadFailed, ModelError, SettingRefused
-from agent.models.catalog import part_of, stem_of
-from agent.models.find import MODELS_FOLDER
-from agent.models.gguf import read_header
-from agent.models.transfer import (
+from ossia.agent.errors import DownloadFailed, ModelError, SettingRefused
+from ossia.agent.models.catalog import part_of, stem_of
+from ossia.agent.models.find import MODELS_FOLDER
+from ossia.agent.models.gguf import read_header
+from ossia.agent.models.transfer import (
     TIMEOUT_S,
     PullProgress,
     Transient,

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from agent.errors import SettingRefused
-from agent.models.catalog import CatalogModel, download_of, part_of, part_path, stem_of
-from agent.models.find import MODELS_FOLDER
+from ossia.agent.errors import SettingRefused
+from ossia.agent.models.catalog import CatalogModel, download_of, part_of, part_path, stem_of
+from ossia.agent.models.find import MODELS_FOLDER
 
 # Neither may begin with a dot, so that neither is `..`.
 _IN_REPOSITORY: Final = re.compile(r"(?P<repo>\w[\w.-]*/\w[\w.-]*)(?::(?P<file>.+))?", re.ASCII)
@@ -44,7 +44,7 @@ def files_of(name: str, data_dir: Path) -> tuple[Path, ...]:
 
     files_of("someone/tuned-GGUF", data)    # (…/someone/tuned-GGUF/tuned-Q8_0.gguf.0123456789ab.part,)
     """
-    from agent.models.pull_url import folders_of
+    from ossia.agent.models.pull_url import folders_of
 
     known, there = download_of(name), in_repository(name)
     if known is not None:

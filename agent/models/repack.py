@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Literal
 
-from agent.models.gguf_parts import TensorInfo
+from ossia.agent.models.gguf_parts import TensorInfo
 
 Repack = Literal["auto", "on", "off"]
 

@@ -6,13 +6,13 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from agent.errors import ModelError, ModelMissing
-from agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, NAMES, download_of
-from agent.models.find import Found, Locations, find_models, found_at
-from agent.models.memory import Memory, size_text
-from agent.models.model import ModelFile, open_model
-from agent.models.needs import fits
-from agent.models.pulled import files_of
+from ossia.agent.errors import ModelError, ModelMissing
+from ossia.agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, NAMES, download_of
+from ossia.agent.models.find import Found, Locations, find_models, found_at
+from ossia.agent.models.memory import Memory, size_text
+from ossia.agent.models.model import ModelFile, open_model
+from ossia.agent.models.needs import fits
+from ossia.agent.models.pulled import files_of
 
 
 def resolve(model: str | None, *, locations: Locations, memory: Memory) -> ModelFile:

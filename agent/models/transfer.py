@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from agent.errors import DownloadFailed
-from agent.models.memory import size_text
+from ossia.agent.errors import DownloadFailed
+from ossia.agent.models.memory import size_text
 
 TIMEOUT_S: Final = 30
 """Without a byte."""

@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Literal, Protocol
 
-from agent.engine.remote.server import first, seed_of, table, whole
-from agent.request import Request
-from agent.served.pieces import Called, Ended, Failed, Piece, Said, Thought, Usage
-from agent.served.wire import Conversation, Json
+from ossia.agent.engine.remote.server import first, seed_of, table, whole
+from ossia.agent.request import Request
+from ossia.agent.served.pieces import Called, Ended, Failed, Piece, Said, Thought, Usage
+from ossia.agent.served.wire import Conversation, Json
 
 Kind = Literal["responses", "chat"]
 

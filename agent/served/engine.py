@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from agent.control import Control
-from agent.engine.base import Constraint, Generation, Progress, Prompt, Sampling
-from agent.engine.remote.client import Client
-from agent.errors import EngineFailed, ServerRefused
-from agent.request import Request
-from agent.served.api import Api
-from agent.served.wire import Json, Names, conversation, plain
-from harmony.tokenizer import Vocabulary
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Constraint, Generation, Progress, Prompt, Sampling
+from ossia.agent.engine.remote.client import Client
+from ossia.agent.errors import EngineFailed, ServerRefused
+from ossia.agent.request import Request
+from ossia.agent.served.api import Api
+from ossia.agent.served.wire import Json, Names, conversation, plain
+from ossia.harmony.tokenizer import Vocabulary
 
 LESS: Final = "fewer guarantees: see docs/servers.md"
 """Told once, when such a server is chosen."""

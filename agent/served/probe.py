@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from agent.control import Control
-from agent.engine.remote.client import Client
-from agent.engine.remote.detect import Listed, room_of
-from agent.engine.remote.server import table
-from agent.errors import EngineFailed, ModelMissing, ServerRefused
-from agent.served.api import Api, ChatApi, Kind, ResponsesApi
-from agent.served.engine import ServedEngine
-from harmony.tokenizer import Vocabulary
+from ossia.agent.control import Control
+from ossia.agent.engine.remote.client import Client
+from ossia.agent.engine.remote.detect import Listed, room_of
+from ossia.agent.engine.remote.server import table
+from ossia.agent.errors import EngineFailed, ModelMissing, ServerRefused
+from ossia.agent.served.api import Api, ChatApi, Kind, ResponsesApi
+from ossia.agent.served.engine import ServedEngine
+from ossia.harmony.tokenizer import Vocabulary
 
 CONTEXT_TOKENS: Final = 131_072
 """What gpt-oss was trained for, where the server doesn't say how much it has room for."""

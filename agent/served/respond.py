@@ -7,23 +7,23 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
-from agent._repeats import LOOK_EVERY, in_code, repeats
-from agent.again import can_be_drawn_again
-from agent.control import Control
-from agent.engine.base import Progress, StepStats
-from agent.engine.remote.detect import models_of
-from agent.errors import ContextFull, EngineFailed, ServerRefused
-from agent.events import Stats
-from agent.request import ContextUse, Request, StepEvent
-from agent.respond import LocalResponder
-from agent.served.api import DONE, call_refused
-from agent.served.engine import ServedEngine
-from agent.served.pieces import Called, Ended, Failed, Piece, Usage
-from agent.served.probe import names_of
-from agent.served.wire import Names
-from agent.served.writing import Writing
-from harmony.codec import Codec
-from harmony.messages import Completion, CompletionEnd, Delta
+from ossia.agent._repeats import LOOK_EVERY, in_code, repeats
+from ossia.agent.again import can_be_drawn_again
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Progress, StepStats
+from ossia.agent.engine.remote.detect import models_of
+from ossia.agent.errors import ContextFull, EngineFailed, ServerRefused
+from ossia.agent.events import Stats
+from ossia.agent.request import ContextUse, Request, StepEvent
+from ossia.agent.respond import LocalResponder
+from ossia.agent.served.api import DONE, call_refused
+from ossia.agent.served.engine import ServedEngine
+from ossia.agent.served.pieces import Called, Ended, Failed, Piece, Usage
+from ossia.agent.served.probe import names_of
+from ossia.agent.served.wire import Names
+from ossia.agent.served.writing import Writing
+from ossia.harmony.codec import Codec
+from ossia.harmony.messages import Completion, CompletionEnd, Delta
 
 _CONTEXTS = 8
 """An answer ends after this many contexts, by our count of its tokens, which the étude's short ones make too high."""

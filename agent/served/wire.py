@@ -9,18 +9,18 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from agent.adapt import as_namespaces
-from agent.prompt import compose
-from agent.request import Request
-from harmony.builtins import TRAINED_NAMES
-from harmony.chat_writer import conversation_to_chat
-from harmony.messages import ANALYSIS, COMMENTARY, DeveloperPrompt, Message, is_call
-from harmony.recipients import clean_recipient
-from harmony.render import developer_text, drop_past_analysis
-from harmony.tokens import CONSTRAIN
-from tools.calls.arguments import NO_ARGUMENTS
-from tools.functions.naming import MAX_NAME_CHARS, PREFIX, plain_name
-from tools.spec import ToolSpec
+from ossia.agent.adapt import as_namespaces
+from ossia.agent.prompt import compose
+from ossia.agent.request import Request
+from ossia.harmony.builtins import TRAINED_NAMES
+from ossia.harmony.chat_writer import conversation_to_chat
+from ossia.harmony.messages import ANALYSIS, COMMENTARY, DeveloperPrompt, Message, is_call
+from ossia.harmony.recipients import clean_recipient
+from ossia.harmony.render import developer_text, drop_past_analysis
+from ossia.harmony.tokens import CONSTRAIN
+from ossia.tools.calls.arguments import NO_ARGUMENTS
+from ossia.tools.functions.naming import MAX_NAME_CHARS, PREFIX, plain_name
+from ossia.tools.spec import ToolSpec
 
 Json = dict[str, Any]
 

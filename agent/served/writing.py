@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from agent.served.pieces import Called, Said, Thought
-from agent.served.wire import Names
-from harmony.messages import ANALYSIS, COMMENTARY, FINAL, Delta, Message, Sampled, is_call
+from ossia.agent.served.pieces import Called, Said, Thought
+from ossia.agent.served.wire import Names
+from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, Delta, Message, Sampled, is_call
 
 _MOST_NAME_CHARS = 256
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-from agent.errors import SessionsUnusable
-from agent.sessions._schema import check_marks, migrate
-from tools.files import FULL, cannot, is_full, require_owner
+from ossia.agent.errors import SessionsUnusable
+from ossia.agent.sessions._schema import check_marks, migrate
+from ossia.tools.files import FULL, cannot, is_full, require_owner
 
 _WAIT_S: Final = 3.0  # for another process that is writing; each write takes milliseconds
 _MAGIC: Final = b"SQLite format 3\0"  # sqlite.org/fileformat.html, section 1.3, as are the offsets below

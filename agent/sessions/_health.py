@@ -6,9 +6,9 @@ import sqlite3
 import time
 from dataclasses import dataclass
 
-from agent.errors import SessionsUnusable
-from agent.sessions._database import Database
-from agent.sessions._lock import users_of
+from ossia.agent.errors import SessionsUnusable
+from ossia.agent.sessions._database import Database
+from ossia.agent.sessions._lock import users_of
 
 _STEPS = 10_000  # of SQLite's machine between two looks at the clock
 

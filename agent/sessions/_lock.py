@@ -6,8 +6,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from agent.errors import SessionInUse
-from agent.sessions._database import make_private
+from ossia.agent.errors import SessionInUse
+from ossia.agent.sessions._database import make_private
 
 
 class Hold:

@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 
-from agent.errors import SessionsError
-from agent.events import TurnEnd
-from agent.sessions._database import Database
-from agent.sessions._lock import Hold
-from agent.sessions._rows import CountTokens, insert
-from agent.sessions._sessions import turns_summarised
-from agent.sessions._titles import asked_in, title_from, title_of
-from agent.sessions.json import options_to_json
-from agent.sessions.session import Entry, Options, Session, Summary
-from tools.files import cannot
+from ossia.agent.errors import SessionsError
+from ossia.agent.events import TurnEnd
+from ossia.agent.sessions._database import Database
+from ossia.agent.sessions._lock import Hold
+from ossia.agent.sessions._rows import CountTokens, insert
+from ossia.agent.sessions._sessions import turns_summarised
+from ossia.agent.sessions._titles import asked_in, title_from, title_of
+from ossia.agent.sessions.json import options_to_json
+from ossia.agent.sessions.session import Entry, Options, Session, Summary
+from ossia.tools.files import cannot
 
 _Change = Callable[[sqlite3.Connection], None]
 

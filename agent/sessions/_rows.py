@@ -10,11 +10,17 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from agent.errors import SessionsUnusable
-from agent.kinds import kind_of
-from agent.sessions.json import end_from_json, entry_from_json, entry_to_json, options_from_json, summary_from_json
-from agent.sessions.session import Entry, Session
-from harmony.errors import HarmonyError
+from ossia.agent.errors import SessionsUnusable
+from ossia.agent.kinds import kind_of
+from ossia.agent.sessions.json import (
+    end_from_json,
+    entry_from_json,
+    entry_to_json,
+    options_from_json,
+    summary_from_json,
+)
+from ossia.agent.sessions.session import Entry, Session
+from ossia.harmony.errors import HarmonyError
 
 COLUMNS: Final = "turn, kind, tokens, model, vocabulary, text, ids, state, more"
 _SAID_CHARS: Final = 100

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from agent.errors import SessionsUnusable
+from ossia.agent.errors import SessionsUnusable
 
 APPLICATION: Final = 0x6F737373
 """The mark of our files, "osss", so that another program's database isn't taken for ours."""

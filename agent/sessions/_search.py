@@ -7,8 +7,8 @@ import sqlite3
 from dataclasses import dataclass, replace
 from typing import Final
 
-from agent.sessions._rows import storable
-from agent.sessions._sessions import like_pattern
+from ossia.agent.sessions._rows import storable
+from ossia.agent.sessions._sessions import like_pattern
 
 _TRIGRAM: Final = 3  # shorter words can't be looked up in the index
 _MAX_WORDS: Final = 20

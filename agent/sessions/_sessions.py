@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agent.errors import SessionMissing
-from agent.sessions._rows import read_entries, storable
-from agent.sessions._titles import TITLE_CHARS, asked_in, title_from, title_of
+from ossia.agent.errors import SessionMissing
+from ossia.agent.sessions._rows import read_entries, storable
+from ossia.agent.sessions._titles import TITLE_CHARS, asked_in, title_from, title_of
 
 _ID_LETTERS: Final = "23456789bcdfghjkmnpqrstvwxz"  # they make no words, and none looks like another (0 and O)
 _ID_CHARS: Final = 8

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from itertools import pairwise
 from typing import Final
 
-from agent.sessions._rows import storable
+from ossia.agent.sessions._rows import storable
 
 TITLE_CHARS: Final = 80
 _ENDS_LINES: Final = 3  # of a long text, this many lines at either end: what is between them was rather pasted

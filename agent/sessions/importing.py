@@ -6,15 +6,15 @@ import json
 from collections.abc import Sequence
 from typing import Literal
 
-from agent.errors import SessionInvalid
-from agent.events import TurnEnd
-from agent.kinds import is_answer, says_nothing
-from agent.sessions.json import as_outside, session_from_json
-from agent.sessions.session import Entry, Options, Session
-from harmony.chat_form import conversation_from_chat
-from harmony.conversation import conversation_from_json
-from harmony.errors import HarmonyError
-from harmony.messages import DeveloperPrompt, Message, SystemPrompt
+from ossia.agent.errors import SessionInvalid
+from ossia.agent.events import TurnEnd
+from ossia.agent.kinds import is_answer, says_nothing
+from ossia.agent.sessions.json import as_outside, session_from_json
+from ossia.agent.sessions.session import Entry, Options, Session
+from ossia.harmony.chat_form import conversation_from_chat
+from ossia.harmony.conversation import conversation_from_json
+from ossia.harmony.errors import HarmonyError
+from ossia.harmony.messages import DeveloperPrompt, Message, SystemPrompt
 
 Source = Literal["json", "harmony", "chat"]
 _HARMONYS_OWN = frozenset({"channel", "recipient", "content_type"})

@@ -17,14 +17,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, get_args
 
-from agent.engine.base import Sampling
-from agent.errors import SessionInvalid
-from agent.events import TurnEnd
-from agent.sessions.session import Entry, Options, Session, Summary
-from harmony.conversation import conversation_from_json, message_to_json
-from harmony.errors import HarmonyError
-from harmony.messages import Effort, ResponseFormat, Sampled
-from tools.spec import Attachment, Taint
+from ossia.agent.engine.base import Sampling
+from ossia.agent.errors import SessionInvalid
+from ossia.agent.events import TurnEnd
+from ossia.agent.sessions.session import Entry, Options, Session, Summary
+from ossia.harmony.conversation import conversation_from_json, message_to_json
+from ossia.harmony.errors import HarmonyError
+from ossia.harmony.messages import Effort, ResponseFormat, Sampled
+from ossia.tools.spec import Attachment, Taint
 
 VERSION = 1
 

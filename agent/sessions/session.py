@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Final, Protocol
 
-from agent.adapt import result_message
-from agent.engine.base import Sampling
-from agent.events import MessageAdded, TurnEnd
-from agent.kinds import is_answer, says_nothing
-from agent.request import Request
-from harmony.messages import ANALYSIS, Channel, Effort, Message, ResponseFormat, is_call
-from tools.spec import INTERRUPTED, Attachment, Taint, ToolResult, ToolSpec
+from ossia.agent.adapt import result_message
+from ossia.agent.engine.base import Sampling
+from ossia.agent.events import MessageAdded, TurnEnd
+from ossia.agent.kinds import is_answer, says_nothing
+from ossia.agent.request import Request
+from ossia.harmony.messages import ANALYSIS, Channel, Effort, Message, ResponseFormat, is_call
+from ossia.tools.spec import INTERRUPTED, Attachment, Taint, ToolResult, ToolSpec
 
 SUMMARY_HEAD = "Summary of our conversation so far (its turns no longer fit into the context):"
 """Begins the message that stands for summarised turns: a user message, so that a page's text gains no authority."""

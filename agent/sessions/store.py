@@ -8,17 +8,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.errors import SessionMissing, SessionsUnusable
-from agent.sessions import _sessions as rows
-from agent.sessions._database import Database
-from agent.sessions._health import Health, health
-from agent.sessions._lock import Hold
-from agent.sessions._recorder import StoreRecorder
-from agent.sessions._rows import UNREADABLE, CountTokens, read_entries, read_session, unreadable
-from agent.sessions._search import find_words
-from agent.sessions._sessions import SessionInfo
-from agent.sessions._titles import asked_in, title_from, title_of
-from agent.sessions.session import Entry, Session
+from ossia.agent.errors import SessionMissing, SessionsUnusable
+from ossia.agent.sessions import _sessions as rows
+from ossia.agent.sessions._database import Database
+from ossia.agent.sessions._health import Health, health
+from ossia.agent.sessions._lock import Hold
+from ossia.agent.sessions._recorder import StoreRecorder
+from ossia.agent.sessions._rows import UNREADABLE, CountTokens, read_entries, read_session, unreadable
+from ossia.agent.sessions._search import find_words
+from ossia.agent.sessions._sessions import SessionInfo
+from ossia.agent.sessions._titles import asked_in, title_from, title_of
+from ossia.agent.sessions.session import Entry, Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,19 +13,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from agent.sessions.session import UserText
-from cli.attach.fence import block, in_heading, shortened
-from cli.clean import one_line
-from cli.mentions import Mention, mentions, standing
-from cli.visible import seen_line
-from cli.words import bytes_of, for_user, size_of
-from tools.names import in_ascii
-from tools.spec import Stop, Taint, ToolFailed
-from tools.workspace import Workspace
+from ossia.agent.sessions.session import UserText
+from ossia.cli.attach.fence import block, in_heading, shortened
+from ossia.cli.clean import one_line
+from ossia.cli.mentions import Mention, mentions, standing
+from ossia.cli.visible import seen_line
+from ossia.cli.words import bytes_of, for_user, size_of
+from ossia.tools.names import in_ascii
+from ossia.tools.spec import Stop, Taint, ToolFailed
+from ossia.tools.workspace import Workspace
 
 if TYPE_CHECKING:
-    from cli.attach.user_command import Ran
-    from tools.browser.document import Document
+    from ossia.cli.attach.user_command import Ran
+    from ossia.tools.browser.document import Document
 
 Kind = Literal["file", "folder", "page", "output"]
 OUTPUT = "Output of the command"
@@ -185,7 +185,7 @@ class _Gathering:
         return standing(mention, (self._folder, *([self._workspace.root] if self._workspace else [])))
 
     def _local(self, name: str, path: Path) -> None:
-        from cli.attach.local import Unattachable, leads, read_file, read_folder
+        from ossia.cli.attach.local import Unattachable, leads, read_file, read_folder
 
         room = min(self._bounds.one_bytes, self._room)
         try:

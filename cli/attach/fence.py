@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tools.names import escaped
+from ossia.tools.names import escaped
 
 HEAD_SHARE = 2 / 3
 """How much of what is kept of a long text is its beginning: that says what it is, the end how it came out."""

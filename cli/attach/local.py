@@ -9,15 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from cli.attach.fence import HEAD_SHARE, block, from_line_start, in_heading, shortened, up_to_line_end
-from cli.words import bytes_of, size_of
-from tools.decoding import Text, decode, decode_beginning, describe, universal
-from tools.no_links import FILE, MAY_BE_A_LINK
-from tools.safe_files import real_name
-from tools.spec import Stop
+from ossia.cli.attach.fence import HEAD_SHARE, block, from_line_start, in_heading, shortened, up_to_line_end
+from ossia.cli.words import bytes_of, size_of
+from ossia.tools.decoding import Text, decode, decode_beginning, describe, universal
+from ossia.tools.no_links import FILE, MAY_BE_A_LINK
+from ossia.tools.safe_files import real_name
+from ossia.tools.spec import Stop
 
 if TYPE_CHECKING:
-    from tools.library.walk import File
+    from ossia.tools.library.walk import File
 
 _MAX_WHOLE_BYTES = 16 << 20
 """Of a larger file, only the beginning and the end are read."""
@@ -103,7 +103,7 @@ def leads(place: Path, real: Path, base: Path) -> str:
 
     `place` is the name as an absolute path, `real` where it led, `base` the folder that names are relative to.
     """
-    from tools.approval import sensitive
+    from ossia.tools.approval import sensitive
 
     base, place = base.resolve(), Path(os.path.normpath(place))
     if not place.is_relative_to(base):  # the user named that folder; what it holds may still be a link
@@ -119,7 +119,7 @@ def read_folder(path: Path, *, max_bytes: int, max_files: int, stop: Stop) -> Re
 
     Left out: what is hidden, in a `.gitignore`, made by tools, a link, or looks like a secret by its name.
     """
-    from tools.library.walk import File, walk
+    from ossia.tools.library.walk import File, walk
 
     if not os.access(path, os.R_OK | os.X_OK):
         raise Unattachable("not attached: it can't be read")

@@ -9,21 +9,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.control import Control
-from agent.sessions.session import UserText
-from cli import paths
-from cli.attach.attach import Attachment, Bounds, attach, output_of
-from cli.attach.user_command import Ran, run_command
-from cli.exits import ExitError
-from cli.mentions import mentions
-from cli.terminal.input.typed import Typed
-from tools.spec import Taint, ToolFailed
-from tools.workspace import Workspace
+from ossia.agent.control import Control
+from ossia.agent.sessions.session import UserText
+from ossia.cli import paths
+from ossia.cli.attach.attach import Attachment, Bounds, attach, output_of
+from ossia.cli.attach.user_command import Ran, run_command
+from ossia.cli.exits import ExitError
+from ossia.cli.mentions import mentions
+from ossia.cli.terminal.input.typed import Typed
+from ossia.tools.spec import Taint, ToolFailed
+from ossia.tools.workspace import Workspace
 
 if TYPE_CHECKING:
-    from cli.runtime.browser import PageLoader
-    from cli.settings.table import Settings
-    from tools.browser.document import Document
+    from ossia.cli.runtime.browser import PageLoader
+    from ossia.cli.settings.table import Settings
+    from ossia.tools.browser.document import Document
 
 _GRACE_S = 3.0
 """A command that is told to end has half a second, then it is killed."""
@@ -122,7 +122,7 @@ class Attaching:
     def _load(self, url: str, stop: Control) -> Document:
         settings = self._settings()
         try:
-            from cli.runtime.browser import PageLoader
+            from ossia.cli.runtime.browser import PageLoader
 
             self._loader = self._loader or PageLoader(settings)
         except ExitError as error:  # an unusable proxy setting: the message goes without the page

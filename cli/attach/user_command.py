@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.spec import Stop
+from ossia.tools.spec import Stop
 
 _MAX_S = 120.0
 _HEAD_CHARS, _TAIL_CHARS = 40_000, 24_000
@@ -45,7 +45,7 @@ def run_command(command: str, *, folder: Path, environ: Mapping[str, str], stop:
 
         run_command("git status -s", folder=Path.cwd(), environ=os.environ, stop=control).output
     """
-    from tools.text import Bounded, clean
+    from ossia.tools.text import Bounded, clean
 
     try:
         process = subprocess.Popen(

@@ -12,16 +12,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent.errors import AgentError
-from cli.chat.leisure import Leisure
+from ossia.agent.errors import AgentError
+from ossia.cli.chat.leisure import Leisure
 
 if TYPE_CHECKING:
-    from agent.control import Control
-    from agent.engine.base import Progress
-    from agent.request import Request
-    from cli.chat.state import State
-    from cli.chat.titles import Titles
-    from cli.runtime.assemble import Assembly
+    from ossia.agent.control import Control
+    from ossia.agent.engine.base import Progress
+    from ossia.agent.request import Request
+    from ossia.cli.chat.state import State
+    from ossia.cli.chat.titles import Titles
+    from ossia.cli.runtime.assemble import Assembly
 
 _LOOK_AGAIN_S = 2.0
 _DATE_EVERY_S = 30.0
@@ -55,7 +55,7 @@ class ReadingAhead:
         if mode == "off" or "prefill" not in assembly.engine.capabilities:
             return
         if mode == "auto" and self._leisure is None:
-            from agent.engine.threads import default_threads
+            from ossia.agent.engine.threads import default_threads
 
             self._leisure = Leisure(chat.settings.threads or default_threads())
         leisure = self._leisure if mode == "auto" else None

@@ -5,26 +5,26 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from cli.chat.conversation import Conversation
-from cli.chat.face import Face
-from cli.chat.welcome import greet
-from cli.exits import ExitCode
-from cli.runtime.consent import agree
-from cli.runtime.ending import end_now, look_to_the_end
-from cli.runtime.session import Resume, open_session
-from cli.settings.workspace import resolve_with_folder
+from ossia.cli.chat.conversation import Conversation
+from ossia.cli.chat.face import Face
+from ossia.cli.chat.welcome import greet
+from ossia.cli.exits import ExitCode
+from ossia.cli.runtime.consent import agree
+from ossia.cli.runtime.ending import end_now, look_to_the_end
+from ossia.cli.runtime.session import Resume, open_session
+from ossia.cli.settings.workspace import resolve_with_folder
 
 
 def chat(flags: Mapping[str, object], resume: Resume) -> int:
     """Talk until the user leaves; returns the exit code. Raises what `cli.main` turns into one line and a code."""
-    from cli.chat.screen_face import ScreenFace  # with prompt_toolkit's keys and layout
+    from ossia.cli.chat.screen_face import ScreenFace  # with prompt_toolkit's keys and layout
 
     return _talk(flags, resume, ScreenFace)
 
 
 def plain_chat(flags: Mapping[str, object], resume: Resume) -> int:
     """The same, line by line, for a terminal that can do no more (`TERM=dumb`); Ctrl-D and /quit leave."""
-    from cli.chat.plain_face import PlainFace
+    from ossia.cli.chat.plain_face import PlainFace
 
     return _talk(flags, resume, PlainFace)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent.events import ApprovalAsked, Decision
-from cli.runtime.approval_text import (
+from ossia.agent.events import ApprovalAsked, Decision
+from ossia.cli.runtime.approval_text import (
     arguments_to_edit,
     decision_of,
     edited_arguments,
@@ -13,13 +13,13 @@ from cli.runtime.approval_text import (
     told_of,
     unseen,
 )
-from cli.visible import seen_line
-from cli.words import count
-from tools.approval.trust import TrustError
+from ossia.cli.visible import seen_line
+from ossia.cli.words import count
+from ossia.tools.approval.trust import TrustError
 
 if TYPE_CHECKING:
-    from cli.chat.model import ChatModel
-    from cli.chat.state import State
+    from ossia.cli.chat.model import ChatModel
+    from ossia.cli.chat.state import State
 
 
 _HINT = "/tools trust if the files of the workspace are your own"

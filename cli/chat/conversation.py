@@ -13,31 +13,31 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from agent.control import Control
-from agent.events import ApprovalAsked, Event, MessageAdded, ToolFinished, TurnEnded
-from agent.prompt import tool_texts, with_plan
-from agent.sessions.session import Entry, Options, UserText
-from agent.worker import Tapped
-from cli.attach.pending import Attaching
-from cli.chat.ahead import ReadingAhead
-from cli.chat.approvals import Approvals
-from cli.chat.model import ChatModel
-from cli.chat.pager.transcript import Transcript
-from cli.chat.state import State, Waiting
-from cli.chat.tally import Tally
-from cli.chat.titles import Titles
-from cli.clean import one_line
-from cli.runtime.session import OpenSession
-from cli.settings.config import Resolved
-from cli.settings.workspace import Folder
-from cli.terminal.input.typed import Typed, as_text
+from ossia.agent.control import Control
+from ossia.agent.events import ApprovalAsked, Event, MessageAdded, ToolFinished, TurnEnded
+from ossia.agent.prompt import tool_texts, with_plan
+from ossia.agent.sessions.session import Entry, Options, UserText
+from ossia.agent.worker import Tapped
+from ossia.cli.attach.pending import Attaching
+from ossia.cli.chat.ahead import ReadingAhead
+from ossia.cli.chat.approvals import Approvals
+from ossia.cli.chat.model import ChatModel
+from ossia.cli.chat.pager.transcript import Transcript
+from ossia.cli.chat.state import State, Waiting
+from ossia.cli.chat.tally import Tally
+from ossia.cli.chat.titles import Titles
+from ossia.cli.clean import one_line
+from ossia.cli.runtime.session import OpenSession
+from ossia.cli.settings.config import Resolved
+from ossia.cli.settings.workspace import Folder
+from ossia.cli.terminal.input.typed import Typed, as_text
 
 if TYPE_CHECKING:
-    from agent.citations import Cited
-    from agent.request import ContextUse
-    from cli.chat.face import Face
-    from cli.runtime.assemble import Assembly
-    from cli.terminal.question import Question
+    from ossia.agent.citations import Cited
+    from ossia.agent.request import ContextUse
+    from ossia.cli.chat.face import Face
+    from ossia.cli.runtime.assemble import Assembly
+    from ossia.cli.terminal.question import Question
 
 _R = TypeVar("_R")
 _GRACE_S = 1.0
@@ -189,7 +189,7 @@ class Conversation(State):
 
     def _agreed(self, control: Control, name: str, why: str) -> bool:
         """Ask whether a file goes along with a message. It blocks, on the worker, until the answer or a stop."""
-        from cli.terminal.question import Question
+        from ossia.cli.terminal.question import Question
 
         answers = queue.SimpleQueue[str]()
         question = Question(f"Attach @{name}?", why, careful=True)
@@ -346,7 +346,7 @@ class Conversation(State):
 
     def page(self, cursor: int) -> Cited | None:
         """The page behind a cursor of the browser; None when there is none."""
-        from cli.footnotes import page_behind
+        from ossia.cli.footnotes import page_behind
 
         origin = self.assembly.tools.origin if self.assembly else (lambda url: None)
         return page_behind(self.session.states, cursor, origin)

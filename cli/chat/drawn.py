@@ -8,17 +8,17 @@ from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.chat.face import Face
-from cli.chat.lines import take_line
-from cli.chat.view import ChatView
-from cli.terminal.input.external import EditorFailed, edit
-from cli.terminal.input.typed import Typed
-from cli.terminal.markdown.paint import Painter, Row
-from cli.terminal.pictures import Pictures
+from ossia.cli.chat.face import Face
+from ossia.cli.chat.lines import take_line
+from ossia.cli.chat.view import ChatView
+from ossia.cli.terminal.input.external import EditorFailed, edit
+from ossia.cli.terminal.input.typed import Typed
+from ossia.cli.terminal.markdown.paint import Painter, Row
+from ossia.cli.terminal.pictures import Pictures
 
 if TYPE_CHECKING:
-    from cli.chat.conversation import Conversation
-    from cli.chat.view import Think
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.view import Think
 
 AGAIN_S = 1.5
 """A second Ctrl-C within this time leaves, if the first had nothing to do, and nothing was typed or sent since."""

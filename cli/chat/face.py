@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
-    from cli.chat.view import ChatView, Think
-    from cli.terminal.markdown.paint import Painter, Row
-    from cli.terminal.pictures import Pictures
-    from cli.terminal.plain_screen import PlainScreen
-    from cli.terminal.question import Question
-    from cli.terminal.screen import Screen
+    from ossia.cli.chat.view import ChatView, Think
+    from ossia.cli.terminal.markdown.paint import Painter, Row
+    from ossia.cli.terminal.pictures import Pictures
+    from ossia.cli.terminal.plain_screen import PlainScreen
+    from ossia.cli.terminal.question import Question
+    from ossia.cli.terminal.screen import Screen
 
 
 class Face(ABC):

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.filters import Condition, emacs_mode
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
-from cli import paths
-from cli.terminal.input.completion import Choice, Sources
+from ossia.cli import paths
+from ossia.cli.terminal.input.completion import Choice, Sources
 
 if TYPE_CHECKING:
-    from cli.chat.conversation import Conversation
-    from cli.chat.screen_face import ScreenFace
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.screen_face import ScreenFace
 
 
 def chat_keys(talk: Conversation, face: ScreenFace) -> KeyBindings:
@@ -51,12 +51,12 @@ def chat_sources(talk: Conversation) -> Sources:
     """Commands, their values, and the folders that paths are relative to."""
 
     def all_commands() -> Sequence[Choice]:
-        from cli.chat.commands.table import commands
+        from ossia.cli.chat.commands.table import commands
 
         return commands()
 
     def values(command: str, prefix: str) -> Sequence[Choice] | None:
-        from cli.chat.commands.table import arguments
+        from ossia.cli.chat.commands.table import arguments
 
         return arguments(talk, command, prefix)
 

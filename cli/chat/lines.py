@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from agent.control import Control
+from ossia.agent.control import Control
 
 if TYPE_CHECKING:
-    from cli.attach.user_command import Ran
-    from cli.chat.conversation import Conversation
-    from cli.chat.face import Face
-    from cli.terminal.input.typed import Typed
+    from ossia.cli.attach.user_command import Ran
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.face import Face
+    from ossia.cli.terminal.input.typed import Typed
 
 _SENT = "sent to the model (commands begin with /)"
 HABITS = {
@@ -26,7 +26,7 @@ def take_line(talk: Conversation, face: Face, typed: Typed, *, replaces: int | N
 
     `replaces`: the turn that it then replaces.
     """
-    from cli.chat.commands.table import run_command
+    from ossia.cli.chat.commands.table import run_command
 
     plain = not typed.literal
     if plain and typed.shown.startswith("/") and not typed.shown.startswith("//"):

@@ -8,19 +8,19 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
-from agent.control import Control
-from cli.runtime.assemble import Assembly, begin
-from cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_session_cache, set_private
-from cli.runtime.toolset import Toolset, collect
-from cli.settings.engines import is_server
+from ossia.agent.control import Control
+from ossia.cli.runtime.assemble import Assembly, begin
+from ossia.cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_session_cache, set_private
+from ossia.cli.runtime.toolset import Toolset, collect
+from ossia.cli.settings.engines import is_server
 
 if TYPE_CHECKING:
-    from agent.events import ToolFinished
-    from agent.request import ContextUse
-    from cli.chat.ahead import ReadingAhead
-    from cli.chat.state import State
-    from cli.settings.config import Resolved
-    from cli.settings.workspace import Folder
+    from ossia.agent.events import ToolFinished
+    from ossia.agent.request import ContextUse
+    from ossia.cli.chat.ahead import ReadingAhead
+    from ossia.cli.chat.state import State
+    from ossia.cli.settings.config import Resolved
+    from ossia.cli.settings.workspace import Folder
 
 _KEEP_S = 10.0
 _R = TypeVar("_R")

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from cli.clean import clean
-from cli.runtime.failures import LEAST_MS
-from cli.runtime.progress import fitted
-from cli.terminal.input.pastes import is_long
-from cli.visible import seen_line
-from cli.words import count, length_of, short_arguments, size_words
-from tools.spec import ToolFinished
-from tools.work.result import for_people
+from ossia.cli.clean import clean
+from ossia.cli.runtime.failures import LEAST_MS
+from ossia.cli.runtime.progress import fitted
+from ossia.cli.terminal.input.pastes import is_long
+from ossia.cli.visible import seen_line
+from ossia.cli.words import count, length_of, short_arguments, size_words
+from ossia.tools.spec import ToolFinished
+from ossia.tools.work.result import for_people
 
 _ARGUMENT_CHARS, _RESULT_CHARS = 200, 60
 _LEAST_ARGUMENT_CELLS = 12

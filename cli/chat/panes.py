@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from rich.segment import Segment
 from rich.style import Style
 
-from cli.clean import clean, one_line
-from cli.runtime.progress import fitted
-from cli.settings.kinds import thinking_limit
-from cli.visible import seen_line
-from cli.words import bar, short, speed_of
+from ossia.cli.clean import clean, one_line
+from ossia.cli.runtime.progress import fitted
+from ossia.cli.settings.kinds import thinking_limit
+from ossia.cli.visible import seen_line
+from ossia.cli.words import bar, short, speed_of
 
 if TYPE_CHECKING:
-    from cli.chat.conversation import Conversation
-    from cli.chat.face import Face
-    from cli.terminal.markdown.paint import Row
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.face import Face
+    from ossia.cli.terminal.markdown.paint import Row
 
 _WAITING = 4
 """So many waiting lines are shown, and so many attachments. The rest is counted: what goes on stays in sight."""

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, ClassVar
 
-from cli.chat.commands.common import Block
-from cli.chat.drawn import DrawnFace
-from cli.chat.panes import ChatPanes
-from cli.terminal.markdown.paint import Painter
-from cli.terminal.pictures import Pictures
-from cli.terminal.plain_screen import PlainScreen
-from cli.terminal.vt import terminal_size
+from ossia.cli.chat.commands.common import Block
+from ossia.cli.chat.drawn import DrawnFace
+from ossia.cli.chat.panes import ChatPanes
+from ossia.cli.terminal.markdown.paint import Painter
+from ossia.cli.terminal.pictures import Pictures
+from ossia.cli.terminal.plain_screen import PlainScreen
+from ossia.cli.terminal.vt import terminal_size
 
 if TYPE_CHECKING:
-    from cli.chat.conversation import Conversation
+    from ossia.cli.chat.conversation import Conversation
 
 
 class PlainFace(DrawnFace):

@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, ClassVar
 
 from prompt_toolkit.input import Input
 
-from cli import paths
-from cli.chat.drawn import DrawnFace
-from cli.chat.keys import chat_keys, chat_sources
-from cli.chat.panes import ChatPanes
-from cli.terminal.input.editor import Editor
-from cli.terminal.input.external import edit
-from cli.terminal.input.history import History
-from cli.terminal.links import ask_name, knows_links
-from cli.terminal.markdown.paint import Painter
-from cli.terminal.pictures import Pictures, cell_size, way_of
-from cli.terminal.question import QuestionPane
-from cli.terminal.screen import FRAME_S, Screen
-from cli.terminal.vt import Output
+from ossia.cli import paths
+from ossia.cli.chat.drawn import DrawnFace
+from ossia.cli.chat.keys import chat_keys, chat_sources
+from ossia.cli.chat.panes import ChatPanes
+from ossia.cli.terminal.input.editor import Editor
+from ossia.cli.terminal.input.external import edit
+from ossia.cli.terminal.input.history import History
+from ossia.cli.terminal.links import ask_name, knows_links
+from ossia.cli.terminal.markdown.paint import Painter
+from ossia.cli.terminal.pictures import Pictures, cell_size, way_of
+from ossia.cli.terminal.question import QuestionPane
+from ossia.cli.terminal.screen import FRAME_S, Screen
+from ossia.cli.terminal.vt import Output
 
 if TYPE_CHECKING:
-    from cli.chat.conversation import Conversation
-    from cli.chat.pager.transcript import Transcript
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.pager.transcript import Transcript
 
 
 class ScreenFace(DrawnFace):
@@ -107,7 +107,7 @@ class ScreenFace(DrawnFace):
     # -- other screens -------------------------------------------------------------------------------------------------
 
     def read(self, *parts: tuple[str, str]) -> None:
-        from cli.chat.pager.transcript import Transcript
+        from ossia.cli.chat.pager.transcript import Transcript
 
         transcript = Transcript()
         for name, text in parts:
@@ -120,7 +120,7 @@ class ScreenFace(DrawnFace):
             await self._show(self.talk.transcript)
 
     async def _show(self, transcript: Transcript, *, follow: bool = True) -> None:
-        from cli.chat.pager.pager import show
+        from ossia.cli.chat.pager.pager import show
 
         async with self.screen.aside():
             output, input, page = self.screen.output, self.screen.app.input, self.talk.page

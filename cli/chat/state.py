@@ -9,22 +9,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from agent.control import Control
-from agent.sessions.session import Session
-from agent.worker import Worker
-from cli.chat.background import Background
-from cli.clean import clean, one_line
-from cli.own import environment_for
-from cli.runtime.progress import Display
-from cli.settings.config import THIS_CHAT, Resolved
-from cli.settings.table import Settings
-from cli.settings.workspace import Folder
-from cli.terminal.input.typed import Typed
+from ossia.agent.control import Control
+from ossia.agent.sessions.session import Session
+from ossia.agent.worker import Worker
+from ossia.cli.chat.background import Background
+from ossia.cli.clean import clean, one_line
+from ossia.cli.own import environment_for
+from ossia.cli.runtime.progress import Display
+from ossia.cli.settings.config import THIS_CHAT, Resolved
+from ossia.cli.settings.table import Settings
+from ossia.cli.settings.workspace import Folder
+from ossia.cli.terminal.input.typed import Typed
 
 if TYPE_CHECKING:
-    from agent.sessions.store import SessionStore
-    from cli.chat.face import Face
-    from cli.runtime.session import OpenSession
+    from ossia.agent.sessions.store import SessionStore
+    from ossia.cli.chat.face import Face
+    from ossia.cli.runtime.session import OpenSession
 
 _HERE = {
     "ossia models pull": "/model pull",
@@ -126,7 +126,7 @@ class State:
 
     def tell(self, error: Exception, *, of: str = "") -> None:
         """Say what went wrong, in one line that begins with `of`. Raises it again if it is a fault of ours."""
-        from cli.exits import exit_code
+        from ossia.cli.exits import exit_code
 
         line = str(error)
         if isinstance(error, OSError):  # the machine's: a folder that can't be read, a full disk

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from agent.events import ContextTrimmed, Event, MessageAdded, Stats, ToolFinished, TurnEnded
-from cli.runtime.sums import Sums
+from ossia.agent.events import ContextTrimmed, Event, MessageAdded, Stats, ToolFinished, TurnEnded
+from ossia.cli.runtime.sums import Sums
 
 
 @dataclass(slots=True)

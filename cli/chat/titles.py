@@ -6,14 +6,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from agent.errors import AgentError
-from agent.titles import written_title
+from ossia.agent.errors import AgentError
+from ossia.agent.titles import written_title
 
 if TYPE_CHECKING:
-    from agent.control import Control
-    from agent.request import Request, Responder
-    from agent.sessions.store import SessionStore
-    from cli.chat.state import State
+    from ossia.agent.control import Control
+    from ossia.agent.request import Request, Responder
+    from ossia.agent.sessions.store import SessionStore
+    from ossia.cli.chat.state import State
 
 _REST_S = 4.0
 """The chat is at rest when nobody has pressed a key for so long."""

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal
 
-from agent.events import (
+from ossia.agent.events import (
     ContextTrimmed,
     Delta,
     Event,
@@ -22,22 +22,22 @@ from agent.events import (
     TurnEnd,
     TurnEnded,
 )
-from agent.kinds import is_answer
-from cli.chat.one_rows import beginning, call_row, edit_row, recalled, thought_row
-from cli.chat.pager.diffs import diff_of, diffstat
-from cli.chat.pager.items import Item
-from cli.clean import clean, one_line
-from cli.emoji import clean_parts
-from cli.runtime.failures import failure_rows
-from cli.runtime.pace import Reading
-from cli.terminal.markdown.paint import Painter, Row
-from cli.terminal.markdown.segment import Segmenter
-from cli.words import ENDS, count, thinking_cut
-from harmony.messages import ANALYSIS, is_call
-from tools.spec import ApprovalAsked, ToolCall
+from ossia.agent.kinds import is_answer
+from ossia.cli.chat.one_rows import beginning, call_row, edit_row, recalled, thought_row
+from ossia.cli.chat.pager.diffs import diff_of, diffstat
+from ossia.cli.chat.pager.items import Item
+from ossia.cli.clean import clean, one_line
+from ossia.cli.emoji import clean_parts
+from ossia.cli.runtime.failures import failure_rows
+from ossia.cli.runtime.pace import Reading
+from ossia.cli.terminal.markdown.paint import Painter, Row
+from ossia.cli.terminal.markdown.segment import Segmenter
+from ossia.cli.words import ENDS, count, thinking_cut
+from ossia.harmony.messages import ANALYSIS, is_call
+from ossia.tools.spec import ApprovalAsked, ToolCall
 
 if TYPE_CHECKING:
-    from agent.citations import Citations, Cited
+    from ossia.agent.citations import Citations, Cited
 
 Think = Literal["off", "on", "peek"]
 """How thinking is shown: "off", one line says that it goes on; "on", all of it; "peek", its last rows."""
@@ -207,7 +207,7 @@ class ChatView:
             self._close_calls()
             self._segments, self._begun = Segmenter(), False
         if cited and text and (self._citations or "【" in text):
-            from agent.citations import Citations
+            from ossia.agent.citations import Citations
 
             self._citations = self._citations or Citations(self._page)
             text = self._citations.feed(text)
@@ -232,7 +232,7 @@ class ChatView:
         for chunk in [*segments.feed(clean_parts(rest)), *segments.finish()]:
             self._text_rows(self._painter.chunk(chunk))
         if self._citations and self._citations.notes:
-            from cli.footnotes import lines
+            from ossia.cli.footnotes import lines
 
             self._rows.append([])
             for line in lines(self._citations.notes, links=False):

@@ -14,18 +14,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.clean import clean, one_line
-from cli.runtime.session import moved_from
-from cli.visible import seen_line
-from cli.words import count
+from ossia.cli.clean import clean, one_line
+from ossia.cli.runtime.session import moved_from
+from ossia.cli.visible import seen_line
+from ossia.cli.words import count
 
 if TYPE_CHECKING:
-    from agent.models.find import Found, Locations
-    from agent.models.memory import Memory
-    from cli.chat.conversation import Conversation
-    from cli.chat.face import Face
-    from cli.settings.table import Settings
-    from cli.settings.workspace import Folder
+    from ossia.agent.models.find import Found, Locations
+    from ossia.agent.models.memory import Memory
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.face import Face
+    from ossia.cli.settings.table import Settings
+    from ossia.cli.settings.workspace import Folder
 
 KEYS = "/help · Ctrl-T thinking · Ctrl-O transcript · Ctrl-C stop"
 PLAIN_KEYS = "/help · Ctrl-C stop · Ctrl-D leave"  # where lines are read, no keys
@@ -139,7 +139,7 @@ def greeting(facts: Facts, *, keys: str = KEYS) -> list[str]:
 
 
 def _model(facts: Facts) -> str:
-    from agent.models.memory import size_text
+    from ossia.agent.models.memory import size_text
 
     name = one_line(facts.model, _NAME_CHARS)
     if facts.built_in:
@@ -153,7 +153,7 @@ def _model(facts: Facts) -> str:
 
 def _offered(facts: Facts) -> str:
     """étude, and how to get something that knows more."""
-    from agent.models.memory import size_text
+    from ossia.agent.models.memory import size_text
 
     offer, study = facts.offer, "étude, a small study model, answers now"
     if offer is None:
@@ -177,8 +177,8 @@ def needed_gb(model_bytes: int) -> int:
 
 def gather(settings: Settings, *, workspace: Path | None = None, title: str | None = None, turns: int = 0) -> Facts:
     """The facts of this machine, in some milliseconds: files are found by their names, none is opened."""
-    from agent.models.memory import read_memory
-    from cli.runtime.models import locations
+    from ossia.agent.models.memory import read_memory
+    from ossia.cli.runtime.models import locations
 
     gpu = any(Path(name).exists() for name in _GPU_FILES)
     facts = model_facts(settings, locations(), read_memory(), gpu=gpu)
@@ -187,9 +187,9 @@ def gather(settings: Settings, *, workspace: Path | None = None, title: str | No
 
 def model_facts(settings: Settings, locations: Locations, memory: Memory, *, gpu: bool) -> Facts:
     """The model that `agent.models.resolve` will choose, and the free memory; with a `gpu` that isn't known."""
-    from agent.models.catalog import DOWNLOADS, ETUDE
-    from agent.models.find import find_models
-    from cli import __version__
+    from ossia.agent.models.catalog import DOWNLOADS, ETUDE
+    from ossia.agent.models.find import find_models
+    from ossia.cli import __version__
 
     free = None if gpu else memory.all_free
     if settings.engine != "llama":
@@ -213,7 +213,7 @@ def model_facts(settings: Settings, locations: Locations, memory: Memory, *, gpu
 
 def _named(model: str, found: Sequence[Found]) -> tuple[str, bool, int]:
     """What `--model` names: its name, that it isn't built in, its size if a file of that name was found."""
-    from agent.models.catalog import download_of, name_of
+    from ossia.agent.models.catalog import download_of, name_of
 
     size = next((one.file_bytes for one in found if one.name == model), 0)
     return (model if size or download_of(model) else name_of(Path(model))), False, size

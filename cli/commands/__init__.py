@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from cli.commands.groups import Group
+from ossia.cli.commands.groups import Group
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from cli.exits import ExitError
+    from ossia.cli.exits import ExitError
 
 
 def group(about: str, alone: Callable[[], None] | None = None) -> typer.Typer:
@@ -32,7 +32,7 @@ def group(about: str, alone: Callable[[], None] | None = None) -> typer.Typer:
 
 def exit_error(message: str, code: Literal["USAGE", "FAILED", "ENGINE"] = "USAGE") -> ExitError:
     """The error that ends a command with one line; `code` is the name of its `ExitCode`."""
-    from cli.exits import ExitCode, ExitError
+    from ossia.cli.exits import ExitCode, ExitError
 
     return ExitError(message, ExitCode[code])
 

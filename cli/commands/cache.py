@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cli.commands.groups import Group
-from cli.settings.flags import option
+from ossia.cli.commands.groups import Group
+from ossia.cli.settings.flags import option
 
 app = typer.Typer(cls=Group, rich_markup_mode=None)
 
@@ -27,7 +27,7 @@ def cache(context: typer.Context) -> None:
 @app.command()
 def show(json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False) -> None:
     """List them: kind, tokens, size, last use, whether it holds text of yours, model."""
-    from cli.commands.cache_report import kept, print_kept
+    from ossia.cli.commands.cache_report import kept, print_kept
 
     print_kept(kept(), json=json)
 
@@ -35,7 +35,7 @@ def show(json: Annotated[bool, typer.Option("--json", help="Print one line of JS
 @app.command()
 def rm() -> None:
     """Remove all of them. Sessions stay; their prompts are read once more."""
-    from cli.commands.cache_report import print_removed, remove
+    from ossia.cli.commands.cache_report import print_removed, remove
 
     print_removed(remove())
 
@@ -60,7 +60,7 @@ def warm(
     """
     if hasattr(os, "nice"):
         os.nice(19)  # before any library starts threads
-    from cli.commands.cache_warm import warm as warmed
+    from ossia.cli.commands.cache_warm import warm as warmed
 
     given: dict[str, object] = {
         "workspace": workspace, "trust": trust, "model": model, "tools": tools, "no_tools": no_tools, "web": web,

@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from agent.engine.kept import forget, look
-from agent.engine.prompts import kept_in, unfinished_in
-from agent.models.memory import size_text
-from cli.clean import clean, one_line
-from cli.exits import ExitCode, ExitError
-from cli.runtime import kv_cache
-from cli.words import count, when
+from ossia.agent.engine.kept import forget, look
+from ossia.agent.engine.prompts import kept_in, unfinished_in
+from ossia.agent.models.memory import size_text
+from ossia.cli.clean import clean, one_line
+from ossia.cli.exits import ExitCode, ExitError
+from ossia.cli.runtime import kv_cache
+from ossia.cli.words import count, when
 
 VERSION = 1
 """The version of what `--json` prints."""

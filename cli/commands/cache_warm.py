@@ -5,22 +5,22 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from agent.control import Control
-from agent.engine.base import Progress
-from agent.engine.prompts import kept_in
-from agent.respond import LocalResponder
-from agent.sessions.session import Session
-from agent.worker import Worker
-from cli.exits import ExitCode, ExitError
-from cli.runtime import kv_cache
-from cli.runtime.assemble import Assembly, begin
-from cli.runtime.ending import end_now
-from cli.runtime.options import fresh_options
-from cli.runtime.pace import Reading
-from cli.runtime.progress import Display, make_display
-from cli.settings.config import Resolved
-from cli.settings.engines import LLAMA
-from cli.settings.workspace import Folder, resolve_with_folder
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Progress
+from ossia.agent.engine.prompts import kept_in
+from ossia.agent.respond import LocalResponder
+from ossia.agent.sessions.session import Session
+from ossia.agent.worker import Worker
+from ossia.cli.exits import ExitCode, ExitError
+from ossia.cli.runtime import kv_cache
+from ossia.cli.runtime.assemble import Assembly, begin
+from ossia.cli.runtime.ending import end_now
+from ossia.cli.runtime.options import fresh_options
+from ossia.cli.runtime.pace import Reading
+from ossia.cli.runtime.progress import Display, make_display
+from ossia.cli.settings.config import Resolved
+from ossia.cli.settings.engines import LLAMA
+from ossia.cli.settings.workspace import Folder, resolve_with_folder
 
 _GRACE_S = 0.6
 """How long an interrupted reading may take to end, and what was read whole to reach the disk."""

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import exit_error, group, writing
+from ossia.cli.commands import exit_error, group, writing
 
 
 def show() -> None:
@@ -18,10 +18,10 @@ def show() -> None:
 
     The output is a valid config file: `ossia config show > config.toml` is a start.
     """
-    from cli.settings.config import resolve
-    from cli.settings.table import SETTINGS
-    from cli.streams import say
-    from tools.approval.rule_names import remarks
+    from ossia.cli.settings.config import resolve
+    from ossia.cli.settings.table import SETTINGS
+    from ossia.cli.streams import say
+    from ossia.tools.approval.rule_names import remarks
 
     resolved = resolve({}, environ=os.environ)
     lines = {key: _line(key, getattr(resolved.settings, key)) for key in SETTINGS}
@@ -46,8 +46,8 @@ app.command()(show)
 @app.command()
 def get(key: Annotated[str, typer.Argument(metavar="KEY", help="A setting, or approvals.RULE.")]) -> None:
     """Print one setting and where it came from."""
-    from cli.settings.config import nearest, resolve
-    from cli.settings.table import SETTINGS
+    from ossia.cli.settings.config import nearest, resolve
+    from ossia.cli.settings.table import SETTINGS
 
     resolved, name = resolve({}, environ=os.environ), key.removeprefix("--").replace("-", "_")
     rules = {f"approvals.{rule}": action for rule, action in resolved.approvals}
@@ -62,7 +62,7 @@ def get(key: Annotated[str, typer.Argument(metavar="KEY", help="A setting, or ap
 @app.command()
 def path() -> None:
     """Print the path of the config file, whether it exists or not."""
-    from cli.settings.config import config_path
+    from ossia.cli.settings.config import config_path
 
     print(config_path(os.environ))
 
@@ -76,10 +76,10 @@ def set_(
 
     `ossia config set effort high`, `ossia config set 'approvals.container.exec:git status*' auto`
     """
-    from cli.settings.config import config_path
-    from cli.settings.config_file import set_value
-    from cli.settings.table import SETTINGS
-    from cli.streams import say
+    from ossia.cli.settings.config import config_path
+    from ossia.cli.settings.config_file import set_value
+    from ossia.cli.settings.table import SETTINGS
+    from ossia.cli.streams import say
 
     with writing(config_path(os.environ)) as path:
         stored = set_value(os.environ, key, value)
@@ -92,9 +92,9 @@ def set_(
 @app.command()
 def unset(key: Annotated[str, typer.Argument(metavar="KEY", help="A setting, or approvals.RULE.")]) -> None:
     """Take a setting out of the config file: its default holds again."""
-    from cli.settings.config import config_path
-    from cli.settings.config_file import unset_value
-    from cli.streams import say
+    from ossia.cli.settings.config import config_path
+    from ossia.cli.settings.config_file import unset_value
+    from ossia.cli.streams import say
 
     with writing(config_path(os.environ)) as path:
         unset_value(os.environ, key)
@@ -104,9 +104,9 @@ def unset(key: Annotated[str, typer.Argument(metavar="KEY", help="A setting, or 
 @app.command()
 def edit() -> None:
     """Open the config file in your editor ($VISUAL, $EDITOR), and check it afterwards."""
-    from cli.settings.config import config_path, resolve
-    from cli.settings.config_file import write_template
-    from cli.terminal.input.external import EditorFailed, edit_file
+    from ossia.cli.settings.config import config_path, resolve
+    from ossia.cli.settings.config_file import write_template
+    from ossia.cli.terminal.input.external import EditorFailed, edit_file
 
     with writing(config_path(os.environ)) as path:
         write_template(path)
@@ -126,9 +126,9 @@ def _servers() -> list[str]:
 
     Raises ConfigError, `McpConfigInvalid`.
     """
-    from cli.settings.config import ENGINES_TABLE, config_path
-    from cli.settings.engines import engine_entries
-    from cli.settings.mcp import all_configured, mcp_table
+    from ossia.cli.settings.config import ENGINES_TABLE, config_path
+    from ossia.cli.settings.engines import engine_entries
+    from ossia.cli.settings.mcp import all_configured, mcp_table
 
     config, lines = config_path(os.environ), list[str]()
     for engine, entry in engine_entries(os.environ).items():

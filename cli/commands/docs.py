@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import exit_error, group
-from cli.settings.flags import option
+from ossia.cli.commands import exit_error, group
+from ossia.cli.settings.flags import option
 
 app = group("Keep documents of yours for the model to search.")
 
@@ -33,10 +33,10 @@ def add(
     Only what has changed is read again; what is gone is removed. Hidden files, links, what .gitignore names and what
     may hold secrets (.env, keys) are skipped. Ctrl-C keeps what is done.
     """
-    from agent.control import Control
-    from cli.commands.docs_report import Report
-    from cli.runtime.ending import stoppable
-    from cli.runtime.library import faults, index, open_library, target_of
+    from ossia.agent.control import Control
+    from ossia.cli.commands.docs_report import Report
+    from ossia.cli.runtime.ending import stoppable
+    from ossia.cli.runtime.library import faults, index, open_library, target_of
 
     with faults():
         library, report = open_library(), Report(verbose=verbose)
@@ -58,10 +58,10 @@ def add(
 @app.command("list")
 def list_(json: Json = False) -> None:
     """Print what was added: how many documents, how much text, where."""
-    from agent.models.memory import size_text
-    from cli.runtime.library import faults, open_library
-    from cli.streams import shown
-    from cli.words import json_line
+    from ossia.agent.models.memory import size_text
+    from ossia.cli.runtime.library import faults, open_library
+    from ossia.cli.streams import shown
+    from ossia.cli.words import json_line
 
     with faults():
         library = open_library()
@@ -87,9 +87,9 @@ def rm(
     what: Annotated[list[str], typer.Argument(metavar="PATH|URL|ID...", help="As `list` and `search` print them.")],
 ) -> None:
     """Remove what was added, all of a folder, or single documents. The files themselves stay."""
-    from cli.runtime.library import faults, open_library, place_of
-    from cli.streams import shown
-    from cli.words import count
+    from ossia.cli.runtime.library import faults, open_library, place_of
+    from ossia.cli.streams import shown
+    from ossia.cli.words import count
 
     with faults():
         library = open_library()
@@ -111,9 +111,9 @@ def search(
     """Search the library as the model does. Prints the ID, title, origin and a passage of each document."""
     from dataclasses import asdict
 
-    from cli.runtime.library import faults, open_library
-    from cli.streams import shown
-    from cli.words import json_line
+    from ossia.cli.runtime.library import faults, open_library
+    from ossia.cli.streams import shown
+    from ossia.cli.words import json_line
 
     with faults():
         library = open_library()
@@ -132,10 +132,10 @@ def search(
 @app.command()
 def show(number: Annotated[str, typer.Argument(metavar="ID", help="As `search` prints it.")]) -> None:
     """Print the text of a document, as it was when it was indexed."""
-    from cli.runtime.library import open_library
-    from cli.streams import shown
-    from tools.library.library import without_links
-    from tools.spec import NoStop, ToolFailed
+    from ossia.cli.runtime.library import open_library
+    from ossia.cli.streams import shown
+    from ossia.tools.library.library import without_links
+    from ossia.tools.spec import NoStop, ToolFailed
 
     try:
         page = open_library().load(f"doc:{number.removeprefix('doc:')}", refresh=False, stop=NoStop())

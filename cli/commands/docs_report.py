@@ -7,12 +7,12 @@ import time
 from collections import Counter
 from collections.abc import Generator
 
-from cli.clean import clean
-from cli.exits import ExitCode
-from cli.runtime.library import CHANGES, Account
-from cli.runtime.progress import LiveLine
-from tools.library.indexing import Event
-from tools.library.library import Root
+from ossia.cli.clean import clean
+from ossia.cli.exits import ExitCode
+from ossia.cli.runtime.library import CHANGES, Account
+from ossia.cli.runtime.progress import LiveLine
+from ossia.tools.library.indexing import Event
+from ossia.tools.library.library import Root
 
 _BAR_CELLS = 24
 _LINES = 20  # of files that are named, of each kind; --verbose names all

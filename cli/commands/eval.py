@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.settings.flags import option
+from ossia.cli.settings.flags import option
 
 
 def evaluate(
@@ -48,8 +48,8 @@ def evaluate(
     """
     from pathlib import Path
 
-    from cli.eval.evaluation import Wanted, list_tasks
-    from cli.eval.evaluation import evaluate as evaluated
+    from ossia.cli.eval.evaluation import Wanted, list_tasks
+    from ossia.cli.eval.evaluation import evaluate as evaluated
 
     given: dict[str, object] = {
         "model": model, "engine": engine, "allow_engine": allow_engine, "effort": effort, "seed": seed,

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli.commands import exit_error, group
+from ossia.cli.commands import exit_error, group
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harmony.render import DropPolicy
-    from harmony.tokenizer import Tokenizer
+    from ossia.harmony.render import DropPolicy
+    from ossia.harmony.tokenizer import Tokenizer
 
 app = group("See prompts and completions as ids and text.")
 
@@ -51,10 +51,10 @@ def render(
     """
     import json
 
-    from harmony.chat_form import conversation_from_chat
-    from harmony.codec import Codec
-    from harmony.conversation import conversation_from_json
-    from harmony.errors import ConversationError, RenderError
+    from ossia.harmony.chat_form import conversation_from_chat
+    from ossia.harmony.codec import Codec
+    from ossia.harmony.conversation import conversation_from_json
+    from ossia.harmony.errors import ConversationError, RenderError
 
     try:
         conversation = conversation_from_chat if form == "chat" else conversation_from_json
@@ -79,10 +79,10 @@ def parse(
     """Print a completion as messages. It is JSON, with the repairs that were needed to read the ids."""
     import json
 
-    from cli.streams import shown
-    from harmony.conversation import message_to_json
-    from harmony.errors import ParseError
-    from harmony.parse import StreamParser
+    from ossia.cli.streams import shown
+    from ossia.harmony.conversation import message_to_json
+    from ossia.harmony.errors import ParseError
+    from ossia.harmony.parse import StreamParser
 
     ids = _ids(file)
     names = frozenset(name.strip() for name in tools.split(",")) - {""}
@@ -109,7 +109,7 @@ def tokens(
 
     The text is plain text, as everything from outside is: a control token that it spells is split like any word.
     """
-    from cli.streams import shown
+    from ossia.cli.streams import shown
 
     tokenizer = _tokenizer(model, any_will_do=True)
     for token in tokenizer.encode(_read_text("-") if text == "-" else text):
@@ -121,9 +121,9 @@ def tokens(
 
 def _tokenizer(model: str | None, *, any_will_do: bool = False) -> Tokenizer:
     """`any_will_do`: without gpt-oss's vocabulary that of the built-in model is taken, and told."""
-    from cli.exits import ExitError
-    from cli.runtime.vocabulary import tokenizer_for
-    from cli.settings.config import resolve
+    from ossia.cli.exits import ExitError
+    from ossia.cli.runtime.vocabulary import tokenizer_for
+    from ossia.cli.settings.config import resolve
 
     flags = {} if model is None else {"model": model}
     named = resolve(flags, environ=os.environ).settings.model
@@ -138,7 +138,7 @@ def _tokenizer(model: str | None, *, any_will_do: bool = False) -> Tokenizer:
 
 
 def _drop_policy(drop: Drop | None, purpose: Purpose | None) -> DropPolicy:
-    from harmony.render import drop_before_last_final, drop_nothing, drop_reference
+    from ossia.harmony.render import drop_before_last_final, drop_nothing, drop_reference
 
     policies: dict[Drop, DropPolicy] = {
         "before-last-final": drop_before_last_final,
@@ -193,7 +193,7 @@ def _text(tokenizer: Tokenizer, ids: Iterable[int]) -> str:
     """The text of `ids`. On a terminal it is cleaned, and control tokens are coloured unless NO_COLOR is set."""
     from itertools import groupby
 
-    from cli.streams import shown
+    from ossia.cli.streams import shown
 
     control = set(tokenizer.vocabulary.control.values())
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands import exit_error, group, writing
+from ossia.cli.commands import exit_error, group, writing
 
 if TYPE_CHECKING:
-    from tools.approval.trust import Offer
-    from tools.mcp.config import McpConfig
-    from tools.mcp.servers import McpServers
-    from tools.mcp.status import McpStatus
+    from ossia.tools.approval.trust import Offer
+    from ossia.tools.mcp.config import McpConfig
+    from ossia.tools.mcp.servers import McpServers
+    from ossia.tools.mcp.status import McpStatus
 
 _NONE = "no MCP server is configured; to add one: ossia mcp add NAME -- COMMAND"
 
@@ -58,8 +58,8 @@ def add(
     Write a secret as '${VAR}': it comes from the environment, as in --env TOKEN='${MY_TOKEN}'. Paths of files that
     exist are stored in full, since the server may be started elsewhere.
     """
-    from cli.settings.mcp import add_server, mcp_file
-    from cli.streams import say
+    from ossia.cli.settings.mcp import add_server, mcp_file
+    from ossia.cli.streams import say
 
     if bool(command) == bool(url):
         raise exit_error(f"mcp add: give -- COMMAND or --url URL{', not both' if url else ''}")
@@ -80,8 +80,8 @@ def add(
 @app.command(name="list")
 def list_() -> None:
     """List the servers that are configured, and where."""
-    from cli.settings.mcp import all_configured
-    from cli.visible import seen_line
+    from ossia.cli.settings.mcp import all_configured
+    from ossia.cli.visible import seen_line
 
     configured = all_configured(os.environ)
     if not configured:
@@ -98,10 +98,10 @@ def list_() -> None:
 @app.command()
 def rm(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Remove a server from the mcp.json. What was accepted of it is forgotten."""
-    from cli import paths
-    from cli.settings.mcp import mcp_file, remove_server
-    from cli.streams import say
-    from tools.mcp.servers import McpServers
+    from ossia.cli import paths
+    from ossia.cli.settings.mcp import mcp_file, remove_server
+    from ossia.cli.streams import say
+    from ossia.tools.mcp.servers import McpServers
 
     path = mcp_file(os.environ)
     with writing(path):
@@ -119,12 +119,12 @@ def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 
     For a server with a client ID and no secret in its config, the secret is asked for first, and kept as the key is.
     """
-    from cli import paths
-    from cli.settings.mcp import configured_servers
-    from cli.streams import say
-    from cli.visible import seen_line
-    from tools.mcp.config import expanded
-    from tools.mcp.servers import McpServers
+    from ossia.cli import paths
+    from ossia.cli.settings.mcp import configured_servers
+    from ossia.cli.streams import say
+    from ossia.cli.visible import seen_line
+    from ossia.tools.mcp.config import expanded
+    from ossia.tools.mcp.servers import McpServers
 
     known = {config.name: config for config in configured_servers(os.environ, folder=_trusted_here())}
     config = known.get(name)
@@ -159,9 +159,9 @@ def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 @app.command()
 def logout(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Forget the key that `ossia mcp login` got. The server isn't told."""
-    from cli import paths
-    from cli.streams import say
-    from tools.mcp.servers import McpServers
+    from ossia.cli import paths
+    from ossia.cli.streams import say
+    from ossia.tools.mcp.servers import McpServers
 
     servers = McpServers((), data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ={})
     with writing(paths.data_dir()):
@@ -179,11 +179,11 @@ def test(
     A server that is shown for the first time is accepted by that. Tools that are new or have changed since are marked,
     and off until --accept. The servers of a folder that you trust are shown in that folder.
     """
-    from cli import paths
-    from cli.runtime.progress import LiveLine
-    from cli.settings.mcp import configured_servers
-    from cli.visible import seen_line
-    from tools.mcp.servers import McpServers
+    from ossia.cli import paths
+    from ossia.cli.runtime.progress import LiveLine
+    from ossia.cli.settings.mcp import configured_servers
+    from ossia.cli.visible import seen_line
+    from ossia.tools.mcp.servers import McpServers
 
     known = configured_servers(os.environ, folder=_trusted_here())
     configs = [config for config in known if name in (None, config.name)]
@@ -224,15 +224,15 @@ def _typed_secret(config: McpConfig) -> str:
 
 def _trusted_here() -> Offer | None:
     """What the folder that ossia was started in brings, if the user trusts it; else None."""
-    from cli import paths
-    from tools.approval.trust import TrustStore
+    from ossia.cli import paths
+    from ossia.tools.approval.trust import TrustStore
 
     return TrustStore(paths.data_dir()).content(paths.here())[1]
 
 
 def _settle(servers: McpServers, status: McpStatus, *, accept: bool) -> None:
     """Accept a server whose tools were just shown for the first time. What is off is accepted only on request."""
-    from cli.words import count
+    from ossia.cli.words import count
 
     off = [tool for tool in status.tools if not tool.is_on]
     if any(tool.state == "first" for tool in status.tools):
@@ -250,8 +250,8 @@ _MARKS = {"accepted": "", "first": " (accepted now)", "new": " (NEW: off)", "cha
 
 def _told(status: McpStatus) -> list[str]:
     """A server for a person: how it was reached, and all that the model is told of each tool. Raw outside text."""
-    from cli.words import count
-    from harmony.typescript import typescript
+    from ossia.cli.words import count
+    from ossia.harmony.typescript import typescript
 
     if status.error is not None:
         return [f"{status.name}: {status.target}: failed after {status.ms / 1000:.1f} s"]
@@ -278,7 +278,7 @@ def _found(argument: str) -> str:
 
 def _folder(cwd: str | None) -> str | None:
     """The folder in full, since ossia may be started elsewhere. Raises `ExitError` where there is none."""
-    from cli.paths import is_folder
+    from ossia.cli.paths import is_folder
 
     if cwd is None or "${" in cwd:
         return cwd

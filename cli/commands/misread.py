@@ -7,11 +7,11 @@ from contextlib import suppress
 
 import typer
 
-from agent.errors import AgentError
-from agent.sessions.store import SessionStore
-from cli import paths
-from cli.commands.sessions_report import row_of
-from cli.settings.table import SETTINGS
+from ossia.agent.errors import AgentError
+from ossia.agent.sessions.store import SessionStore
+from ossia.cli import paths
+from ossia.cli.commands.sessions_report import row_of
+from ossia.cli.settings.table import SETTINGS
 
 _SHOWN = 10
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands import exit_error, group
-from cli.settings.flags import option
+from ossia.cli.commands import exit_error, group
+from ossia.cli.settings.flags import option
 
 if TYPE_CHECKING:
-    from agent.models.find import Found
-    from agent.models.memory import Memory
+    from ossia.agent.models.find import Found
+    from ossia.agent.models.memory import Memory
 
 app = group("Look at models, get or remove them: list, show, plan, pull, rm, default, path.")
 
@@ -40,14 +40,14 @@ def list_() -> None:
 
     Looks into ossia's own folder and those of Hugging Face, llama.cpp, LM Studio and Ollama.
     """
-    from agent.models.catalog import DOWNLOADS
-    from agent.models.find import find_models
-    from agent.models.memory import size_text
-    from agent.models.pulled import unfinished
-    from cli.clean import one_line
-    from cli.paths import data_dir
-    from cli.runtime.models import free_memory, locations
-    from cli.streams import say, shown
+    from ossia.agent.models.catalog import DOWNLOADS
+    from ossia.agent.models.find import find_models
+    from ossia.agent.models.memory import size_text
+    from ossia.agent.models.pulled import unfinished
+    from ossia.cli.clean import one_line
+    from ossia.cli.paths import data_dir
+    from ossia.cli.runtime.models import free_memory, locations
+    from ossia.cli.streams import say, shown
 
     found, memory = find_models(locations()), free_memory()
     rows = [("NAME", "SIZE", "FITS", "FROM", "PATH"), *(_row(one, memory) for one in found)]
@@ -68,10 +68,10 @@ def show(model: MaybeModel = None, json: Json = False) -> None:
 
     Its architecture, experts, context, and how its tensors are stored. If it can't be used, the exit code is 3.
     """
-    from agent.errors import ModelError
-    from agent.models.describe import describe, unreadable
-    from cli.commands.models_report import print_description
-    from cli.exits import ExitCode
+    from ossia.agent.errors import ModelError
+    from ossia.agent.models.describe import describe, unreadable
+    from ossia.cli.commands.models_report import print_description
+    from ossia.cli.exits import ExitCode
 
     found = _located(model)
     try:
@@ -99,7 +99,7 @@ def plan(
 
     What goes to the GPU, what doesn't, and why. Nothing is loaded.
     """
-    from cli.commands.models_report import print_plan
+    from ossia.cli.commands.models_report import print_plan
 
     given = {"model": model, "context": context, "gpu_layers": gpu_layers, "n_cpu_moe": n_cpu_moe, "kv_type": kv_type}
     print_plan(given | {"repack": repack}, as_json=json)
@@ -108,7 +108,7 @@ def plan(
 @app.command()
 def path(model: MaybeModel = None, json: Json = False) -> None:
     """Print where a model's (first) file is."""
-    from cli.commands.models_report import print_path
+    from ossia.cli.commands.models_report import print_path
 
     print_path(_first_file(_located(model)), as_json=json)
 
@@ -119,7 +119,7 @@ def default(model: Model) -> None:
 
     As `ossia config set model`, but only if it can be used.
     """
-    from cli.commands.models_call import set_default
+    from ossia.cli.commands.models_call import set_default
 
     set_default(model)
 
@@ -130,7 +130,7 @@ def rm(model: Model, yes: Annotated[bool, typer.Option("--yes", help="Remove it 
 
     Or a partial download. Models of other programs stay.
     """
-    from cli.commands.models_call import remove
+    from ossia.cli.commands.models_call import remove
 
     remove(model, yes=yes)
 
@@ -149,7 +149,7 @@ def pull(
 
     It goes into ossia's folder, and its path is printed.
     """
-    from cli.commands.models_call import pull_model
+    from ossia.cli.commands.models_call import pull_model
 
     pull_model(name)
 
@@ -158,11 +158,11 @@ def _located(model: str | None) -> Found:
     """The file that `model` names, the first one of that name; None: the one that a run without --model uses."""
     import os
 
-    from agent.models.find import found_at
-    from agent.models.resolve import locate, resolve
-    from cli.commands.models_call import say_engine, say_more
-    from cli.runtime.models import free_memory, locations
-    from cli.settings.config import resolve as resolve_settings
+    from ossia.agent.models.find import found_at
+    from ossia.agent.models.resolve import locate, resolve
+    from ossia.cli.commands.models_call import say_engine, say_more
+    from ossia.cli.runtime.models import free_memory, locations
+    from ossia.cli.settings.config import resolve as resolve_settings
 
     where = locations()
     if model is None:
@@ -183,8 +183,8 @@ def _first_file(found: Found) -> Found:
     """The first file of the split model that `found` is part of. Raises ModelMissing if it isn't there."""
     from dataclasses import replace
 
-    from agent.errors import ModelMissing
-    from agent.models.catalog import part_of, part_path
+    from ossia.agent.errors import ModelMissing
+    from ossia.agent.models.catalog import part_of, part_path
 
     part = part_of(found.path)
     if part is None or part[0] == 1:
@@ -196,10 +196,10 @@ def _first_file(found: Found) -> Found:
 
 
 def _row(found: Found, memory: Memory) -> tuple[str, str, str, str, str]:
-    from agent.errors import ModelError
-    from agent.models.memory import size_text
-    from agent.models.model import open_model
-    from agent.models.needs import fits
+    from ossia.agent.errors import ModelError
+    from ossia.agent.models.memory import size_text
+    from ossia.agent.models.model import open_model
+    from ossia.agent.models.needs import fits
 
     try:
         fit = "yes" if fits(open_model(found.path, origin=found.origin), memory) else "no"

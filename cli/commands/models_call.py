@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
-from cli.commands import exit_error, writing
-from cli.streams import say
+from ossia.cli.commands import exit_error, writing
+from ossia.cli.streams import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from agent.models.catalog import CatalogModel
-    from agent.models.find import Found
-    from agent.models.transfer import PullProgress
-    from cli.settings.table import Settings
+    from ossia.agent.models.catalog import CatalogModel
+    from ossia.agent.models.find import Found
+    from ossia.agent.models.transfer import PullProgress
+    from ossia.cli.settings.table import Settings
 
 _T = TypeVar("_T")
 
@@ -30,8 +30,8 @@ def remove(model: str, *, yes: bool) -> None:
     Another program's is left where it is. Raises ExitError with the command that removes it there, and DownloadFailed
     while another ossia downloads it.
     """
-    from agent.models.memory import size_text
-    from agent.models.transfer import only_one
+    from ossia.agent.models.memory import size_text
+    from ossia.agent.models.transfer import only_one
 
     files, others = _own_files(model)
     if not files:
@@ -53,11 +53,11 @@ def remove(model: str, *, yes: bool) -> None:
 
 
 def _say_default_gone() -> None:
-    from agent.errors import ModelMissing
-    from agent.models.resolve import locate
-    from cli.runtime.models import locations
-    from cli.settings.config import ConfigError, resolve
-    from cli.settings.engines import is_server
+    from ossia.agent.errors import ModelMissing
+    from ossia.agent.models.resolve import locate
+    from ossia.cli.runtime.models import locations
+    from ossia.cli.settings.config import ConfigError, resolve
+    from ossia.cli.settings.engines import is_server
 
     try:
         settings = resolve({}, environ=os.environ).settings
@@ -75,12 +75,12 @@ def _own_files(model: str) -> tuple[list[Path], list[Found]]:
 
     Raises ModelMissing if there is neither.
     """
-    from agent.errors import ModelMissing
-    from agent.models.catalog import download_of
-    from agent.models.find import found_at
-    from agent.models.pulled import files_of
-    from agent.models.resolve import locate
-    from cli.runtime.models import locations
+    from ossia.agent.errors import ModelMissing
+    from ossia.agent.models.catalog import download_of
+    from ossia.agent.models.find import found_at
+    from ossia.agent.models.pulled import files_of
+    from ossia.agent.models.resolve import locate
+    from ossia.cli.runtime.models import locations
 
     where = locations()
     is_path = download_of(model) is None and os.path.lexists(model)
@@ -98,7 +98,7 @@ def _own_files(model: str) -> tuple[list[Path], list[Found]]:
 
 def _the_one(model: str, files: Sequence[Path]) -> tuple[Path, str]:
     """The folder and the stem of the only model that these files are of. Raises ExitError if they are of several."""
-    from agent.models.pulled import model_stem
+    from ossia.agent.models.pulled import model_stem
 
     models = {(path.parent, model_stem(path)): path for path in files}
     if len(models) > 1:
@@ -109,8 +109,8 @@ def _the_one(model: str, files: Sequence[Path]) -> tuple[Path, str]:
 
 def _remove_empty(folder: Path) -> None:
     """Remove the folder, and those around it in ossia's own, as far as nothing is in them."""
-    from agent.models.find import MODELS_FOLDER
-    from cli import paths
+    from ossia.agent.models.find import MODELS_FOLDER
+    from ossia.cli import paths
 
     root = paths.data_dir() / MODELS_FOLDER
     while folder != root and folder.is_relative_to(root) and not any(folder.iterdir()):
@@ -120,7 +120,7 @@ def _remove_empty(folder: Path) -> None:
 
 
 def _asked(files: Sequence[Path], size: str) -> bool:
-    from cli.visible import seen_line
+    from ossia.cli.visible import seen_line
 
     for path in files:
         print(seen_line(str(path)), file=sys.stderr)
@@ -132,7 +132,7 @@ def _asked(files: Sequence[Path], size: str) -> bool:
 
 def _elsewhere(one: Found) -> str:
     """Whose file it is, and what removes it there."""
-    from agent.models.ollama import called_there
+    from ossia.agent.models.ollama import called_there
 
     named = str(one.path)
     path = shlex.quote(f"./{named}" if named.startswith("-") else named)
@@ -161,13 +161,13 @@ def set_default(model: str) -> None:
     """Write `model` into the config file, after a look at whether it can be used."""
     import json
 
-    from agent.models.memory import read_memory
-    from agent.models.resolve import locate, resolve
-    from cli.runtime.models import locations
-    from cli.settings.config import config_path
-    from cli.settings.config import resolve as resolve_settings
-    from cli.settings.config_file import set_value
-    from cli.settings.table import SETTINGS
+    from ossia.agent.models.memory import read_memory
+    from ossia.agent.models.resolve import locate, resolve
+    from ossia.cli.runtime.models import locations
+    from ossia.cli.settings.config import config_path
+    from ossia.cli.settings.config import resolve as resolve_settings
+    from ossia.cli.settings.config_file import set_value
+    from ossia.cli.settings.table import SETTINGS
 
     resolve(model, locations=locations(), memory=read_memory())
     say_more(model, locate(model, locations=locations()))
@@ -198,11 +198,11 @@ def pull_model(name: str) -> None:
 
     Raises DownloadFailed, ModelMissing, SettingRefused, ModelUnusable.
     """
-    from agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, download_of
-    from agent.models.pull import on_the_hub
-    from agent.models.pulled import in_repository
-    from agent.models.transfer import token_kept_back
-    from cli import paths
+    from ossia.agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, download_of
+    from ossia.agent.models.pull import on_the_hub
+    from ossia.agent.models.pulled import in_repository
+    from ossia.agent.models.transfer import token_kept_back
+    from ossia.cli import paths
 
     if name == ETUDE:
         print(ETUDE_PATH)
@@ -227,9 +227,9 @@ def pull_model(name: str) -> None:
 
 def _say_same_size(name: str, model: CatalogModel) -> None:
     """On stderr, before a download: a model here has the very size of this one, and so may be the same."""
-    from agent.models.find import find_models
-    from agent.models.pulled import files_of
-    from cli.runtime.models import locations
+    from ossia.agent.models.find import find_models
+    from ossia.agent.models.pulled import files_of
+    from ossia.cli.runtime.models import locations
 
     where = locations()
     if any(path.suffix == ".gguf" for path in files_of(name, where.data)):
@@ -241,8 +241,8 @@ def _say_same_size(name: str, model: CatalogModel) -> None:
 
 
 def _from_hub(name: str, model: CatalogModel) -> None:
-    from agent.models.pull import parts_kept, pull
-    from cli import paths
+    from ossia.agent.models.pull import parts_kept, pull
+    from ossia.cli import paths
 
     data = paths.data_dir()
 
@@ -254,9 +254,9 @@ def _from_hub(name: str, model: CatalogModel) -> None:
 
 
 def _from_address(url: str) -> None:
-    from agent.models.pull_url import pull_url
-    from agent.models.pulled import files_of
-    from cli import paths
+    from ossia.agent.models.pull_url import pull_url
+    from ossia.agent.models.pulled import files_of
+    from ossia.cli import paths
 
     data, label = paths.data_dir(), url.partition("?")[0].rsplit("/", 1)[-1]
 
@@ -275,9 +275,9 @@ def _shown(
 
     After an interrupt it says what is `kept`, and that `again` resumes it.
     """
-    from cli.clean import clean, one_line
-    from cli.runtime.models import download_line
-    from cli.runtime.progress import LiveLine
+    from ossia.cli.clean import clean, one_line
+    from ossia.cli.runtime.models import download_line
+    from ossia.cli.runtime.progress import LiveLine
 
     line = LiveLine(sys.stderr, shown=sys.stderr.isatty())
     try:
@@ -293,8 +293,8 @@ def _shown(
 
 def _checked(path: Path) -> None:
     """Print the path of a usable model. Raises ModelUnusable, which names it, for another file."""
-    from agent.models.model import open_model
-    from cli.streams import shown
+    from ossia.agent.models.model import open_model
+    from ossia.cli.streams import shown
 
     open_model(path).vocabulary()
     print(shown(str(path)))

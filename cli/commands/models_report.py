@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from agent.models.describe import Description, Stored
-    from agent.models.explain import Row
-    from agent.models.find import Found
-    from agent.models.memory import Memory
-    from agent.models.model import ModelFile
-    from agent.models.plan import Plan
+    from ossia.agent.models.describe import Description, Stored
+    from ossia.agent.models.explain import Row
+    from ossia.agent.models.find import Found
+    from ossia.agent.models.memory import Memory
+    from ossia.agent.models.model import ModelFile
+    from ossia.agent.models.plan import Plan
 
 VERSION = 1
 """Of the JSON."""
@@ -32,7 +32,7 @@ def print_description(name: str, told: Description, *, as_json: bool) -> None:
 
 def print_path(one: Found, *, as_json: bool) -> None:
     """Print where a model's (first) file is."""
-    from cli.streams import shown
+    from ossia.cli.streams import shown
 
     if as_json:
         found = {"version": VERSION, "model": one.name, "path": str(one.path), "from": one.origin}
@@ -46,15 +46,15 @@ def print_plan(given: Mapping[str, object], *, as_json: bool) -> None:
 
     Raises ModelError, DoesNotFit, SettingRefused, ConfigError.
     """
-    from agent.engine.llama import processor_features
-    from agent.models.explain import explain
-    from agent.models.resolve import locate
-    from agent.models.resolve import resolve as resolve_model
-    from cli.commands.models_call import say_engine, say_more
-    from cli.runtime.models import free_memory, locations
-    from cli.runtime.planning import plan_for, wishes_of
-    from cli.settings.config import resolve
-    from cli.streams import say
+    from ossia.agent.engine.llama import processor_features
+    from ossia.agent.models.explain import explain
+    from ossia.agent.models.resolve import locate
+    from ossia.agent.models.resolve import resolve as resolve_model
+    from ossia.cli.commands.models_call import say_engine, say_more
+    from ossia.cli.runtime.models import free_memory, locations
+    from ossia.cli.runtime.planning import plan_for, wishes_of
+    from ossia.cli.settings.config import resolve
+    from ossia.cli.streams import say
 
     settings = resolve(given, environ=os.environ).settings
     if not given["model"]:
@@ -75,10 +75,10 @@ def print_plan(given: Mapping[str, object], *, as_json: bool) -> None:
 
 def _print_rows(name: str, path: Path, rows: Sequence[Row]) -> None:
     """The rows, wrapped on a terminal; in a pipe each is one line."""
-    from cli.clean import one_line
-    from cli.runtime.progress import columns
-    from cli.streams import shown, stdout
-    from cli.words import wrapped
+    from ossia.cli.clean import one_line
+    from ossia.cli.runtime.progress import columns
+    from ossia.cli.streams import shown, stdout
+    from ossia.cli.words import wrapped
 
     print(shown(f"{one_line(name)}  {one_line(str(path))}"))
     indent = max(len(label) for label, _ in rows) + 2
@@ -90,7 +90,7 @@ def _print_rows(name: str, path: Path, rows: Sequence[Row]) -> None:
 
 
 def _rows(told: Description) -> list[tuple[str, str]]:
-    from agent.models.memory import size_text
+    from ossia.agent.models.memory import size_text
 
     parts = f" in {len(told.parts)} files" if len(told.parts) > 1 else ""
     rows = [
@@ -136,7 +136,7 @@ def _by_group(stored: Sequence[Stored]) -> dict[str, list[Stored]]:
 
 
 def _stored(rows: Sequence[Stored]) -> str:
-    from agent.models.memory import size_text
+    from ossia.agent.models.memory import size_text
 
     return ", ".join(f"{row.kind} {size_text(row.bytes)}" for row in rows)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import exit_error, group
+from ossia.cli.commands import exit_error, group
 
 app = group("Give the model's Python packages of its own, or list them.")
 
@@ -24,8 +24,8 @@ def setup(
     """
     import shutil
 
-    from cli.runtime.python import own_environment
-    from tools.python.environment import EnvironmentFailed
+    from ossia.cli.runtime.python import own_environment
+    from ossia.tools.python.environment import EnvironmentFailed
 
     for package in packages or ():
         if not package.strip():
@@ -43,8 +43,8 @@ def setup(
 @app.command("list")
 def list_() -> None:
     """Print the packages of the model's Python, name and version."""
-    from cli.runtime.python import own_environment
-    from tools.python.environment import EnvironmentFailed
+    from ossia.cli.runtime.python import own_environment
+    from ossia.tools.python.environment import EnvironmentFailed
 
     try:
         packages = own_environment().packages()

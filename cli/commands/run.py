@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from cli.settings.flags import with_flags
+from ossia.cli.settings.flags import with_flags
 
 
 @with_flags("run")
@@ -29,7 +29,7 @@ def run(
     ] = None,
 ) -> None:
     """Ask once. The answer goes to stdout, everything else to stderr."""
-    from cli.oneshot.once import run_once
-    from cli.runtime.session import Resume
+    from ossia.cli.oneshot.once import run_once
+    from ossia.cli.runtime.session import Resume
 
     raise typer.Exit(run_once(prompt, given, resume=Resume(latest, resume), save=save, schema=schema))

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli.commands import exit_error, group
+from ossia.cli.commands import exit_error, group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent.sessions.store import SessionInfo, SessionStore
+    from ossia.agent.sessions.store import SessionInfo, SessionStore
 
 app = group(
     """Look through stored conversations: list, show, search, export, import, fork, rm.
@@ -33,7 +33,7 @@ def list_(
     json: Json = False,
 ) -> None:
     """Print the sessions, the last one first: id, time, turns, title."""
-    from cli.commands.sessions_report import print_list
+    from ossia.cli.commands.sessions_report import print_list
 
     with _opened() as store:
         print_list(store.list(limit=limit or None), json=json)
@@ -46,8 +46,8 @@ def show(
     all_: Annotated[bool, typer.Option("--all", help="Include what a retry or an edit replaced.")] = False,
 ) -> None:
     """Print a session to read, as Markdown."""
-    from cli.export.forms import export
-    from cli.streams import shown
+    from ossia.cli.export.forms import export
+    from ossia.cli.streams import shown
 
     with _holding(ref) as store:
         info = store.find(ref)
@@ -64,7 +64,7 @@ def search(
     json: Json = False,
 ) -> None:
     """Search what was said in all sessions, and their titles. Prints the best match of each."""
-    from cli.commands.sessions_report import print_hits
+    from ossia.cli.commands.sessions_report import print_hits
 
     with _opened() as store:
         print_hits(store.search(text, limit=limit, thinking=thinking), text, json=json)
@@ -83,9 +83,9 @@ def export(
     output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
 ) -> None:
     """Write a session for others: to stdout, or to a file that only you can read."""
-    from cli.export.forms import default_form, write_text
-    from cli.export.forms import export as exported
-    from cli.streams import shown
+    from ossia.cli.export.forms import default_form, write_text
+    from ossia.cli.export.forms import export as exported
+    from ossia.cli.streams import shown
 
     with _holding(ref) as store:
         info = store.find(ref)
@@ -108,8 +108,8 @@ def import_(
 
     Without --trust, all of it counts as written by somebody else: calls that send or write then ask for approval.
     """
-    from agent.sessions.importing import import_session
-    from cli.commands.sessions_report import print_one, read_text
+    from ossia.agent.sessions.importing import import_session
+    from ossia.cli.commands.sessions_report import print_one, read_text
 
     session, title = import_session(read_text(file), trusted=trust)
     with _opened() as store:
@@ -122,9 +122,9 @@ def import_(
 @app.command()
 def rm(refs: Annotated[list[str], typer.Argument(metavar="ID...", help="As `list` prints them.")]) -> None:
     """Remove sessions for good. Files that the model's code left stay where they are."""
-    from cli.clean import one_line
-    from cli.runtime.kv_cache import forget
-    from cli.streams import shown
+    from ossia.cli.clean import one_line
+    from ossia.cli.runtime.kv_cache import forget
+    from ossia.cli.streams import shown
 
     with _opened() as store:
         infos = [_by_id(store, ref) for ref in refs]
@@ -140,8 +140,8 @@ def fork(
     turn: Annotated[int | None, typer.Option(metavar="N", min=1, help="Only the first N turns. [default: all]")] = None,
 ) -> None:
     """Copy a session, to continue it in another way. Prints the copy's id."""
-    from cli.commands.sessions_report import print_one
-    from cli.words import count
+    from ossia.cli.commands.sessions_report import print_one
+    from ossia.cli.words import count
 
     with _opened() as store:
         info = store.find(ref)
@@ -153,7 +153,7 @@ def fork(
 @contextmanager
 def _holding(ref: str) -> Iterator[SessionStore]:
     """The store that has this session: the user's, else that of `ossia eval`, which the list leaves out."""
-    from agent.errors import SessionMissing
+    from ossia.agent.errors import SessionMissing
 
     with _opened() as own, _opened(evaluated=True) as tasks:
         try:
@@ -174,8 +174,8 @@ def _opened(*, evaluated: bool = False) -> Iterator[SessionStore]:
     """The store, closed in the end; `evaluated`: that of `ossia eval`."""
     import time
 
-    from agent.sessions.store import SessionStore
-    from cli import paths
+    from ossia.agent.sessions.store import SessionStore
+    from ossia.cli import paths
 
     store = SessionStore(paths.eval_sessions_file() if evaluated else paths.sessions_file(), now=time.time)
     try:

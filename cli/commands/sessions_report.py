@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from agent.sessions.store import SessionHit, SessionInfo
-from cli.clean import clean, one_line
-from cli.exits import ExitError
-from cli.streams import shown
-from cli.words import json_line, when
+from ossia.agent.sessions.store import SessionHit, SessionInfo
+from ossia.cli.clean import clean, one_line
+from ossia.cli.exits import ExitError
+from ossia.cli.streams import shown
+from ossia.cli.words import json_line, when
 
 VERSION = 1
 """The version of what `--json` prints."""
@@ -59,7 +59,7 @@ def print_one(info: SessionInfo) -> None:
 
 def read_text(name: str) -> str:
     """A file, or with `-` standard input. Raises ExitError."""
-    from cli.paths import expanded
+    from ossia.cli.paths import expanded
 
     try:
         if name == "-":

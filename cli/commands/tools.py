@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from cli.commands import group
-from cli.settings.flags import with_flags
+from ossia.cli.commands import group
+from ossia.cli.settings.flags import with_flags
 
 app = group("Show the tools that are on, or call one by hand.")
 
@@ -19,7 +19,7 @@ def list_(given: dict[str, object]) -> None:
 
     For each: where it is from, whether its calls need approval, and exactly the text that the model is given.
     """
-    from cli.commands.tools_list import print_tools
+    from ossia.cli.commands.tools_list import print_tools
 
     print_tools(given)
 
@@ -40,7 +40,7 @@ def call(
 
     Prints exactly what the model would be given, a tool's error too. Takes every other flag of `ossia run` as well.
     """
-    from cli.commands.tools_call import call_once, call_script
+    from ossia.cli.commands.tools_call import call_once, call_script
 
     if script is not None and name is not None:
         raise typer.BadParameter("use NAME or --script, not both", param_hint="--script")

@@ -11,24 +11,24 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO
 
-from agent.control import Control
-from agent.events import Event
-from agent.limits import deadline
-from agent.worker import Tapped, Worker
-from cli.exits import ExitCode, ExitError
-from cli.oneshot.ask import Asker, Unasked, told_of
-from cli.oneshot.pump import Pump
-from cli.runtime.ending import look_to_the_end
-from cli.runtime.progress import Display, make_display
-from cli.runtime.toolset import Toolset, collect
-from cli.runtime.vocabulary import own_tokenizer
-from cli.settings.workspace import resolve_with_folder
-from cli.streams import shown, stdout
-from cli.words import json_line
-from tools.calls.names import resolve_name
-from tools.spec import ApprovalAsked, ApprovalDecided, Taint, ToolCall, ToolFinished, ToolShown
-from tools.toolbox import REFUSED_AGAIN, UNASKED
-from tools.work.result import timed_out
+from ossia.agent.control import Control
+from ossia.agent.events import Event
+from ossia.agent.limits import deadline
+from ossia.agent.worker import Tapped, Worker
+from ossia.cli.exits import ExitCode, ExitError
+from ossia.cli.oneshot.ask import Asker, Unasked, told_of
+from ossia.cli.oneshot.pump import Pump
+from ossia.cli.runtime.ending import look_to_the_end
+from ossia.cli.runtime.progress import Display, make_display
+from ossia.cli.runtime.toolset import Toolset, collect
+from ossia.cli.runtime.vocabulary import own_tokenizer
+from ossia.cli.settings.workspace import resolve_with_folder
+from ossia.cli.streams import shown, stdout
+from ossia.cli.words import json_line
+from ossia.tools.calls.names import resolve_name
+from ossia.tools.spec import ApprovalAsked, ApprovalDecided, Taint, ToolCall, ToolFinished, ToolShown
+from ossia.tools.toolbox import REFUSED_AGAIN, UNASKED
+from ossia.tools.work.result import timed_out
 
 _GRACE_S = 5.0
 

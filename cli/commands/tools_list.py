@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from agent.prompt import tool_texts
-from cli.runtime.progress import make_display
-from cli.runtime.toolset import Toolset, collect
-from cli.runtime.vocabulary import own_tokenizer
-from cli.settings.rules import ACTION_WORDS
-from cli.settings.workspace import resolve_with_folder
-from cli.streams import shown, stdout
-from cli.words import json_line
-from tools.spec import ToolSpec
+from ossia.agent.prompt import tool_texts
+from ossia.cli.runtime.progress import make_display
+from ossia.cli.runtime.toolset import Toolset, collect
+from ossia.cli.runtime.vocabulary import own_tokenizer
+from ossia.cli.settings.rules import ACTION_WORDS
+from ossia.cli.settings.workspace import resolve_with_folder
+from ossia.cli.streams import shown, stdout
+from ossia.cli.words import json_line
+from ossia.tools.spec import ToolSpec
 
 
 def print_tools(flags: Mapping[str, object]) -> None:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli.commands import exit_error
+from ossia.cli.commands import exit_error
 
 if TYPE_CHECKING:
-    from tools.approval.trust import Grants, Hosts, Offer, TrustStore
+    from ossia.tools.approval.trust import Grants, Hosts, Offer, TrustStore
 
 
 def trust(
@@ -27,8 +27,8 @@ def trust(
     ] = None,
 ) -> None:
     """Trust a folder. Its rules, servers and functions take effect, and its files count as your own."""
-    from cli import paths
-    from tools.approval.trust import Grants, Hosts, TrustError, TrustStore
+    from ossia.cli import paths
+    from ossia.tools.approval.trust import Grants, Hosts, TrustError, TrustStore
 
     if str(folder) in ("list", "ls") and not Path(str(folder)).is_dir():  # as other groups name it
         folder, listed = None, True
@@ -52,7 +52,7 @@ def trust(
 
 def _forget(said: str, grants: Grants, hosts: Hosts) -> str:
     """Forget a rule, or the one host that is meant by `gpu.test` or `gpu.test:8000`; returns how it was stored."""
-    from cli.runtime.consent import means
+    from ossia.cli.runtime.consent import means
 
     if grants.forget(said):
         return said
@@ -66,11 +66,11 @@ def _forget(said: str, grants: Grants, hosts: Hosts) -> str:
 
 
 def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
-    from cli.paths import is_folder
-    from cli.runtime.progress import columns
-    from cli.terminal.fold import hanging
-    from cli.visible import seen_line
-    from tools.approval.trust import TrustError, look
+    from ossia.cli.paths import is_folder
+    from ossia.cli.runtime.progress import columns
+    from ossia.cli.terminal.fold import hanging
+    from ossia.cli.visible import seen_line
+    from ossia.tools.approval.trust import TrustError, look
 
     if not is_folder(folder):
         raise exit_error(f"{folder}: not a folder")
@@ -94,14 +94,14 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
 
 
 def _say(text: str) -> None:
-    from cli.visible import seen_line
+    from ossia.cli.visible import seen_line
 
     print(seen_line(f"ossia: {text}"), file=sys.stderr)
 
 
 def _list(store: TrustStore, grants: Any, hosts: Hosts) -> None:
-    from cli.visible import seen_line
-    from tools.approval.rule_names import remarks
+    from ossia.cli.visible import seen_line
+    from ossia.tools.approval.rule_names import remarks
 
     lines = [f"{store.state(folder):<8} {folder}" for folder in store.folders()]
     for workspace, rules in grants.by_workspace().items():
@@ -137,8 +137,8 @@ def describe(offer: Offer) -> list[str]:
 
 
 def _of_config(content: bytes) -> list[str]:
-    from cli.settings.config import FOLDER_CONFIG, ConfigError, flat_rules, parsed
-    from tools.approval.rule_names import remarks
+    from ossia.cli.settings.config import FOLDER_CONFIG, ConfigError, flat_rules, parsed
+    from ossia.tools.approval.rule_names import remarks
 
     try:
         table = parsed(content, FOLDER_CONFIG)
@@ -195,7 +195,7 @@ def _of_servers(table: object) -> list[str]:
 
 def _line(text: str) -> str:
     """One line of at most 1,000 characters, so that no value can pass for another line of ours."""
-    from cli.visible import seen_line
+    from ossia.cli.visible import seen_line
 
     text = seen_line(text)
     return text if len(text) <= 1000 else f"{text[:1000]}… ({len(text)} characters)"

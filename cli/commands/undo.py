@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.commands import exit_error
+from ossia.cli.commands import exit_error
 
 if TYPE_CHECKING:
-    from tools.undo.journal import Journal, Undone
+    from ossia.tools.undo.journal import Journal, Undone
 
 _LABEL_CHARS = 60
 
@@ -31,9 +31,9 @@ def undo(
     """
     import shlex
 
-    from cli import paths
-    from cli.words import count
-    from tools.undo.journal import Journal
+    from ossia.cli import paths
+    from ossia.cli.words import count
+    from ossia.tools.undo.journal import Journal
 
     folder = paths.here() if workspace is None else paths.expanded(workspace)
     if workspace == "" or not paths.is_folder(folder):
@@ -59,8 +59,8 @@ def undo(
 
 
 def _list(journal: Journal) -> None:
-    from cli.clean import one_line
-    from cli.words import count, when
+    from ossia.cli.clean import one_line
+    from ossia.cli.words import count, when
 
     turns = journal.turns()
     if not turns:
@@ -71,8 +71,8 @@ def _list(journal: Journal) -> None:
 
 
 def _show(undone: Undone, *, skipping: bool, dry_run: bool) -> None:
-    from cli.clean import clean, one_line
-    from cli.words import undone_or_not
+    from ossia.cli.clean import clean, one_line
+    from ossia.cli.words import undone_or_not
 
     would = "would be " if dry_run else ""
     head = undone_or_not(undone, skipping=skipping, dry_run=dry_run)
@@ -87,7 +87,7 @@ def _show(undone: Undone, *, skipping: bool, dry_run: bool) -> None:
 
 def _shown(path: str) -> str:
     """A path on its way to stdout: one line in any case, harmless on a terminal."""
-    from cli.streams import stdout
-    from cli.visible import seen_line
+    from ossia.cli.streams import stdout
+    from ossia.cli.visible import seen_line
 
     return seen_line(path) if stdout().isatty() else path.replace("\n", "␊")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cli.doctor.finding import Finding, State
-from cli.doctor.machine import Machine
-from cli.settings.config import TABLES, config_path, load, nearest, resolve
-from cli.settings.table import SETTINGS
+from ossia.cli.doctor.finding import Finding, State
+from ossia.cli.doctor.machine import Machine
+from ossia.cli.settings.config import TABLES, config_path, load, nearest, resolve
+from ossia.cli.settings.table import SETTINGS
 
 _EDIT = "ossia config edit"
 
 
 def config(machine: Machine) -> Iterator[Finding]:
     """The file, its unknown keys, and variables that look like settings and are none."""
-    from cli.exits import ExitError
+    from ossia.cli.exits import ExitError
 
     path, known = config_path(machine.environ), [*SETTINGS, *TABLES]
     try:
@@ -37,10 +37,10 @@ def config(machine: Machine) -> Iterator[Finding]:
 
 def engines(machine: Machine) -> Iterator[Finding]:
     """The servers that `[engines.NAME]` and `engine` name: can they be used? None is asked."""
-    from agent.errors import AddressUnusable, KeyUnusable
-    from cli.exits import ExitError
-    from cli.runtime.consent import is_agreed, place_of
-    from cli.settings.engines import address_of, engine_names, is_server
+    from ossia.agent.errors import AddressUnusable, KeyUnusable
+    from ossia.cli.exits import ExitError
+    from ossia.cli.runtime.consent import is_agreed, place_of
+    from ossia.cli.settings.engines import address_of, engine_names, is_server
 
     used = machine.settings.engine
     for name in dict.fromkeys([*engine_names(machine.environ), *([used] if is_server(used) else [])]):

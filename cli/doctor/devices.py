@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from agent.models.memory import size_text
-from cli import paths
-from cli.doctor.finding import Finding, State
-from cli.doctor.hardware import Gpu, Maker, gpus
-from cli.doctor.machine import Machine
-from cli.doctor.rebuild import PACKAGE, installed, rebuild
+from ossia.agent.models.memory import size_text
+from ossia.cli import paths
+from ossia.cli.doctor.finding import Finding, State
+from ossia.cli.doctor.hardware import Gpu, Maker, gpus
+from ossia.cli.doctor.machine import Machine
+from ossia.cli.doctor.rebuild import PACKAGE, installed, rebuild
 
 _BACKENDS: Final[dict[Maker, tuple[str, ...]]] = {
     "NVIDIA": ("CUDA", "Vulkan"), "AMD": ("ROCm", "Vulkan"), "Intel": ("SYCL", "Vulkan"), "Apple": ("MTL",),

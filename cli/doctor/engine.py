@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agent.engine.devices import Build
+    from ossia.agent.engine.devices import Build
 
 _TIMEOUT_S = 20.0  # a GPU's driver may take seconds to wake up
 
@@ -22,7 +22,7 @@ class Engine:
     """The installed llama.cpp. Making one starts the process, `close` ends it."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-P", "-m", "cli.doctor.engine"]
+        command = [sys.executable, "-P", "-m", "ossia.cli.doctor.engine"]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
         self._found: Build | str | None = None
@@ -40,7 +40,7 @@ class Engine:
         self._process.communicate()
 
     def _answer(self) -> Build | str:
-        from agent.engine.devices import Build
+        from ossia.agent.engine.devices import Build
 
         try:
             out, error = self._process.communicate(timeout=_TIMEOUT_S)
@@ -59,6 +59,6 @@ class Engine:
 if __name__ == "__main__":
     from dataclasses import asdict
 
-    from agent.engine.llama import build
+    from ossia.agent.engine.llama import build
 
     print(json.dumps(asdict(build())))

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from cli.clean import one_line
-from cli.doctor.config import config, engines
-from cli.doctor.devices import devices, llama
-from cli.doctor.engine import Engine
-from cli.doctor.finding import Area, Finding, State
-from cli.doctor.machine import Machine
-from cli.doctor.models import models
-from cli.doctor.network import network, servers
-from cli.doctor.sandbox import sandbox
-from cli.doctor.stored import caches, disk, sessions
-from cli.doctor.terminal import terminal
-from cli.doctor.versions import versions
-from cli.exits import ExitError, exit_code, line_of
-from cli.settings.config import Resolved, resolve
-from cli.settings.table import SETTINGS, Settings
+from ossia.cli.clean import one_line
+from ossia.cli.doctor.config import config, engines
+from ossia.cli.doctor.devices import devices, llama
+from ossia.cli.doctor.engine import Engine
+from ossia.cli.doctor.finding import Area, Finding, State
+from ossia.cli.doctor.machine import Machine
+from ossia.cli.doctor.models import models
+from ossia.cli.doctor.network import network, servers
+from ossia.cli.doctor.sandbox import sandbox
+from ossia.cli.doctor.stored import caches, disk, sessions
+from ossia.cli.doctor.terminal import terminal
+from ossia.cli.doctor.versions import versions
+from ossia.cli.exits import ExitError, exit_code, line_of
+from ossia.cli.settings.config import Resolved, resolve
+from ossia.cli.settings.table import SETTINGS, Settings
 
 Check = Callable[[Machine], Iterator[Finding]]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from cli.doctor.machine import Machine, text_of
+from ossia.cli.doctor.machine import Machine, text_of
 
 Maker = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.engine.devices import Build
-from cli.settings.config import Resolved
-from cli.settings.table import Settings
+from ossia.agent.engine.devices import Build
+from ossia.cli.settings.config import Resolved
+from ossia.cli.settings.table import Settings
 
 
 @dataclass(frozen=True, slots=True)

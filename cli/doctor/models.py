@@ -6,18 +6,18 @@ import time
 from collections.abc import Iterator
 from typing import Final
 
-from agent.errors import ModelError, OutOfMemory, SettingRefused
-from agent.models.catalog import DOWNLOADS, ETUDE, download_of
-from agent.models.find import Found, find_models
-from agent.models.memory import GpuMemory, Memory, read_memory, size_text
-from agent.models.model import open_model
-from agent.models.plan import plan
-from agent.models.resolve import resolve
-from cli.doctor.finding import Finding
-from cli.doctor.machine import Machine
-from cli.runtime.models import locations
-from cli.runtime.planning import wishes_of
-from cli.settings.engines import is_server
+from ossia.agent.errors import ModelError, OutOfMemory, SettingRefused
+from ossia.agent.models.catalog import DOWNLOADS, ETUDE, download_of
+from ossia.agent.models.find import Found, find_models
+from ossia.agent.models.memory import GpuMemory, Memory, read_memory, size_text
+from ossia.agent.models.model import open_model
+from ossia.agent.models.plan import plan
+from ossia.agent.models.resolve import resolve
+from ossia.cli.doctor.finding import Finding
+from ossia.cli.doctor.machine import Machine
+from ossia.cli.runtime.models import locations
+from ossia.cli.runtime.planning import wishes_of
+from ossia.cli.settings.engines import is_server
 
 _MAX_S: Final = 1.0  # for reading headers; one of gpt-oss-20b takes 0.1 s
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from cli.doctor.finding import Finding
-from cli.doctor.machine import Machine
-from cli.words import count, listed
+from ossia.cli.doctor.finding import Finding
+from ossia.cli.doctor.machine import Machine
+from ossia.cli.words import count, listed
 
 _PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy")
 
 
 def network(machine: Machine) -> Iterator[Finding]:
     """The web: searching, private hosts, proxies."""
-    from cli.runtime.browser import make_browser
+    from ossia.cli.runtime.browser import make_browser
 
     settings = machine.settings
     make_browser(settings, len)  # raises ExitError for what can't be used, its service's key among it
@@ -35,7 +35,7 @@ def network(machine: Machine) -> Iterator[Finding]:
 
 def servers(machine: Machine) -> Iterator[Finding]:
     """The MCP servers: programs and addresses. They aren't connected to."""
-    from cli.settings.mcp import all_configured
+    from ossia.cli.settings.mcp import all_configured
 
     found = [one.config for one in all_configured(machine.environ)]
     if not found:

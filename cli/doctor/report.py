@@ -6,11 +6,11 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from cli.clean import one_line
-from cli.doctor.finding import Finding
-from cli.runtime.progress import columns
-from cli.streams import shown, stdout
-from cli.words import count, json_line, wrapped
+from ossia.cli.clean import one_line
+from ossia.cli.doctor.finding import Finding
+from ossia.cli.runtime.progress import columns
+from ossia.cli.streams import shown, stdout
+from ossia.cli.words import count, json_line, wrapped
 
 VERSION = 1
 """The version of what `--json` prints."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cli.doctor.finding import Finding
-from cli.doctor.machine import Machine
-from cli.runtime.python import interpreter_of, own_environment
-from tools.sandbox import Confinement, InterpreterUnusable, choose
-from tools.sandbox.account import has_control_groups
+from ossia.cli.doctor.finding import Finding
+from ossia.cli.doctor.machine import Machine
+from ossia.cli.runtime.python import interpreter_of, own_environment
+from ossia.tools.sandbox import Confinement, InterpreterUnusable, choose
+from ossia.tools.sandbox.account import has_control_groups
 
 
 def sandbox(machine: Machine) -> Iterator[Finding]:

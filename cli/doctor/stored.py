@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from agent.errors import SessionsUnusable
-from agent.models.find import MODELS_FOLDER
-from agent.models.memory import size_text
-from agent.sessions.store import SessionStore
-from cli import paths
-from cli.doctor.finding import Finding
-from cli.doctor.machine import Machine
-from cli.words import count, listed
+from ossia.agent.errors import SessionsUnusable
+from ossia.agent.models.find import MODELS_FOLDER
+from ossia.agent.models.memory import size_text
+from ossia.agent.sessions.store import SessionStore
+from ossia.cli import paths
+from ossia.cli.doctor.finding import Finding
+from ossia.cli.doctor.machine import Machine
+from ossia.cli.words import count, listed
 
 _CHECK_S: Final = 0.5
 _FULL_BYTES: Final = 1 << 20
@@ -73,8 +73,8 @@ def disk(machine: Machine) -> Iterator[Finding]:
 
 def caches(machine: Machine) -> Iterator[Finding]:
     """How much the kept KV caches take, of how much they may."""
-    from agent.engine.prompts import kept_in, unfinished_in
-    from cli.runtime.kv_cache import PROMPT_BYTES, TOTAL_BYTES, folder
+    from ossia.agent.engine.prompts import kept_in, unfinished_in
+    from ossia.cli.runtime.kv_cache import PROMPT_BYTES, TOTAL_BYTES, folder
 
     for what, prompts, limit in (("prompts", True, PROMPT_BYTES), ("sessions", False, TOTAL_BYTES)):
         kept = kept_in(folder(), prompts=prompts)

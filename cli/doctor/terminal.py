@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from cli import streams
-from cli.doctor.finding import Finding
-from cli.doctor.machine import Machine
+from ossia.cli import streams
+from ossia.cli.doctor.finding import Finding
+from ossia.cli.doctor.machine import Machine
 
 _NARROW = 60
 """Columns below which diffs and tables are hard to read."""
@@ -15,9 +15,9 @@ _NARROW = 60
 
 def terminal(machine: Machine) -> Iterator[Finding]:
     """Is there one? Its characters, colours, links, pictures and keys."""
-    from cli.terminal.links import knows_links
-    from cli.terminal.pictures import way_of
-    from cli.terminal.vt import terminal_size
+    from ossia.cli.terminal.links import knows_links
+    from ossia.cli.terminal.pictures import way_of
+    from ossia.cli.terminal.vt import terminal_size
 
     out, environ = streams.stdout(), machine.environ
     if (out.encoding or "").lower().replace("-", "") not in ("utf8", "utf8sig"):

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
-from cli import __version__
-from cli.doctor.finding import Finding
-from cli.doctor.machine import Machine
-from cli.doctor.rebuild import installed, needs
-from cli.words import listed
+from ossia.cli import __version__
+from ossia.cli.doctor.finding import Finding
+from ossia.cli.doctor.machine import Machine
+from ossia.cli.doctor.rebuild import installed, needs
+from ossia.cli.words import listed
 
 
 def versions(machine: Machine) -> Iterator[Finding]:

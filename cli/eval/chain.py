@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cli.eval.task import Call, Judge, Task, Verdict, arguments_of
-from cli.eval.tools import Function
-from tools.spec import Tool, ToolFailed
+from ossia.cli.eval.task import Call, Judge, Task, Verdict, arguments_of
+from ossia.cli.eval.tools import Function
+from ossia.tools.spec import Tool, ToolFailed
 
 if TYPE_CHECKING:
-    from cli.oneshot.report import Report
+    from ossia.cli.oneshot.report import Report
 
 
 @dataclass(frozen=True, slots=True)

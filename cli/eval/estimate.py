@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from cli.eval.keep import Outcome
-from cli.eval.task import Task
+from ossia.cli.eval.keep import Outcome
+from ossia.cli.eval.task import Task
 
 USUAL: Mapping[str, tuple[int, int]] = {
     "harmony": (350, 1200),

@@ -9,28 +9,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from agent.engine.base import Sampling
-from agent.sessions.session import Options
-from agent.sessions.store import SessionStore
-from agent.worker import Worker
-from cli import __version__, paths
-from cli.clean import clean
-from cli.eval.estimate import Speed, remaining_s
-from cli.eval.keep import Kept, Outcome
-from cli.eval.play import Player
-from cli.eval.table import by_suite, duration, published, row_of, table
-from cli.eval.task import Task
-from cli.eval.workbench import missing, remove_left
-from cli.exits import ExitCode, ExitError
-from cli.runtime.assemble import Assembly, begin
-from cli.runtime.consent import agree
-from cli.runtime.ending import end_now
-from cli.runtime.progress import Display, make_display
-from cli.settings.config import Resolved, resolve
-from cli.settings.kinds import Value
-from cli.settings.table import SAMPLING, Settings
-from cli.streams import shown, stdout
-from cli.words import count, json_line, speed_of
+from ossia.agent.engine.base import Sampling
+from ossia.agent.sessions.session import Options
+from ossia.agent.sessions.store import SessionStore
+from ossia.agent.worker import Worker
+from ossia.cli import __version__, paths
+from ossia.cli.clean import clean
+from ossia.cli.eval.estimate import Speed, remaining_s
+from ossia.cli.eval.keep import Kept, Outcome
+from ossia.cli.eval.play import Player
+from ossia.cli.eval.table import by_suite, duration, published, row_of, table
+from ossia.cli.eval.task import Task
+from ossia.cli.eval.workbench import missing, remove_left
+from ossia.cli.exits import ExitCode, ExitError
+from ossia.cli.runtime.assemble import Assembly, begin
+from ossia.cli.runtime.consent import agree
+from ossia.cli.runtime.ending import end_now
+from ossia.cli.runtime.progress import Display, make_display
+from ossia.cli.settings.config import Resolved, resolve
+from ossia.cli.settings.kinds import Value
+from ossia.cli.settings.table import SAMPLING, Settings
+from ossia.cli.streams import shown, stdout
+from ossia.cli.words import count, json_line, speed_of
 
 _MAX_TOKENS, _MAX_SECONDS = 32_768, 1800.0
 """Of one task, where the user names no limits: a task that doesn't end must not keep the others waiting for ever."""
@@ -50,7 +50,7 @@ class Wanted:
 
 def list_tasks(wanted: Wanted, flags: Mapping[str, object]) -> None:
     """Print the ids of the tasks, a line each."""
-    from cli.eval.suites import chosen
+    from ossia.cli.eval.suites import chosen
 
     seed = resolve(flags, environ=os.environ).settings.seed or 0
     for task in chosen(wanted.suites, wanted.tasks, seed=seed, aime=wanted.aime):
@@ -59,7 +59,7 @@ def list_tasks(wanted: Wanted, flags: Mapping[str, object]) -> None:
 
 def evaluate(wanted: Wanted, flags: Mapping[str, object]) -> int:
     """Run what isn't done yet, print the table; returns the exit code. Raises what `cli.main` turns into one."""
-    from cli.eval.suites import chosen
+    from ossia.cli.eval.suites import chosen
 
     resolved = _plain(resolve(flags, environ=os.environ))
     settings = resolved.settings
@@ -238,8 +238,8 @@ class _Evaluation:
 
 def _file_of(settings: Settings) -> list[object]:
     """The model's file as it is now: other weights may have the same name, even the same size."""
-    from agent.models.resolve import resolve as find_model
-    from cli.runtime.models import free_memory, locations
+    from ossia.agent.models.resolve import resolve as find_model
+    from ossia.cli.runtime.models import free_memory, locations
 
     path = find_model(settings.model, locations=locations(), memory=free_memory()).path.resolve()
     status = path.stat()

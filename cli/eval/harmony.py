@@ -7,15 +7,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agent.kinds import is_answer
-from cli.eval.sums import is_number
-from cli.eval.task import Call, Judge, Task, Verdict, arguments_of, called
-from cli.eval.tools import HOST, Function, browser_over
-from harmony.messages import ANALYSIS, COMMENTARY, FINAL, ResponseFormat
-from tools.spec import Tool, ToolFailed
+from ossia.agent.kinds import is_answer
+from ossia.cli.eval.sums import is_number
+from ossia.cli.eval.task import Call, Judge, Task, Verdict, arguments_of, called
+from ossia.cli.eval.tools import HOST, Function, browser_over
+from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, ResponseFormat
+from ossia.tools.spec import Tool, ToolFailed
 
 if TYPE_CHECKING:
-    from cli.oneshot.report import Report
+    from ossia.cli.oneshot.report import Report
 
 _CITED = re.compile(r"【(\d+)†L(\d+)(?:-L(\d+))?】")
 _SHORT_THOUGHT, _LONG_THOUGHT = 160, 120

@@ -8,23 +8,23 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from agent.control import Control
-from agent.errors import ContextFull
-from agent.events import ApprovalAsked, Event
-from agent.prompt import WORK
-from agent.sessions.session import Options, Session, UserText
-from agent.sessions.store import SessionStore
-from agent.worker import Tapped, Worker
-from cli.eval.keep import Outcome
-from cli.eval.task import Task, Verdict
-from cli.eval.workbench import Bench, fault_in, set_up
-from cli.oneshot.pump import TICK_S
-from cli.oneshot.report import Report
-from cli.runtime.assemble import Assembly
-from cli.runtime.doing import Doing
-from cli.runtime.progress import Display
-from cli.settings.table import Settings
-from cli.words import ENDS
+from ossia.agent.control import Control
+from ossia.agent.errors import ContextFull
+from ossia.agent.events import ApprovalAsked, Event
+from ossia.agent.prompt import WORK
+from ossia.agent.sessions.session import Options, Session, UserText
+from ossia.agent.sessions.store import SessionStore
+from ossia.agent.worker import Tapped, Worker
+from ossia.cli.eval.keep import Outcome
+from ossia.cli.eval.task import Task, Verdict
+from ossia.cli.eval.workbench import Bench, fault_in, set_up
+from ossia.cli.oneshot.pump import TICK_S
+from ossia.cli.oneshot.report import Report
+from ossia.cli.runtime.assemble import Assembly
+from ossia.cli.runtime.doing import Doing
+from ossia.cli.runtime.progress import Display
+from ossia.cli.settings.table import Settings
+from ossia.cli.words import ENDS
 
 _GRACE_S = 0.6
 

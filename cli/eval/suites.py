@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cli.eval import chain, harmony, sums
-from cli.eval.repo import repo
-from cli.eval.task import Task
-from cli.exits import ExitError
-from cli.settings.config import nearest
+from ossia.cli.eval import chain, harmony, sums
+from ossia.cli.eval.repo import repo
+from ossia.cli.eval.task import Task
+from ossia.cli.exits import ExitError
+from ossia.cli.settings.config import nearest
 
 SUITES = {"harmony": harmony.tasks, "chain": chain.tasks, "repo": repo.tasks, "math": sums.tasks}
 

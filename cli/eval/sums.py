@@ -12,11 +12,11 @@ from math import comb, gcd, isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli.eval.task import Judge, Task, Verdict
-from cli.exits import ExitError
+from ossia.cli.eval.task import Judge, Task, Verdict
+from ossia.cli.exits import ExitError
 
 if TYPE_CHECKING:
-    from cli.oneshot.report import Report
+    from ossia.cli.oneshot.report import Report
 
 _END = "End with the line: Answer: N"
 _MAX_BYTES = 4 << 20

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cli.eval.keep import Outcome
+from ossia.cli.eval.keep import Outcome
 
 _Z = 1.959964  # of 95 %
 

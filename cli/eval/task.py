@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from harmony.messages import Effort, ResponseFormat
-from tools.spec import Tool, ToolFinished
+from ossia.harmony.messages import Effort, ResponseFormat
+from ossia.tools.spec import Tool, ToolFinished
 
 if TYPE_CHECKING:
-    from cli.oneshot.report import Report
+    from ossia.cli.oneshot.report import Report
 
 Call = tuple[str, object]
 """A tool's name and the arguments: an object, or the code of python: `("python", "print(2)")`."""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tools.browser import Browser, Document, Hit
-from tools.spec import Preview, Stop, Taint, Tool, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from ossia.tools.browser import Browser, Document, Hit
+from ossia.tools.spec import Preview, Stop, Taint, Tool, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 
 HOST = "https://pages.example/"
 

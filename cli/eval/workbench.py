@@ -13,24 +13,24 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cli import paths
-from cli.eval import runner
-from cli.eval.task import Task
-from cli.runtime.families import ChosenTools, ToolMaker
-from cli.runtime.progress import Display
-from cli.runtime.toolset import Counter, Toolset
-from cli.runtime.vocabulary import tokenizer_for
-from cli.settings.table import Settings
-from cli.settings.workspace import Folder
-from harmony.tokenizer import Tokenizer
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.approval.trust import Grants
-from tools.sandbox import Confinement, InterpreterUnusable, choose, inspect
-from tools.spec import NoStop, ToolCall, ToolContext, ToolFinished
-from tools.toolbox import Toolbox
-from tools.undo.journal import Journal
-from tools.workspace import Workspace
+from ossia.cli import paths
+from ossia.cli.eval import runner
+from ossia.cli.eval.task import Task
+from ossia.cli.runtime.families import ChosenTools, ToolMaker
+from ossia.cli.runtime.progress import Display
+from ossia.cli.runtime.toolset import Counter, Toolset
+from ossia.cli.runtime.vocabulary import tokenizer_for
+from ossia.cli.settings.table import Settings
+from ossia.cli.settings.workspace import Folder
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.approval.trust import Grants
+from ossia.tools.sandbox import Confinement, InterpreterUnusable, choose, inspect
+from ossia.tools.spec import NoStop, ToolCall, ToolContext, ToolFinished
+from ossia.tools.toolbox import Toolbox
+from ossia.tools.undo.journal import Journal
+from ossia.tools.workspace import Workspace
 
 _ALLOWED = ("container.exec", "repo_browser.apply_patch")
 """Nobody is asked: in a folder that is thrown away these may run, and a task's own tools, each by its whole name. (A

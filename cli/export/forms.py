@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from agent.prompt import compose
-from agent.sessions.json import dump_session
-from agent.sessions.session import Entry, Session
-from agent.sessions.store import SessionInfo
-from cli.exits import ExitCode, ExitError
-from cli.paths import expanded
-from harmony.chat_writer import conversation_to_chat
-from harmony.conversation import conversation_to_json
-from harmony.messages import Message
-from tools.files import write_whole
+from ossia.agent.prompt import compose
+from ossia.agent.sessions.json import dump_session
+from ossia.agent.sessions.session import Entry, Session
+from ossia.agent.sessions.store import SessionInfo
+from ossia.cli.exits import ExitCode, ExitError
+from ossia.cli.paths import expanded
+from ossia.harmony.chat_writer import conversation_to_chat
+from ossia.harmony.conversation import conversation_to_json
+from ossia.harmony.messages import Message
+from ossia.tools.files import write_whole
 
 Form = Literal["md", "json", "html", "harmony", "chat"]
 """json: ours, without loss; harmony: openai-harmony's conversation; chat: the Chat API's."""
@@ -38,11 +38,11 @@ def export(
     """
     match form:
         case "md":
-            from cli.export.markdown import to_markdown
+            from ossia.cli.export.markdown import to_markdown
 
             return _encodable(to_markdown(session, info, thinking=thinking, replaced=replaced))
         case "html":
-            from cli.export.html import to_html
+            from ossia.cli.export.html import to_html
 
             return _encodable(to_html(session, info, thinking=thinking, replaced=replaced))
         case "json":

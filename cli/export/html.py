@@ -9,12 +9,12 @@ from urllib.parse import quote
 
 from markdown_it import MarkdownIt
 
-from agent.citations import Footnote
-from agent.sessions.session import Entry, Session
-from agent.sessions.store import SessionInfo
-from cli.export.parts import Part, Shown, replaced_parts, title_and_facts, turns_of
-from cli.footnotes import lines
-from tools.characters import BROKEN, CONTROLS, REORDERS, TAGS
+from ossia.agent.citations import Footnote
+from ossia.agent.sessions.session import Entry, Session
+from ossia.agent.sessions.store import SessionInfo
+from ossia.cli.export.parts import Part, Shown, replaced_parts, title_and_facts, turns_of
+from ossia.cli.footnotes import lines
+from ossia.tools.characters import BROKEN, CONTROLS, REORDERS, TAGS
 
 _UNSHOWN = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}{BROKEN}]")
 _GOOD_LINK = re.compile(r"(https?|mailto):", re.IGNORECASE)

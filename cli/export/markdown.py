@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from agent.citations import Footnote
-from agent.sessions.session import Entry, Session
-from agent.sessions.store import SessionInfo
-from cli.export.parts import Part, replaced_parts, title_and_facts, turns_of
-from cli.footnotes import lines
+from ossia.agent.citations import Footnote
+from ossia.agent.sessions.session import Entry, Session
+from ossia.agent.sessions.store import SessionInfo
+from ossia.cli.export.parts import Part, replaced_parts, title_and_facts, turns_of
+from ossia.cli.footnotes import lines
 
 _TICKS = re.compile("`+")
 _MARKS = re.compile(r"([\\`*_\[\]<>#|~])")

@@ -6,15 +6,15 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from agent.citations import Cited, Footnote, cite, lookup_in
-from agent.events import TurnEnd
-from agent.kinds import Kind, kind_of
-from agent.sessions.session import Entry, Session
-from agent.sessions.store import SessionInfo, title_from
-from cli.words import ENDS, command_in, count, when
-from harmony.messages import COMMENTARY
-from tools.python.tool import code_of
-from tools.work.result import for_people
+from ossia.agent.citations import Cited, Footnote, cite, lookup_in
+from ossia.agent.events import TurnEnd
+from ossia.agent.kinds import Kind, kind_of
+from ossia.agent.sessions.session import Entry, Session
+from ossia.agent.sessions.store import SessionInfo, title_from
+from ossia.cli.words import ENDS, command_in, count, when
+from ossia.harmony.messages import COMMENTARY
+from ossia.tools.python.tool import code_of
+from ossia.tools.work.result import for_people
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import IO, TYPE_CHECKING, Any
 
-from agent.events import ApprovalAsked, Decision, ToolFinished
-from cli.emoji import widest
-from cli.runtime.approval_text import WORDS, answers, decision_of, hint_on, reason_of, title_of
-from cli.runtime.progress import Display, columns
-from cli.terminal.fold import hanging
-from cli.terminal.modes import plain_keys_on, without_sequences
-from cli.visible import seen, seen_line
-from tools.approval.policy import BY_RULE, PLANNING
+from ossia.agent.events import ApprovalAsked, Decision, ToolFinished
+from ossia.cli.emoji import widest
+from ossia.cli.runtime.approval_text import WORDS, answers, decision_of, hint_on, reason_of, title_of
+from ossia.cli.runtime.progress import Display, columns
+from ossia.cli.terminal.fold import hanging
+from ossia.cli.terminal.modes import plain_keys_on, without_sequences
+from ossia.cli.visible import seen, seen_line
+from ossia.tools.approval.policy import BY_RULE, PLANNING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

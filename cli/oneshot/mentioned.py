@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.control import Control
-from agent.sessions.session import UserText
-from cli import paths
-from cli.attach.attach import Bounds, attach
-from cli.runtime.browser import PageLoader
-from cli.runtime.progress import Display
-from cli.settings.table import Settings
-from tools.workspace import Workspace
+from ossia.agent.control import Control
+from ossia.agent.sessions.session import UserText
+from ossia.cli import paths
+from ossia.cli.attach.attach import Bounds, attach
+from ossia.cli.runtime.browser import PageLoader
+from ossia.cli.runtime.progress import Display
+from ossia.cli.settings.table import Settings
+from ossia.tools.workspace import Workspace
 
 
 def with_mentioned(

@@ -9,32 +9,32 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
-from agent.control import Control
-from agent.errors import EngineFailed
-from agent.events import Delta, Event, MessageAdded, ToolFinished, TurnEnd
-from agent.prompt import with_plan
-from agent.sessions.session import UserText
-from agent.worker import Tapped, Worker
-from cli.exits import ExitCode, ExitError
-from cli.mentions import mentions
-from cli.oneshot.ask import Asker, told_of, told_of_plan
-from cli.oneshot.output import Answer, Json, Raw
-from cli.oneshot.pump import Pump
-from cli.oneshot.report import Report
-from cli.oneshot.stdin import read_stdin
-from cli.runtime.assemble import Assembly, Loading, begin
-from cli.runtime.consent import agree
-from cli.runtime.ending import end_now, look_to_the_end
-from cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_session_cache
-from cli.runtime.options import read_instructions
-from cli.runtime.progress import Display, make_display
-from cli.runtime.schema import read_schema
-from cli.runtime.session import OpenSession, Resume, bring_back, moved_from, open_session
-from cli.settings.config import ConfigError, Resolved, resolve
-from cli.settings.engines import is_server
-from cli.settings.workspace import Folder, resolve_with_folder
-from cli.streams import end_stdout
-from cli.words import speed_of
+from ossia.agent.control import Control
+from ossia.agent.errors import EngineFailed
+from ossia.agent.events import Delta, Event, MessageAdded, ToolFinished, TurnEnd
+from ossia.agent.prompt import with_plan
+from ossia.agent.sessions.session import UserText
+from ossia.agent.worker import Tapped, Worker
+from ossia.cli.exits import ExitCode, ExitError
+from ossia.cli.mentions import mentions
+from ossia.cli.oneshot.ask import Asker, told_of, told_of_plan
+from ossia.cli.oneshot.output import Answer, Json, Raw
+from ossia.cli.oneshot.pump import Pump
+from ossia.cli.oneshot.report import Report
+from ossia.cli.oneshot.stdin import read_stdin
+from ossia.cli.runtime.assemble import Assembly, Loading, begin
+from ossia.cli.runtime.consent import agree
+from ossia.cli.runtime.ending import end_now, look_to_the_end
+from ossia.cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_session_cache
+from ossia.cli.runtime.options import read_instructions
+from ossia.cli.runtime.progress import Display, make_display
+from ossia.cli.runtime.schema import read_schema
+from ossia.cli.runtime.session import OpenSession, Resume, bring_back, moved_from, open_session
+from ossia.cli.settings.config import ConfigError, Resolved, resolve
+from ossia.cli.settings.engines import is_server
+from ossia.cli.settings.workspace import Folder, resolve_with_folder
+from ossia.cli.streams import end_stdout
+from ossia.cli.words import speed_of
 
 _FRAME_S = 0.03
 """How often text is shown while it comes. Waking this thread for each token would make the token take 1 % longer:
@@ -238,7 +238,7 @@ class _Run:
         """The worker reads what is mentioned, so that Ctrl-C is answered meanwhile."""
         if not mentions(said.typed):
             return said
-        from cli.oneshot.mentioned import with_mentioned
+        from ossia.cli.oneshot.mentioned import with_mentioned
 
         work = self._worker.submit(
             lambda: with_mentioned(

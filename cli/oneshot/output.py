@@ -8,19 +8,19 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agent.engine.base import Forced
-from agent.events import Delta, Event, MessageAdded, Progress
-from agent.kinds import is_answer
-from agent.worker import Tapped
-from cli.clean import clean
-from cli.oneshot.report import Report
-from cli.streams import stdout
-from cli.terminal.links import knows_links
-from cli.words import FORCED, json_line
-from harmony.codec import Codec
+from ossia.agent.engine.base import Forced
+from ossia.agent.events import Delta, Event, MessageAdded, Progress
+from ossia.agent.kinds import is_answer
+from ossia.agent.worker import Tapped
+from ossia.cli.clean import clean
+from ossia.cli.oneshot.report import Report
+from ossia.cli.streams import stdout
+from ossia.cli.terminal.links import knows_links
+from ossia.cli.words import FORCED, json_line
+from ossia.harmony.codec import Codec
 
 if TYPE_CHECKING:
-    from agent.citations import Citations
+    from ossia.agent.citations import Citations
 
 
 class Answer:
@@ -59,7 +59,7 @@ class Answer:
                 shown = _escaped(answer) if stdout().isatty() else answer  # JSON by a schema: other answers stream
                 stdout().write(shown.rstrip("\n") + "\n")
         if notes:
-            from cli.footnotes import lines
+            from ossia.cli.footnotes import lines
 
             links = self._streams and knows_links(os.environ)
             stdout().write("\n" + "".join(f"{line}\n" for line in lines(notes, links=links)))
@@ -68,7 +68,7 @@ class Answer:
     def _cited(self, text: str) -> str:
         """The text with its citations numbered; an unfinished citation is held back."""
         if self._citations is None and "【" in text:
-            from agent.citations import Citations
+            from ossia.agent.citations import Citations
 
             self._citations = Citations(self._report.page)
         return self._citations.feed(text) if self._citations else text

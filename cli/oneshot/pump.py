@@ -6,11 +6,11 @@ import queue
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from agent.control import Control
-from agent.events import ApprovalAsked, Event
-from agent.worker import Tapped, Worker
-from cli.oneshot.ask import Asker
-from cli.runtime.progress import Display
+from ossia.agent.control import Control
+from ossia.agent.events import ApprovalAsked, Event
+from ossia.agent.worker import Tapped, Worker
+from ossia.cli.oneshot.ask import Asker
+from ossia.cli.runtime.progress import Display
 
 TICK_S = 0.05
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from agent.events import (
+from ossia.agent.events import (
     ContextTrimmed,
     Event,
     LetGo,
@@ -18,18 +18,18 @@ from agent.events import (
     TurnEnd,
     TurnEnded,
 )
-from agent.kinds import is_answer
-from cli.clean import one_line
-from cli.exits import ExitCode, exit_code
-from cli.runtime.sums import Sums
-from harmony.conversation import message_to_json
-from harmony.messages import Message
+from ossia.agent.kinds import is_answer
+from ossia.cli.clean import one_line
+from ossia.cli.exits import ExitCode, exit_code
+from ossia.cli.runtime.sums import Sums
+from ossia.harmony.conversation import message_to_json
+from ossia.harmony.messages import Message
 
 if TYPE_CHECKING:
-    from agent.citations import Cited, Footnote
-    from agent.engine.base import StepStats
-    from agent.models.plan import Plan
-    from cli.oneshot.ask import Unasked
+    from ossia.agent.citations import Cited, Footnote
+    from ossia.agent.engine.base import StepStats
+    from ossia.agent.models.plan import Plan
+    from ossia.cli.oneshot.ask import Unasked
 
 VERSION = 1
 _COUNTS = ("prompt_tokens", "reused_tokens", "evaluated_tokens", "lost_tokens", "completion_tokens", "forced_tokens")
@@ -118,7 +118,7 @@ class Report:
         """Why a whole answer doesn't follow the schema; None: it does, or there is no answer or no schema."""
         if self.schema is None or self._whole is None:
             return None
-        from cli.runtime.schema import fault_of
+        from ossia.cli.runtime.schema import fault_of
 
         return fault_of(self._whole, self.schema)
 
@@ -127,13 +127,13 @@ class Report:
         """The answer with its citations numbered, and their footnotes."""
         if self.answer is None or self.schema is not None or "【" not in self.answer:
             return self.answer, ()
-        from agent.citations import cite
+        from ossia.agent.citations import cite
 
         return cite(self.answer, self.page)
 
     def page(self, cursor: int) -> Cited | None:
         """The page behind a cursor of the browser; None when there is none."""
-        from cli.footnotes import page_behind
+        from ossia.cli.footnotes import page_behind
 
         return page_behind(self.states, cursor, self.origin)
 

@@ -7,7 +7,7 @@ import stat
 import sys
 import threading
 
-from cli.exits import ExitError
+from ossia.cli.exits import ExitError
 
 
 def read_stdin(*, quiet: bool) -> str | None:

@@ -10,14 +10,14 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from agent.events import ApprovalAsked, Decision
-from cli.visible import seen_line, visible
-from tools.approval.policy import CAN, FROM_OUTSIDE
-from tools.approval.shell_words import one_line_of
+from ossia.agent.events import ApprovalAsked, Decision
+from ossia.cli.visible import seen_line, visible
+from ossia.tools.approval.policy import CAN, FROM_OUTSIDE
+from ossia.tools.approval.shell_words import one_line_of
 
 if TYPE_CHECKING:
-    from cli.terminal.question import Question
-    from tools.spec import ToolSpec
+    from ossia.cli.terminal.question import Question
+    from ossia.tools.spec import ToolSpec
 
 WORDS = {"y": "yes", "n": "no", "s": "this session", "w": "accept edits", "a": "always", "e": "edit"}
 _EDITED_ARGUMENT = {"container.exec": "command", "repo_browser.apply_patch": "patch"}
@@ -76,7 +76,7 @@ def question_of(
 
     `workspace`: there is one, which "always" is about.
     """
-    from cli.terminal.question import Question
+    from ossia.cli.terminal.question import Question
 
     keys = answers(asked) if asked.form == {} else (*answers(asked), "e")
     reason, where = reason_of(asked), "here" if workspace else "where there is no workspace"

@@ -9,34 +9,34 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from agent.control import Control
-from agent.engine.base import Engine
-from agent.errors import EngineFailed, SettingRefused
-from agent.limits import Limits
-from agent.respond import LocalResponder, Tap
-from agent.worker import Worker
-from cli import paths
-from cli.runtime.families import chosen_tools
-from cli.runtime.kv_cache import prompts_kept
-from cli.runtime.planning import native_settings, on_gpu, plan_for
-from cli.runtime.progress import Display
-from cli.runtime.toolset import Toolset, collect
-from cli.settings.config import Resolved
-from cli.settings.engines import is_server
-from cli.settings.kinds import thinking_limit
-from cli.settings.table import Settings
-from cli.settings.workspace import Folder
-from harmony.codec import Codec
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Engine
+from ossia.agent.errors import EngineFailed, SettingRefused
+from ossia.agent.limits import Limits
+from ossia.agent.respond import LocalResponder, Tap
+from ossia.agent.worker import Worker
+from ossia.cli import paths
+from ossia.cli.runtime.families import chosen_tools
+from ossia.cli.runtime.kv_cache import prompts_kept
+from ossia.cli.runtime.planning import native_settings, on_gpu, plan_for
+from ossia.cli.runtime.progress import Display
+from ossia.cli.runtime.toolset import Toolset, collect
+from ossia.cli.settings.config import Resolved
+from ossia.cli.settings.engines import is_server
+from ossia.cli.settings.kinds import thinking_limit
+from ossia.cli.settings.table import Settings
+from ossia.cli.settings.workspace import Folder
+from ossia.harmony.codec import Codec
+from ossia.harmony.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from agent.engine.guiding import Guides
-    from agent.events import Decision, Event
-    from agent.models.memory import GpuMemory
-    from agent.models.model import ModelFile
-    from agent.models.plan import Plan
-    from agent.served.respond import ServedResponder
-    from agent.sessions.session import Session, UserText
+    from ossia.agent.engine.guiding import Guides
+    from ossia.agent.events import Decision, Event
+    from ossia.agent.models.memory import GpuMemory
+    from ossia.agent.models.model import ModelFile
+    from ossia.agent.models.plan import Plan
+    from ossia.agent.served.respond import ServedResponder
+    from ossia.agent.sessions.session import Session, UserText
 
 _MAX_LOG_BYTES = 1 << 20
 _R = TypeVar("_R")
@@ -72,7 +72,7 @@ class Assembly:
         self, session: Session, text: UserText, settings: Settings, control: Control
     ) -> Generator[Event, Decision | None, object]:
         """The events of a turn with this model and these tools, for `Worker.drive`."""
-        from agent.loop import run_turn
+        from ossia.agent.loop import run_turn
 
         self.tools.browse_for(session, settings, text.typed or text.text)
         limits = Limits(
@@ -175,7 +175,7 @@ def begin(
 def _remote(
     resolved: Resolved, folder: Folder | None, display: Display, worker: Worker, wait: Wait, control: Control
 ) -> Loading:
-    from cli.runtime.remote import connect, without_effect
+    from ossia.cli.runtime.remote import connect, without_effect
 
     started = time.monotonic()
     display.line.set("asking the server")
@@ -205,11 +205,11 @@ def _remote(
 def _llama(
     settings: Settings, display: Display, worker: Worker, wait: Wait, *, stays: bool
 ) -> tuple[ModelFile, Callable[[], tuple[Engine, Plan | None]], Tokenizer, str]:
-    from agent.guide import GuideCompiler
-    from agent.models.memory import read_memory
-    from agent.models.resolve import resolve
-    from cli.runtime.loading import LoadProgress
-    from cli.runtime.models import locations
+    from ossia.agent.guide import GuideCompiler
+    from ossia.agent.models.memory import read_memory
+    from ossia.agent.models.resolve import resolve
+    from ossia.cli.runtime.loading import LoadProgress
+    from ossia.cli.runtime.models import locations
 
     gpus = worker.submit(_gpus)  # loads the library; if the model is named, while its header is read
     memory = read_memory() if settings.model else read_memory(wait(gpus))
@@ -226,7 +226,7 @@ def _llama(
     guides: Future[Guides] = Future()  # the tokenizer is made while the weights are loaded
 
     def load() -> tuple[Engine, Plan]:
-        from agent.engine.llama import LlamaEngine
+        from ossia.agent.engine.llama import LlamaEngine
 
         planned = plan_for(settings, model, read_memory(gpus.result()), stays=stays)
         progress.begin(then=_what_takes_time(planned))
@@ -267,7 +267,7 @@ def _what_takes_time(planned: Plan) -> str:
 
 def memory_lines(planned: Plan) -> tuple[str, str]:
     """`("memory 13.3 GB, weights not repacked", "weights 12.1 GB, KV cache 0.8 GB, the rest 0.4 GB")`."""
-    from agent.models.memory import size_text
+    from ossia.agent.models.memory import size_text
 
     needs = planned.needs
     parts = [("weights", needs.weights), ("repacked", needs.repacked), ("KV cache", needs.kv)]
@@ -278,14 +278,14 @@ def memory_lines(planned: Plan) -> tuple[str, str]:
 
 def _gpus() -> GpuMemory:
     """Load llama.cpp's library, and ask it for the free memory of its GPUs."""
-    from agent.engine.llama import gpu_memory
+    from ossia.agent.engine.llama import gpu_memory
 
     return gpu_memory()
 
 
 def _script(settings: Settings, display: Display) -> tuple[Engine, Tokenizer]:
-    from agent.engine.scripted import CONTEXT_TOKENS, ScriptedEngine, read_script
-    from cli.runtime.vocabulary import tokenizer_for
+    from ossia.agent.engine.scripted import CONTEXT_TOKENS, ScriptedEngine, read_script
+    from ossia.cli.runtime.vocabulary import tokenizer_for
 
     script = read_script(Path(settings.engine.removeprefix("script:")))
     model = settings.model if script.has_ids or settings.model else "etude"

@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from cli import paths
-from cli.exits import ExitError
-from cli.settings.table import Settings
-from tools.browser import Browser, Document, Source, web_source
-from tools.spec import Stop
+from ossia.cli import paths
+from ossia.cli.exits import ExitError
+from ossia.cli.settings.table import Settings
+from ossia.tools.browser import Browser, Document, Source, web_source
+from ossia.tools.spec import Stop
 
 if TYPE_CHECKING:
-    from tools.convert import Converter
-    from tools.fetch.loader import WebLoader
+    from ossia.tools.convert import Converter
+    from ossia.tools.fetch.loader import WebLoader
 
 _KEYS: Mapping[str, str] = {
     "brave": "BRAVE_API_KEY",
@@ -29,7 +29,7 @@ _KEYS: Mapping[str, str] = {
 
 def make_browser(settings: Settings, count: Callable[[str], int]) -> tuple[Browser, PageLoader]:
     """The browser, and the loader of its pages, to be closed in the end. Raises ExitError for unusable settings."""
-    from tools.library.library import Library
+    from ossia.tools.library.library import Library
 
     library, web = Library(paths.library_file()), PageLoader(settings)
     sources: list[Source] = [library]
@@ -40,8 +40,8 @@ def make_browser(settings: Settings, count: Callable[[str], int]) -> tuple[Brows
 
 def _web(settings: Settings) -> Source:
     """The web search that `--web` names: an address means a SearXNG."""
-    from tools.browser.web import KINDS
-    from tools.fetch import JsonClient
+    from ossia.tools.browser.web import KINDS
+    from ossia.tools.fetch import JsonClient
 
     assert settings.web is not None
     shown = settings.web if "@" not in settings.web else "…"  # an address may hold a password
@@ -67,7 +67,7 @@ class PageLoader:
     """
 
     def __init__(self, settings: Settings) -> None:
-        from tools.fetch.guard import parse_allow_host, parse_proxy
+        from ossia.tools.fetch.guard import parse_allow_host, parse_proxy
 
         self.private = settings.private
         self._proxy = settings.proxy
@@ -99,10 +99,10 @@ class PageLoader:
 
     def _ready(self) -> WebLoader:
         if not self._loaders:
-            from tools.convert import Converter
-            from tools.fetch import Fetcher
-            from tools.fetch.cache import PageCache
-            from tools.fetch.loader import WebLoader
+            from ossia.tools.convert import Converter
+            from ossia.tools.fetch import Fetcher
+            from ossia.tools.fetch.cache import PageCache
+            from ossia.tools.fetch.loader import WebLoader
 
             self._converter = Converter()
             fetcher = Fetcher(allow_hosts=self._hosts, proxy=self._proxy)

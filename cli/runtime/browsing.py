@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cli import paths
-from cli.settings.table import Settings
-from harmony.messages import is_call
+from ossia.cli import paths
+from ossia.cli.settings.table import Settings
+from ossia.harmony.messages import is_call
 
 if TYPE_CHECKING:
-    from agent.sessions.session import Session
+    from ossia.agent.sessions.session import Session
 
 NOTHING = "there is nothing to browse: no document is indexed, --web isn't set, and no address was typed"
 
@@ -30,7 +30,7 @@ def has_address(text: str) -> bool:
 
 def can_browse(settings: Settings) -> bool:
     """Do the settings, or the documents that are indexed, give the browser something to do?"""
-    from tools.library.library import Library, LibraryError
+    from ossia.tools.library.library import Library, LibraryError
 
     if settings.web or settings.allow_host or "browser" in (settings.tools or ()):
         return True

@@ -8,14 +8,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from cli import paths
-from cli.exits import ExitError
-from cli.settings.engines import address_of, is_server
-from cli.settings.table import Settings
-from cli.visible import seen
+from ossia.cli import paths
+from ossia.cli.exits import ExitError
+from ossia.cli.settings.engines import address_of, is_server
+from ossia.cli.settings.table import Settings
+from ossia.cli.visible import seen
 
 if TYPE_CHECKING:
-    from agent.engine.remote.address import Address
+    from ossia.agent.engine.remote.address import Address
 
 
 WHAT_GOES = "prompts, files and results will be sent to"
@@ -43,7 +43,7 @@ def agree(settings: Settings) -> None:
 
 def store_yes(address: Address) -> None:
     """From now on prompts may go there."""
-    from tools.approval.trust import Hosts
+    from ossia.tools.approval.trust import Hosts
 
     Hosts(paths.data_dir()).add(_origin(address))
 
@@ -56,7 +56,7 @@ def must_be_agreed(address: Address, settings: Settings) -> None:
 
 def is_agreed(address: Address, settings: Settings) -> bool:
     """Is it this machine, or was a yes stored, or does --allow-engine name it?"""
-    from tools.approval.trust import Hosts
+    from ossia.tools.approval.trust import Hosts
 
     origin = _origin(address)
     named = any(means(said, origin) for said in settings.allow_engine)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agent.events import Delta, Event, Progress, ToolStarted
-from cli.runtime.pace import Reading
-from cli.words import count
-from harmony.messages import ANALYSIS
+from ossia.agent.events import Delta, Event, Progress, ToolStarted
+from ossia.cli.runtime.pace import Reading
+from ossia.cli.words import count
+from ossia.harmony.messages import ANALYSIS
 
 
 class Doing:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import NoReturn, TypeVar
 
-from agent.control import Control
-from agent.worker import Worker
-from cli.exits import ExitCode
-from cli.streams import stdout
+from ossia.agent.control import Control
+from ossia.agent.worker import Worker
+from ossia.cli.exits import ExitCode
+from ossia.cli.streams import stdout
 
 _R = TypeVar("_R")
 _WAIT_S = 0.02
@@ -46,7 +46,7 @@ def _waited(work: Future[_R]) -> _R:
 
 def look_to_the_end(warn: Callable[[str], None]) -> None:
     """Before the process ends, wait until what a command left has been looked at, or for one more Ctrl-C."""
-    from tools import ending
+    from ossia.tools import ending
 
     if not ending.is_under_way():
         return

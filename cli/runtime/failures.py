@@ -6,18 +6,18 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from cli.clean import clean, one_line
-from cli.runtime.progress import fitted
-from cli.settings.table import Settings
-from cli.terminal.fold import hanging
-from cli.visible import seen_line
-from cli.words import count, for_user, short_arguments
-from harmony.builtins import TRAINED_NAMES
-from tools.browser.search import SEARCH_FAILED
-from tools.calls.names import resolve_name
-from tools.spec import CHANGED, ToolCall, ToolFinished, ToolSpec
-from tools.toolbox import REFUSED, REFUSED_AGAIN, UNASKED
-from tools.work.result import for_people
+from ossia.cli.clean import clean, one_line
+from ossia.cli.runtime.progress import fitted
+from ossia.cli.settings.table import Settings
+from ossia.cli.terminal.fold import hanging
+from ossia.cli.visible import seen_line
+from ossia.cli.words import count, for_user, short_arguments
+from ossia.harmony.builtins import TRAINED_NAMES
+from ossia.tools.browser.search import SEARCH_FAILED
+from ossia.tools.calls.names import resolve_name
+from ossia.tools.spec import CHANGED, ToolCall, ToolFinished, ToolSpec
+from ossia.tools.toolbox import REFUSED, REFUSED_AGAIN, UNASKED
+from ossia.tools.work.result import for_people
 
 MAX_ROWS = 6
 LEAST_MS = 50  # a call that took less took `0.0 s`, which isn't told
@@ -143,7 +143,7 @@ class Fixes:
 
     def _of_server(self, name: str) -> str:
         """For a tool of an MCP server that isn't available."""
-        from tools.functions.naming import plain_name
+        from ossia.tools.functions.naming import plain_name
 
         servers = (key.removeprefix("mcp ") for key in self.off if key.startswith("mcp "))
         server = next((server for server in servers if name.startswith(f"{plain_name(server)}__")), "")

@@ -11,27 +11,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.control import Control
-from cli import paths
-from cli.exits import ExitError
-from cli.own import as_it_was, environment_for, own_parts, take_off
-from cli.runtime.progress import Display
-from cli.runtime.vocabulary import ViewCounter
-from cli.settings.table import Settings
-from cli.settings.workspace import Folder
-from cli.streams import give_stdout_to_others
-from tools.spec import Tool
+from ossia.agent.control import Control
+from ossia.cli import paths
+from ossia.cli.exits import ExitError
+from ossia.cli.own import as_it_was, environment_for, own_parts, take_off
+from ossia.cli.runtime.progress import Display
+from ossia.cli.runtime.vocabulary import ViewCounter
+from ossia.cli.settings.table import Settings
+from ossia.cli.settings.workspace import Folder
+from ossia.cli.streams import give_stdout_to_others
+from ossia.tools.spec import Tool
 
 if TYPE_CHECKING:
-    from cli.runtime.browser import PageLoader
-    from harmony.tokenizer import Tokenizer
-    from tools.browser import Browser
-    from tools.functions.naming import Loaded
-    from tools.mcp.config import McpConfig
-    from tools.mcp.servers import McpServers
-    from tools.mcp.status import McpStatus
-    from tools.own import Own
-    from tools.python.tool import PythonTool
+    from ossia.cli.runtime.browser import PageLoader
+    from ossia.harmony.tokenizer import Tokenizer
+    from ossia.tools.browser import Browser
+    from ossia.tools.functions.naming import Loaded
+    from ossia.tools.mcp.config import McpConfig
+    from ossia.tools.mcp.servers import McpServers
+    from ossia.tools.mcp.status import McpStatus
+    from ossia.tools.own import Own
+    from ossia.tools.python.tool import PythonTool
 
 TRAINED = ("python", "browser")
 _TELL_S = 1.5  # connecting to servers that are there takes less
@@ -65,7 +65,7 @@ def chosen_tools(settings: Settings) -> ChosenTools:
 def _require_packages(names: Sequence[str]) -> None:
     from importlib.metadata import entry_points
 
-    from tools.functions.user import ENTRY_POINTS
+    from ossia.tools.functions.user import ENTRY_POINTS
 
     installed = sorted(point.name for point in entry_points(group=ENTRY_POINTS))
     missing = next((name for name in names if name not in installed), None)
@@ -108,7 +108,7 @@ class ToolMaker:
             close()
 
     def _browser(self) -> None:
-        from cli.runtime.browser import make_browser
+        from ossia.cli.runtime.browser import make_browser
 
         self.view = ViewCounter(self._tokenizer)
         self.browser_tools, self.pages = make_browser(self._settings, self.view)
@@ -116,7 +116,7 @@ class ToolMaker:
         self._tools += self.browser_tools.tools
 
     def _python(self) -> None:
-        from cli.runtime.python import make_python
+        from ossia.cli.runtime.python import make_python
 
         made = make_python(self._settings, self._display, search_path=self._environ.get("PATH"))
         if isinstance(made, str):
@@ -127,9 +127,9 @@ class ToolMaker:
 
     def _workspace(self, folder: Folder) -> None:
         """The tools for work in a folder; commands where something confines them."""
-        from tools.sandbox import choose
-        from tools.work import workspace_tools
-        from tools.work.exec import NAME, Exec
+        from ossia.tools.sandbox import choose
+        from ossia.tools.work import workspace_tools
+        from ossia.tools.work.exec import NAME, Exec
 
         self._tools += workspace_tools()
         confinement = choose(unconfined=self._settings.unconfined, search_path=self._environ.get("PATH"))
@@ -145,7 +145,7 @@ class ToolMaker:
 
     def _functions(self, chosen: ChosenTools) -> None:
         if chosen.files or chosen.packages:
-            from tools.functions.user import load_entry_points
+            from ossia.tools.functions.user import load_entry_points
 
             give_stdout_to_others()
             with as_it_was():
@@ -160,7 +160,7 @@ class ToolMaker:
 
         For another file in the workspace no bytecode is read, since a command may have written it, nor written.
         """
-        from tools.functions.user import load_functions
+        from ossia.tools.functions.user import load_functions
 
         brought = self._folder.brought if self._folder else None
         if brought and (name := brought.name_of(path)):
@@ -178,13 +178,13 @@ class ToolMaker:
 
     def _mcp(self) -> None:
         """The tools of the configured servers, and of a trusted workspace's. One that fails is only reported."""
-        from cli.settings.mcp import configured_servers
+        from ossia.cli.settings.mcp import configured_servers
 
         brought = self._folder.brought if self._folder else None
         configs = self._servers = configured_servers(os.environ, folder=brought)
         if not configs:
             return
-        from tools.mcp.servers import McpServers
+        from ossia.tools.mcp.servers import McpServers
 
         data, logs = paths.data_dir(), paths.log_file().parent
         servers = McpServers(configs, data_dir=data, log_dir=logs, environ=self._environ)
@@ -224,7 +224,7 @@ class ToolMaker:
 
     def unique(self) -> tuple[Tool, ...]:
         """All tools, each name once."""
-        from tools.functions.naming import without_duplicates
+        from ossia.tools.functions.naming import without_duplicates
 
         kept = without_duplicates(self._tools)
         self._warn(kept.warnings)

@@ -8,11 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from agent.engine.base import Engine
-from cli import paths
+from ossia.agent.engine.base import Engine
+from ossia.cli import paths
 
 if TYPE_CHECKING:
-    from agent.engine.prompts import KeptPrompts
+    from ossia.agent.engine.prompts import KeptPrompts
 
 SESSION_BYTES = 1 << 30
 TOTAL_BYTES = 4 << 30
@@ -41,7 +41,7 @@ class _SavesPrompts(Protocol):
 
 def prompts_kept(*, private: bool) -> KeptPrompts:
     """Where an engine finds what prompts begin with, and keeps it unless `private`. Imports numpy."""
-    from agent.engine.prompts import KeptPrompts
+    from ossia.agent.engine.prompts import KeptPrompts
 
     return KeptPrompts(folder(), max_bytes=PROMPT_BYTES, writes=not private)
 
@@ -78,7 +78,7 @@ def load_session_cache(engine: Engine, session_id: str) -> int:
 
 def forget(session_id: str) -> None:
     """The session is gone: so is its cache, and what a crash left of one that was being written."""
-    from agent.engine.kept import forget as gone  # imports numpy, which takes its time
+    from ossia.agent.engine.kept import forget as gone  # imports numpy, which takes its time
 
     gone(_folder(session_id))
 
@@ -93,6 +93,6 @@ def _folder(session_id: str) -> Path:
 
 
 def _make_room() -> None:
-    from agent.engine.prompts import kept_in, make_room
+    from ossia.agent.engine.prompts import kept_in, make_room
 
     make_room(kept_in(folder(), prompts=False), TOTAL_BYTES)

@@ -9,15 +9,15 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli import paths
-from cli.exits import ExitCode, ExitError
+from ossia.cli import paths
+from ossia.cli.exits import ExitCode, ExitError
 
 if TYPE_CHECKING:
-    from tools.browser.document import Loader
-    from tools.convert import Converter
-    from tools.library.indexing import Event
-    from tools.library.library import Library, Root, RootKind
-    from tools.spec import Stop
+    from ossia.tools.browser.document import Loader
+    from ossia.tools.convert import Converter
+    from ossia.tools.library.indexing import Event
+    from ossia.tools.library.library import Library, Root, RootKind
+    from ossia.tools.spec import Stop
 
 CHANGES = ("added", "updated", "unchanged", "removed", "failed")
 """What may become of a document, in the order in which the sums are told."""
@@ -25,7 +25,7 @@ CHANGES = ("added", "updated", "unchanged", "removed", "failed")
 
 def open_library() -> Library:
     """The library in the data folder, whether its file exists yet or not."""
-    from tools.library.library import Library
+    from ossia.tools.library.library import Library
 
     return Library(paths.library_file())
 
@@ -33,7 +33,7 @@ def open_library() -> Library:
 @contextmanager
 def faults() -> Iterator[None]:
     """Inside the block, what is wrong with the library's file is raised as an ExitError."""
-    from tools.library.library import LibraryError
+    from ossia.tools.library.library import LibraryError
 
     try:
         yield
@@ -56,7 +56,7 @@ class Account:
 
     def follow(self, events: Generator[Event, None, None], root: Root) -> None:
         """Take in the events of a root, to the end; `events` is closed then, which stores what is ready."""
-        from tools.library.indexing import Found
+        from ossia.tools.library.indexing import Found
 
         done = total = 0
         self.show(0, 0, root)
@@ -69,7 +69,7 @@ class Account:
 
     def see(self, event: Event, root: Root) -> None:
         """Count one event."""
-        from tools.library.indexing import Failed, Indexed, Skipped, Vanished
+        from ossia.tools.library.indexing import Failed, Indexed, Skipped, Vanished
 
         match event:
             case Indexed(change=change):
@@ -102,8 +102,8 @@ def index(
 
     It belongs on a thread of its own, so that no interrupt falls between storing and counting.
     """
-    from tools.convert import Converter
-    from tools.library.indexing import index_root
+    from ossia.tools.convert import Converter
+    from ossia.tools.library.indexing import index_root
 
     account.named = frozenset(place for _, place in targets)
     before = {root.place for root in library.roots()}
@@ -132,7 +132,7 @@ def target_of(name: str) -> tuple[RootKind, str]:
 
 def _roots(library: Library, targets: list[tuple[RootKind, str]]) -> Iterator[Root]:
     """The roots to bring up to date, each made when its turn comes: all of them when nothing was named."""
-    from tools.library.library import is_within
+    from ossia.tools.library.library import is_within
 
     done: set[str] = set()
     for kind, place in targets or [(root.kind, root.place) for root in library.roots()]:
@@ -147,10 +147,10 @@ def _roots(library: Library, targets: list[tuple[RootKind, str]]) -> Iterator[Ro
 
 def _web(network: Mapping[str, object], converter: Converter) -> Loader:
     """Loads URLs, by the same rules as `browser.open`. Raises `ExitError`."""
-    from cli.settings.config import resolve
-    from tools.fetch.client import Fetcher
-    from tools.fetch.guard import parse_allow_host
-    from tools.fetch.loader import WebLoader
+    from ossia.cli.settings.config import resolve
+    from ossia.tools.fetch.client import Fetcher
+    from ossia.tools.fetch.guard import parse_allow_host
+    from ossia.tools.fetch.loader import WebLoader
 
     settings = resolve(network, environ=os.environ).settings
     try:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from agent.models.memory import mapped_bytes
-from cli.runtime.pace import Pace, worded
+from ossia.agent.models.memory import mapped_bytes
+from ossia.cli.runtime.pace import Pace, worded
 
 _BEGUN = 0.01  # of the file
 

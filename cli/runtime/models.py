@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.models.find import Locations
-from agent.models.memory import Memory, read_memory, size_text
-from cli import paths
+from ossia.agent.models.find import Locations
+from ossia.agent.models.memory import Memory, read_memory, size_text
+from ossia.cli import paths
 
 if TYPE_CHECKING:
-    from agent.models.transfer import PullProgress
-    from cli.runtime.progress import LiveLine
+    from ossia.agent.models.transfer import PullProgress
+    from ossia.cli.runtime.progress import LiveLine
 
 
 def locations(environ: Mapping[str, str] | None = None) -> Locations:
@@ -45,7 +45,7 @@ def _ollama(env: Mapping[str, str], home: Path) -> tuple[Path, ...]:
 
 def free_memory() -> Memory:
     """What is free for a model, also on the GPUs, as a run counts it. Loads llama.cpp's library, which sees them."""
-    from agent.engine.llama import gpu_memory
+    from ossia.agent.engine.llama import gpu_memory
 
     return read_memory(gpu_memory())
 

@@ -7,16 +7,16 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from agent.engine.base import Sampling
-from agent.prompt import WORK
-from agent.sessions.session import Options
-from cli import paths
-from cli.exits import ExitError
-from cli.settings.config import Resolved
-from cli.settings.table import SAMPLING
-from cli.settings.workspace import NOTES_HEAD, Folder
-from tools.safe_files import real_name
-from tools.spec import Taint
+from ossia.agent.engine.base import Sampling
+from ossia.agent.prompt import WORK
+from ossia.agent.sessions.session import Options
+from ossia.cli import paths
+from ossia.cli.exits import ExitError
+from ossia.cli.settings.config import Resolved
+from ossia.cli.settings.table import SAMPLING
+from ossia.cli.settings.workspace import NOTES_HEAD, Folder
+from ossia.tools.safe_files import real_name
+from ossia.tools.spec import Taint
 
 
 def fresh_options(resolved: Resolved, folder: Folder | None) -> Options:
@@ -67,7 +67,7 @@ def read_instructions(value: str | None) -> str | None:
     """The text itself; for `@FILE`, the text of the file. Raises ExitError, also for a link out of this folder."""
     if value is None or not value.startswith("@"):
         return value
-    from cli.attach.local import leads
+    from ossia.cli.attach.local import leads
 
     path, here = Path(value[1:]), paths.here()
     place = Path(os.path.normpath(here / path))

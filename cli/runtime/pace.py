@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent.engine.base import Progress
+    from ossia.agent.engine.base import Progress
 
 _FIRST_S, _FIRST_SHARE = 2.0, 0.02
 """What is over within the first needs no forecast; with less than the second done, there is too little for one."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent.engine.llama import LlamaSettings
-    from agent.models.memory import Memory
-    from agent.models.model import ModelFile
-    from agent.models.plan import Plan, Wishes
-    from agent.models.repack import Repack
-    from cli.settings.table import Settings
+    from ossia.agent.engine.llama import LlamaSettings
+    from ossia.agent.models.memory import Memory
+    from ossia.agent.models.model import ModelFile
+    from ossia.agent.models.plan import Plan, Wishes
+    from ossia.agent.models.repack import Repack
+    from ossia.cli.settings.table import Settings
 
 
 def plan_for(settings: Settings, model: ModelFile, memory: Memory, *, stays: bool) -> Plan:
@@ -18,8 +18,8 @@ def plan_for(settings: Settings, model: ModelFile, memory: Memory, *, stays: boo
 
     Raises what `agent.models.plan.plan` does.
     """
-    from agent.engine.llama import processor_features
-    from agent.models.plan import plan
+    from ossia.agent.engine.llama import processor_features
+    from ossia.agent.models.plan import plan
 
     wishes = wishes_of(settings, model, stays=stays)
     return plan(model, memory=memory, wishes=wishes, processor=processor_features())
@@ -27,7 +27,7 @@ def plan_for(settings: Settings, model: ModelFile, memory: Memory, *, stays: boo
 
 def wishes_of(settings: Settings, model: ModelFile, *, stays: bool) -> Wishes:
     """What the settings ask of the plan."""
-    from agent.models.plan import Wishes
+    from ossia.agent.models.plan import Wishes
 
     return Wishes(
         context=settings.context,
@@ -40,8 +40,8 @@ def wishes_of(settings: Settings, model: ModelFile, *, stays: bool) -> Wishes:
 
 def native_settings(planned: Plan, *, threads: int | None) -> LlamaSettings:
     """What llama.cpp is told of the plan."""
-    from agent.engine.llama import LlamaSettings
-    from agent.models.needs import BATCH_TOKENS
+    from ossia.agent.engine.llama import LlamaSettings
+    from ossia.agent.models.needs import BATCH_TOKENS
 
     return LlamaSettings(
         context_tokens=planned.context_tokens,

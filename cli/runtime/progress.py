@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
 from typing import IO, TextIO, TypeVar
 
-from agent.events import (
+from ossia.agent.events import (
     ContextTrimmed,
     Delta,
     Event,
@@ -25,14 +25,14 @@ from agent.events import (
     ToolShown,
     ToolStarted,
 )
-from cli.clean import clean, one_line
-from cli.runtime.doing import Doing
-from cli.settings.table import Settings
-from cli.streams import stdout
-from cli.visible import seen, seen_line
-from cli.words import short_arguments, thinking_cut
-from harmony.messages import ANALYSIS
-from tools.work.result import for_people
+from ossia.cli.clean import clean, one_line
+from ossia.cli.runtime.doing import Doing
+from ossia.cli.settings.table import Settings
+from ossia.cli.streams import stdout
+from ossia.cli.visible import seen, seen_line
+from ossia.cli.words import short_arguments, thinking_cut
+from ossia.harmony.messages import ANALYSIS
+from ossia.tools.work.result import for_people
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAME_S = 0.1
@@ -205,8 +205,8 @@ class Display:
             print(f"{_DIM}{text}{_PLAIN}" if self.colour else text, file=sys.stderr, flush=True)
 
     def _failed(self, done: ToolFinished) -> None:
-        from cli.runtime.failures import failure_rows, reason_of
-        from tools.browser.search import SEARCH_FAILED, UNKNOWN_SOURCE
+        from ossia.cli.runtime.failures import failure_rows, reason_of
+        from ossia.tools.browser.search import SEARCH_FAILED, UNKNOWN_SOURCE
 
         text = done.result.text
         if not self._asides and text.startswith(SEARCH_FAILED) and UNKNOWN_SOURCE not in text:

@@ -6,15 +6,15 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli import paths
-from cli.exits import ExitError
-from cli.runtime.progress import Display
-from cli.settings.table import Settings
+from ossia.cli import paths
+from ossia.cli.exits import ExitError
+from ossia.cli.runtime.progress import Display
+from ossia.cli.settings.table import Settings
 
 if TYPE_CHECKING:
-    from tools.python.environment import Environment
-    from tools.python.tool import PythonTool
-    from tools.sandbox import Interpreter
+    from ossia.tools.python.environment import Environment
+    from ossia.tools.python.tool import PythonTool
+    from ossia.tools.sandbox import Interpreter
 
 
 def make_python(settings: Settings, display: Display, *, search_path: str | None = None) -> PythonTool | str:
@@ -24,8 +24,8 @@ def make_python(settings: Settings, display: Display, *, search_path: str | None
 
     Raises ExitError where `--python` names no usable Python.
     """
-    from tools.python.tool import PythonTool
-    from tools.sandbox import InterpreterUnusable, choose
+    from ossia.tools.python.tool import PythonTool
+    from ossia.tools.sandbox import InterpreterUnusable, choose
 
     try:
         interpreter, note = interpreter_of(settings)
@@ -49,7 +49,7 @@ def make_python(settings: Settings, display: Display, *, search_path: str | None
 
 def own_environment() -> Environment:
     """The environment of `ossia python setup`, in the data folder; it may not be there yet."""
-    from tools.python.environment import Environment
+    from ossia.tools.python.environment import Environment
 
     return Environment(paths.data_dir() / "python-environment")
 
@@ -65,8 +65,8 @@ def why_not_writable(folder: Path) -> str | None:
 
 def interpreter_of(settings: Settings) -> tuple[Interpreter, str]:
     """The Python of the model's code, and a line for the model on what it may import: for our own Python, none."""
-    from tools.python.environment import EnvironmentFailed, interpreter_at, packages_of, sentence
-    from tools.sandbox import InterpreterUnusable, inspect
+    from ossia.tools.python.environment import EnvironmentFailed, interpreter_at, packages_of, sentence
+    from ossia.tools.sandbox import InterpreterUnusable, inspect
 
     named = interpreter_at(Path(settings.python)) if settings.python else own_environment().executable
     if named is None:

@@ -7,25 +7,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent.control import Control
-from cli.clean import clean, one_line
-from cli.exits import ExitCode, ExitError
-from cli.runtime.consent import must_be_agreed, place_of
-from cli.settings.engines import address_of, key_variables
-from cli.settings.table import SETTINGS, Settings
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.cli.clean import clean, one_line
+from ossia.cli.exits import ExitCode, ExitError
+from ossia.cli.runtime.consent import must_be_agreed, place_of
+from ossia.cli.settings.engines import address_of, key_variables
+from ossia.cli.settings.table import SETTINGS, Settings
+from ossia.harmony.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from agent.engine.remote.address import Address
-    from agent.engine.remote.client import Client
-    from agent.engine.remote.detect import Found
-    from agent.engine.remote.engine import RemoteEngine
-    from agent.engine.remote.server import IdServer
-    from agent.served.engine import ServedEngine
-    from agent.served.respond import ServedResponder
-    from cli.runtime.progress import Display
-    from cli.settings.config import Resolved
-    from harmony.codec import Codec
+    from ossia.agent.engine.remote.address import Address
+    from ossia.agent.engine.remote.client import Client
+    from ossia.agent.engine.remote.detect import Found
+    from ossia.agent.engine.remote.engine import RemoteEngine
+    from ossia.agent.engine.remote.server import IdServer
+    from ossia.agent.served.engine import ServedEngine
+    from ossia.agent.served.respond import ServedResponder
+    from ossia.cli.runtime.progress import Display
+    from ossia.cli.settings.config import Resolved
+    from ossia.harmony.codec import Codec
 
 _NAME_CHARS = 60
 _NAMES_SHOWN = 8
@@ -57,10 +57,10 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
     `by_file`: the config file says which `model`; that of its [engines.NAME] comes first then. Raises ExitError,
     AddressUnusable, ModelError, EngineFailed.
     """
-    from agent.engine.remote.client import Client
-    from agent.engine.remote.detect import detect
-    from agent.engine.remote.engine import RemoteEngine
-    from agent.engine.remote.proof import prove
+    from ossia.agent.engine.remote.client import Client
+    from ossia.agent.engine.remote.detect import detect
+    from ossia.agent.engine.remote.engine import RemoteEngine
+    from ossia.agent.engine.remote.proof import prove
 
     address = address_of(settings.engine, os.environ)
     must_be_agreed(address, settings)
@@ -116,11 +116,11 @@ def _served(
     client: Client, found: Found, wanted: str | None, settings: Settings, display: Display, control: Control
 ) -> Connected:
     """A server that takes no ids, but messages. The vocabulary is one that is here: it only measures prompts."""
-    from agent.errors import ModelMissing
-    from agent.served.engine import LESS, NOT_HAD
-    from agent.served.probe import serve
-    from agent.served.respond import ServedResponder
-    from cli.runtime.vocabulary import own_tokenizer
+    from ossia.agent.errors import ModelMissing
+    from ossia.agent.served.engine import LESS, NOT_HAD
+    from ossia.agent.served.probe import serve
+    from ossia.agent.served.respond import ServedResponder
+    from ossia.cli.runtime.vocabulary import own_tokenizer
 
     address, tokenizer = client.address, own_tokenizer(None)
     unheard = _unheard(settings.model, wanted, found)
@@ -199,10 +199,10 @@ def _takes(found: Found, model: str, address: Address) -> bool:
 
 def _is_here(model: str) -> bool:
     """Is it a name of the catalogue, a file's path, or the name of a model on this machine?"""
-    from agent.errors import ModelMissing
-    from agent.models.catalog import NAMES
-    from agent.models.resolve import locate
-    from cli.runtime.models import locations
+    from ossia.agent.errors import ModelMissing
+    from ossia.agent.models.catalog import NAMES
+    from ossia.agent.models.resolve import locate
+    from ossia.cli.runtime.models import locations
 
     if model in NAMES or model.lower().endswith(".gguf") or model.startswith(("/", "~", ".")) or "\\" in model:
         return True
@@ -213,8 +213,8 @@ def _is_here(model: str) -> bool:
 
 
 def _server(client: Client, found: Found, model: str, tokenizer: Tokenizer) -> IdServer:
-    from agent.engine.remote.llama_server import LlamaServer
-    from agent.engine.remote.vllm import Vllm
+    from ossia.agent.engine.remote.llama_server import LlamaServer
+    from ossia.agent.engine.remote.vllm import Vllm
 
     if found.props is not None:
         return LlamaServer(client, found.props, tokenizer.vocabulary)
@@ -227,7 +227,7 @@ def _vocabulary_of(name: str | None, found: Found) -> str | None:
 
     The étude if the server's vocabulary is as small.
     """
-    from agent.models.catalog import ETUDE, download_of
+    from ossia.agent.models.catalog import ETUDE, download_of
 
     size = found.vocabulary_size
     if name is None or download_of(name) or not _is_here(name):
@@ -237,10 +237,10 @@ def _vocabulary_of(name: str | None, found: Found) -> str | None:
 
 def _vocabulary(name: str | None, display: Display) -> tuple[Tokenizer, float]:
     """That vocabulary, and the temperature of its model."""
-    from agent.models.memory import read_memory
-    from agent.models.resolve import resolve
-    from cli.runtime.models import locations
-    from cli.runtime.vocabulary import tokenizer_for
+    from ossia.agent.models.memory import read_memory
+    from ossia.agent.models.resolve import resolve
+    from ossia.cli.runtime.models import locations
+    from ossia.cli.runtime.vocabulary import tokenizer_for
 
     if name is None:
         return tokenizer_for(None, say=lambda line: display.note(f"ossia: {line}")), 1.0

@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from cli.clean import one_line
-from cli.exits import ExitError
-from harmony.messages import ResponseFormat
+from ossia.cli.clean import one_line
+from ossia.cli.exits import ExitError
+from ossia.harmony.messages import ResponseFormat
 
 NAME = "answer"
 """The name under which the model is told of the schema."""
@@ -26,7 +26,7 @@ def read_schema(given: str, *, of: str, warn: Callable[[str], object]) -> Respon
     It may stand in the form that OpenAI's API takes: `{"name": …, "strict": true, "schema": {…}}`. Raises ExitError, in
     one line that names the keyword, when no answer could be sampled or checked by it.
     """
-    from agent.errors import SchemaUnusable
+    from ossia.agent.errors import SchemaUnusable
 
     text, where = (given, of) if given.lstrip().startswith("{") else (_read(given, of), f"{of} {one_line(given, 200)}")
     try:
@@ -53,7 +53,7 @@ def _unwrapped(schema: Any) -> Any:
 
 def _not_enforced(schema: Any) -> str:
     """Which of its words the guide doesn't hold an answer to; "" when there is none."""
-    from agent.guide import idle_keywords
+    from ossia.agent.guide import idle_keywords
 
     words = idle_keywords(schema)
     null = '; where null may stand, write {"type": ["string", "null"]}' if "nullable" in words else ""
@@ -79,8 +79,8 @@ def fault_of(text: str, schema: Any) -> str | None:
 def _require_usable(schema: Any) -> None:
     from jsonschema.exceptions import SchemaError
 
-    from agent.errors import SchemaUnusable
-    from agent.guide import require_usable
+    from ossia.agent.errors import SchemaUnusable
+    from ossia.agent.guide import require_usable
 
     require_usable(schema, known_only=True)
     try:

@@ -7,16 +7,16 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.errors import AgentError
-from agent.sessions.session import Entry, Session
-from agent.sessions.store import SessionStore
-from cli import paths
-from cli.exits import ExitError
-from cli.runtime.options import fresh_options, resumed_options
-from cli.runtime.toolset import Toolset
-from cli.settings.config import Resolved
-from cli.settings.workspace import Folder
-from harmony.messages import is_call
+from ossia.agent.errors import AgentError
+from ossia.agent.sessions.session import Entry, Session
+from ossia.agent.sessions.store import SessionStore
+from ossia.cli import paths
+from ossia.cli.exits import ExitError
+from ossia.cli.runtime.options import fresh_options, resumed_options
+from ossia.cli.runtime.toolset import Toolset
+from ossia.cli.settings.config import Resolved
+from ossia.cli.settings.workspace import Folder
+from ossia.harmony.messages import is_call
 
 
 @dataclass(frozen=True, slots=True)

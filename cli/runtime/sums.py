@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from agent.engine.base import StepStats
+    from ossia.agent.engine.base import StepStats
 
 
 @dataclass(slots=True)

@@ -7,28 +7,28 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from cli import paths
-from cli.runtime.browsing import NOTHING, can_browse, has_address, has_browsed
-from cli.runtime.families import ToolMaker, chosen_tools
-from cli.runtime.progress import Display
-from cli.runtime.vocabulary import ViewCounter
-from cli.settings.config import Resolved
-from cli.settings.rules import ACTION_WORDS, rules_of, unknown_rules_of_folder, unmatched_rules
-from cli.settings.table import Settings
-from cli.settings.workspace import Folder
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule, parse_rule
-from tools.approval.trust import Grants
-from tools.spec import NoStop, Preview, ToolContext, ToolSpec
-from tools.toolbox import Toolbox
+from ossia.cli import paths
+from ossia.cli.runtime.browsing import NOTHING, can_browse, has_address, has_browsed
+from ossia.cli.runtime.families import ToolMaker, chosen_tools
+from ossia.cli.runtime.progress import Display
+from ossia.cli.runtime.vocabulary import ViewCounter
+from ossia.cli.settings.config import Resolved
+from ossia.cli.settings.rules import ACTION_WORDS, rules_of, unknown_rules_of_folder, unmatched_rules
+from ossia.cli.settings.table import Settings
+from ossia.cli.settings.workspace import Folder
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule, parse_rule
+from ossia.tools.approval.trust import Grants
+from ossia.tools.spec import NoStop, Preview, ToolContext, ToolSpec
+from ossia.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from agent.sessions.session import Session
-    from cli.runtime.browser import PageLoader
-    from cli.runtime.failures import Fixes
-    from harmony.tokenizer import Tokenizer
-    from tools.browser import Browser
-    from tools.python.tool import PythonTool
+    from ossia.agent.sessions.session import Session
+    from ossia.cli.runtime.browser import PageLoader
+    from ossia.cli.runtime.failures import Fixes
+    from ossia.harmony.tokenizer import Tokenizer
+    from ossia.tools.browser import Browser
+    from ossia.tools.python.tool import PythonTool
 
 
 class Counter:
@@ -92,7 +92,7 @@ class Toolset:
         """Where a document of the local library comes from: a file's path or a URL; None for another page."""
         if not url.startswith("doc:"):
             return None
-        from tools.library.library import Library, LibraryError
+        from ossia.tools.library.library import Library, LibraryError
 
         try:
             return Library(paths.library_file()).origin(url)
@@ -103,7 +103,7 @@ class Toolset:
         self, settings: Settings, *, chat: bool = False, turned_off: Callable[[str], bool] = lambda name: False
     ) -> Fixes:
         """What a user can do about calls that fail."""
-        from cli.runtime.failures import Fixes
+        from ossia.cli.runtime.failures import Fixes
 
         specs, folder = self.toolbox.by_name, self.folder is not None
         return Fixes(settings, specs, self.missing, folder=folder, chat=chat, turned_off=turned_off)

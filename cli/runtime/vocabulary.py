@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cli.streams import say
+from ossia.cli.streams import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from harmony.tokenizer import Tokenizer, Vocabulary
+    from ossia.harmony.tokenizer import Tokenizer, Vocabulary
 
 _ADDRESS = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
 _NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"
@@ -28,22 +28,22 @@ def tokenizer_for(model: str | None, *, say: Callable[[str], object] = say) -> T
     from tiktoken, which downloads it once; `say` gets a line about that, else stderr. Raises ModelError when the
     model is missing or unusable, ExitError (3) when there is no vocabulary at all.
     """
-    from harmony.tokenizer import Tokenizer
+    from ossia.harmony.tokenizer import Tokenizer
 
     if model is None:
         return Tokenizer(_found(say) or _o200k(say))
-    from agent.models.memory import read_memory
-    from agent.models.resolve import resolve
-    from cli.runtime.models import locations
+    from ossia.agent.models.memory import read_memory
+    from ossia.agent.models.resolve import resolve
+    from ossia.cli.runtime.models import locations
 
     return Tokenizer(resolve(model, locations=locations(), memory=read_memory()).vocabulary())
 
 
 def _found(say: Callable[[str], object]) -> Vocabulary | None:
-    from agent.errors import ModelError
-    from agent.models.find import find_models
-    from agent.models.model import open_model
-    from cli.runtime.models import locations
+    from ossia.agent.errors import ModelError
+    from ossia.agent.models.find import find_models
+    from ossia.agent.models.model import open_model
+    from ossia.cli.runtime.models import locations
 
     for found in find_models(locations()):
         if found.origin != "built-in":
@@ -55,9 +55,9 @@ def _found(say: Callable[[str], object]) -> Vocabulary | None:
 
 
 def _o200k(say: Callable[[str], object]) -> Vocabulary:
-    from agent.errors import DownloadFailed
-    from agent.models.pull_url import pull_known
-    from cli.exits import ExitCode, ExitError
+    from ossia.agent.errors import DownloadFailed
+    from ossia.agent.models.pull_url import pull_known
+    from ossia.cli.exits import ExitCode, ExitError
 
     if (cached := _cached()) is not None:
         return _read(cached)
@@ -76,7 +76,7 @@ def _o200k(say: Callable[[str], object]) -> Vocabulary:
 
 def _cached() -> Path | None:
     """The file, if it is on this machine. By its hash: anybody may put anything into the usual folder in /tmp."""
-    from agent.models.transfer import digest, is_size
+    from ossia.agent.models.transfer import digest, is_size
 
     for path in (folder / _NAME for folder in _folders()):
         try:
@@ -93,7 +93,7 @@ def _folders() -> list[Path]:
     import tempfile
     from pathlib import Path
 
-    from cli import paths
+    from ossia.cli import paths
 
     named = os.environ.get(_FOLDER) or os.environ.get("DATA_GYM_CACHE_DIR")
     return [Path(named)] if named else [Path(tempfile.gettempdir(), "data-gym-cache"), paths.cache_dir() / "vocabulary"]
@@ -104,7 +104,7 @@ def _read(file: Path) -> Vocabulary:
 
     import tiktoken
 
-    from harmony.tokenizer import vocabulary_from_tiktoken
+    from ossia.harmony.tokenizer import vocabulary_from_tiktoken
 
     before = os.environ.get(_FOLDER)
     os.environ[_FOLDER] = str(file.parent)
@@ -120,7 +120,7 @@ def own_tokenizer(model: str | None) -> Tokenizer:
     """The tokenizer of `model`; None: gpt-oss's if it is on this machine, else the built-in étude's. No downloads."""
     if model is not None:
         return tokenizer_for(model)
-    from harmony.tokenizer import Tokenizer
+    from ossia.harmony.tokenizer import Tokenizer
 
     vocabulary = _gpt_oss_here()
     return Tokenizer(vocabulary) if vocabulary else tokenizer_for("etude")
@@ -160,7 +160,7 @@ class ViewCounter:
         return len(self._counting.encode(text))
 
     def _found(self) -> Tokenizer:
-        from harmony.tokenizer import Tokenizer
+        from ossia.harmony.tokenizer import Tokenizer
 
         if len(self._own.vocabulary.tokens) >= _O200K_TOKENS:
             return self._own

@@ -22,15 +22,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from cli import paths
-from cli.exits import ExitError
-from cli.settings.kinds import Advice, Value
-from cli.settings.table import SETTINGS, Settings
-from tools.approval.rules import ACTIONS
-from tools.files import read_own
+from ossia.cli import paths
+from ossia.cli.exits import ExitError
+from ossia.cli.settings.kinds import Advice, Value
+from ossia.cli.settings.table import SETTINGS, Settings
+from ossia.tools.approval.rules import ACTIONS
+from ossia.tools.files import read_own
 
 if TYPE_CHECKING:
-    from tools.approval.trust import Offer
+    from ossia.tools.approval.trust import Offer
 
 
 _MAX_LEVELS, _MAX_DOTS = 32, 200

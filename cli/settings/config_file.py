@@ -11,12 +11,12 @@ from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from cli import paths
-from cli.settings.config import FAMILIES, ConfigError, checked, config_path, nearest
-from cli.settings.kinds import Value
-from cli.settings.table import SETTINGS
-from tools.approval.rules import ACTIONS, parse_rule
-from tools.files import write_whole
+from ossia.cli import paths
+from ossia.cli.settings.config import FAMILIES, ConfigError, checked, config_path, nearest
+from ossia.cli.settings.kinds import Value
+from ossia.cli.settings.table import SETTINGS
+from ossia.tools.approval.rules import ACTIONS, parse_rule
+from ossia.tools.files import write_whole
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument

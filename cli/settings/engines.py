@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli import paths
-from cli.exits import ExitError
-from cli.settings.config import ENGINES_TABLE, ConfigError, config_path, load
-from cli.settings.kinds import ENGINE_NAME
+from ossia.cli import paths
+from ossia.cli.exits import ExitError
+from ossia.cli.settings.config import ENGINES_TABLE, ConfigError, config_path, load
+from ossia.cli.settings.kinds import ENGINE_NAME
 
 if TYPE_CHECKING:
-    from agent.engine.remote.address import Address
+    from ossia.agent.engine.remote.address import Address
 
 LLAMA = "llama"
 
@@ -32,7 +32,7 @@ def engine_names(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 def address_of(engine: str, environ: Mapping[str, str]) -> Address:
     """Where the server is that `--engine` names. Raises ConfigError, and AddressUnusable for an address or a key."""
-    from agent.engine.remote.address import parse_engine, parse_url
+    from ossia.agent.engine.remote.address import parse_engine, parse_url
 
     if "://" in engine:
         return parse_url(engine)

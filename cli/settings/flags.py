@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from cli.settings.table import SETTINGS, Listing
+from ossia.cli.settings.table import SETTINGS, Listing
 
 _LAST = ("raw", "json", "private")
 """These are at the end of the help of `ossia run`: what is printed, and what is stored."""

@@ -190,6 +190,6 @@ def _checked_text(value: object) -> str:
 def _at_home(name: str) -> str:
     if not name.startswith("~"):
         return name
-    from cli import paths  # it imports platformdirs, which `ossia --help` does without
+    from ossia.cli import paths  # it imports platformdirs, which `ossia --help` does without
 
     return str(paths.expanded(name))

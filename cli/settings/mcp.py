@@ -12,13 +12,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from cli.settings.config import FOLDER_CONFIG, MCP_TABLE, ConfigError, config_path, content_of, parsed, require_shallow
-from cli.settings.engines import key_variables
-from tools.functions.errors import McpConfigInvalid
-from tools.mcp.config import McpConfig, parse_server, parse_servers, variables_in
+from ossia.cli.settings.config import (
+    FOLDER_CONFIG,
+    MCP_TABLE,
+    ConfigError,
+    config_path,
+    content_of,
+    parsed,
+    require_shallow,
+)
+from ossia.cli.settings.engines import key_variables
+from ossia.tools.functions.errors import McpConfigInvalid
+from ossia.tools.mcp.config import McpConfig, parse_server, parse_servers, variables_in
 
 if TYPE_CHECKING:
-    from tools.approval.trust import Offer
+    from ossia.tools.approval.trust import Offer
 
 _FILE = "mcp.json"
 _FOLDER_FILES = (FOLDER_CONFIG.as_posix(), FOLDER_CONFIG.with_name(_FILE).as_posix())
@@ -137,7 +145,7 @@ def _content(path: Path) -> bytes:
 
 
 def _write(path: Path, value: Mapping[str, object]) -> None:
-    from tools.files import write_whole
+    from ossia.tools.files import write_whole
 
     text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
     try:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from cli.exits import ExitError
-from cli.settings.config import FOLDER_CONFIG, Resolved, config_path
-from cli.settings.workspace import Folder
-from harmony.builtins import TRAINED_NAMES
-from tools.approval.policy import Policy
-from tools.approval.rule_names import BUILT_IN, is_about
-from tools.approval.rules import ACTIONS, Action, Origin, Rule, parse_rule
-from tools.approval.trust import Grants
-from tools.spec import ToolSpec
+from ossia.cli.exits import ExitError
+from ossia.cli.settings.config import FOLDER_CONFIG, Resolved, config_path
+from ossia.cli.settings.workspace import Folder
+from ossia.harmony.builtins import TRAINED_NAMES
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rule_names import BUILT_IN, is_about
+from ossia.tools.approval.rules import ACTIONS, Action, Origin, Rule, parse_rule
+from ossia.tools.approval.trust import Grants
+from ossia.tools.spec import ToolSpec
 
 ACTION_WORDS = {action: word for word, action in ACTIONS.items()}
 """How an action is called in the settings and to people: `{"allow": "auto", …}`."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Literal, NamedTuple, TypeVar, cast
 
-from cli.settings import kinds
+from ossia.cli.settings import kinds
 
 _T = TypeVar("_T")
 

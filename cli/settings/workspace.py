@@ -9,16 +9,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cli import paths
-from cli.exits import ExitError
-from cli.own import take_off
-from cli.settings.config import FOLDER_CONFIG, Resolved, resolve
-from cli.settings.table import Settings
-from tools.workspace import Workspace
+from ossia.cli import paths
+from ossia.cli.exits import ExitError
+from ossia.cli.own import take_off
+from ossia.cli.settings.config import FOLDER_CONFIG, Resolved, resolve
+from ossia.cli.settings.table import Settings
+from ossia.tools.workspace import Workspace
 
 if TYPE_CHECKING:
-    from tools.approval.trust import Offer
-    from tools.undo.journal import Journal
+    from ossia.tools.approval.trust import Offer
+    from ossia.tools.undo.journal import Journal
 
 NOTES = "AGENTS.md"
 NOTES_HEAD = f"Notes of the workspace's {NOTES}:"
@@ -64,8 +64,8 @@ def resolve_with_folder(flags: Mapping[str, object]) -> tuple[Resolved, Folder |
 
 def open_folder(settings: Settings) -> Folder:
     """The workspace that `settings` name. Raises ExitError."""
-    from tools.approval.trust import TrustError, TrustStore, look
-    from tools.undo.journal import Journal
+    from ossia.tools.approval.trust import TrustError, TrustStore, look
+    from ossia.tools.undo.journal import Journal
 
     assert settings.workspace is not None
     root, data = _root(settings.workspace), paths.data_dir()

@@ -7,7 +7,7 @@ import time
 from prompt_toolkit.application import Application
 from prompt_toolkit.data_structures import Point
 
-from cli.terminal.vt import Output
+from ossia.cli.terminal.vt import Output
 
 
 class App(Application[None]):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from cli.emoji import pieces, widest
-from cli.terminal.markdown.paint import Painter
+from ossia.cli.emoji import pieces, widest
+from ossia.cli.terminal.markdown.paint import Painter
 
 if TYPE_CHECKING:
-    from cli.terminal.markdown.paint import Row
+    from ossia.cli.terminal.markdown.paint import Row
 
 
 def folded(rows: Sequence[Row], width: int) -> list[Row]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.input import Input
     from prompt_toolkit.key_binding import KeyPress
 
-    from cli.terminal.vt import Output
+    from ossia.cli.terminal.vt import Output
 
 _ASK = "\x1b[>q\x1b[c"
 """XTVERSION, which many terminals answer with their name, then DA1, which all do: that answer ends the wait."""
@@ -61,8 +61,8 @@ def ask_name(input: Input, output: Output) -> str | None:
     from prompt_toolkit.input.typeahead import store_typeahead
     from prompt_toolkit.input.vt100 import Vt100Input
 
-    from cli.terminal.input.early import take_early_lines
-    from cli.terminal.input.keys import key_parser
+    from ossia.cli.terminal.input.early import take_early_lines
+    from ossia.cli.terminal.input.keys import key_parser
 
     parser = key_parser(input)
     if parser is None or not isinstance(input, Vt100Input) or not input.stdin.isatty():

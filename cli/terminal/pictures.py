@@ -17,13 +17,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from cli import streams
+from ossia.cli import streams
 
 if TYPE_CHECKING:
     from PIL.Image import Image
     from rich.segment import Segment
 
-    from cli.terminal.markdown.paint import Painter, Row
+    from ossia.cli.terminal.markdown.paint import Painter, Row
 
 _Rgb: TypeAlias = tuple[int, int, int]
 Way = Literal["kitty", "sixel", "blocks", "blocks256", "off"]

@@ -13,13 +13,13 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, TextIO
 
-from cli import streams
-from cli.terminal.input.typed import Typed, block_is_open, without_quotes
-from cli.terminal.markdown.paint import Painter, Row
-from cli.terminal.question import EXPLAIN, Question
-from cli.terminal.screen_base import Panes, ScreenBase
-from cli.terminal.vt import terminal_size
-from cli.visible import seen, seen_line
+from ossia.cli import streams
+from ossia.cli.terminal.input.typed import Typed, block_is_open, without_quotes
+from ossia.cli.terminal.markdown.paint import Painter, Row
+from ossia.cli.terminal.question import EXPLAIN, Question
+from ossia.cli.terminal.screen_base import Panes, ScreenBase
+from ossia.cli.terminal.vt import terminal_size
+from ossia.cli.visible import seen, seen_line
 
 PROMPT = "> "
 _FRAME_S = 0.1

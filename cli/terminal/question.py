@@ -18,10 +18,10 @@ from prompt_toolkit.layout import ConditionalContainer, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 
-from cli.terminal.fold import folded
-from cli.terminal.markdown.paint import Painter, Row
-from cli.terminal.markdown.segment import Chunk
-from cli.visible import seen, seen_line
+from ossia.cli.terminal.fold import folded
+from ossia.cli.terminal.markdown.paint import Painter, Row
+from ossia.cli.terminal.markdown.segment import Chunk
+from ossia.cli.visible import seen, seen_line
 
 QUIET_S = 0.5
 """It takes an answer once it has been on screen for this long, and no key has come for this long."""

@@ -27,16 +27,16 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.output import ColorDepth
 from rich.segment import Segment
 
-from cli.clean import clean, one_line
-from cli.terminal.application import App
-from cli.terminal.input.early import take_early_lines
-from cli.terminal.input.editor import Editor
-from cli.terminal.input.keys import key_parser
-from cli.terminal.markdown.paint import Painter, Row
-from cli.terminal.pictures import Drawn
-from cli.terminal.question import QuestionPane
-from cli.terminal.screen_base import Panes, ScreenBase
-from cli.terminal.vt import Output, terminal_output
+from ossia.cli.clean import clean, one_line
+from ossia.cli.terminal.application import App
+from ossia.cli.terminal.input.early import take_early_lines
+from ossia.cli.terminal.input.editor import Editor
+from ossia.cli.terminal.input.keys import key_parser
+from ossia.cli.terminal.markdown.paint import Painter, Row
+from ossia.cli.terminal.pictures import Drawn
+from ossia.cli.terminal.question import QuestionPane
+from ossia.cli.terminal.screen_base import Panes, ScreenBase
+from ossia.cli.terminal.vt import Output, terminal_output
 
 FRAME_S = 1 / 12
 _IDLE_FRAME_S = 0.5

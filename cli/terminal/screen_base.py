@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Protocol
 
-from cli.terminal.markdown.paint import Painter, Row
+from ossia.cli.terminal.markdown.paint import Painter, Row
 
 
 class Panes(Protocol):

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from cli import streams
-from cli.terminal.modes import KEYS_BACK, PLAIN_KEYS, has_modes
+from ossia.cli import streams
+from ossia.cli.terminal.modes import KEYS_BACK, PLAIN_KEYS, has_modes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

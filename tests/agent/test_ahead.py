@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from agent.control import Control
-from agent.engine.base import Prompt, Static
-from agent.limits import Limits
-from agent.request import Request
-from agent.sessions.session import Options, Session, Summary
-from harmony.messages import Message, ResponseFormat
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Prompt, Static
+from ossia.agent.limits import Limits
+from ossia.agent.request import Request
+from ossia.agent.sessions.session import Options, Session, Summary
+from ossia.harmony.messages import Message, ResponseFormat
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.spec import ToolSpec
 from tests.support.turns import Stage
-from tools.spec import ToolSpec
 
 THINK = "<|channel|>analysis<|message|>Let me see.<|end|><|start|>assistant"
 CALL = "<|channel|>analysis to=python code<|message|>x=1<|call|>"

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.citations import Citations, Cited, Footnote, cite
-from cli.footnotes import lines
+from ossia.agent.citations import Citations, Cited, Footnote, cite
+from ossia.cli.footnotes import lines
 
 PAGES = {
     0: Cited("capybara", "", 6),

@@ -11,23 +11,23 @@ from typing import Any
 
 import pytest
 
-from agent.compaction._shortening import is_note
-from agent.context import reserve_tokens, summary_tokens
-from agent.control import Control
-from agent.engine.base import Progress, Prompt, Sampling
-from agent.engine.scripted import Script, ScriptedEngine
-from agent.errors import ContextFull, EngineFailed
-from agent.events import ContextTrimmed, Delta, Event, MessageAdded, Stats, ToolFinished, TurnEnded
-from agent.limits import Limits
-from agent.request import PartName
-from agent.respond import LocalResponder
-from agent.sessions.session import SUMMARY_HEAD, Entry, Options, Session, Summary
-from harmony.codec import Codec, Rendered
-from harmony.messages import Message
-from harmony.tokenizer import Tokenizer
+from ossia.agent.compaction._shortening import is_note
+from ossia.agent.context import reserve_tokens, summary_tokens
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Progress, Prompt, Sampling
+from ossia.agent.engine.scripted import Script, ScriptedEngine
+from ossia.agent.errors import ContextFull, EngineFailed
+from ossia.agent.events import ContextTrimmed, Delta, Event, MessageAdded, Stats, ToolFinished, TurnEnded
+from ossia.agent.limits import Limits
+from ossia.agent.request import PartName
+from ossia.agent.respond import LocalResponder
+from ossia.agent.sessions.session import SUMMARY_HEAD, Entry, Options, Session, Summary
+from ossia.harmony.codec import Codec, Rendered
+from ossia.harmony.messages import Message
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.spec import Preview, StopReason, ToolContext, ToolOutput, ToolResult, ToolSpec
 from tests.support.engines import ETUDE, load_engine
 from tests.support.turns import NUMBER, Stage, end_of
-from tools.spec import Preview, StopReason, ToolContext, ToolOutput, ToolResult, ToolSpec
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
 SUMMARY = "They greeted each other, and the number was 17.<|return|>"

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from agent.engine.base import Constraint, LetGo
-from agent.engine.guiding import AllBut, Mask, OneOf
-from agent.errors import SchemaUnusable
-from agent.guide import GuideCompiler, idle_keywords, require_usable
-from agent.request import Request
-from agent.respond import constraint_of
-from harmony.messages import ResponseFormat
-from harmony.tokenizer import Tokenizer
+from ossia.agent.engine.base import Constraint, LetGo
+from ossia.agent.engine.guiding import AllBut, Mask, OneOf
+from ossia.agent.errors import SchemaUnusable
+from ossia.agent.guide import GuideCompiler, idle_keywords, require_usable
+from ossia.agent.request import Request
+from ossia.agent.respond import constraint_of
+from ossia.harmony.messages import ResponseFormat
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.spec import ToolSpec
 from tests.support.guiding import follow, refused_at
 from tests.support.streams import harmony_ids
-from tools.spec import ToolSpec
 
 PLACE = {
     "type": "object",

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pexpect
 
-from harmony.tokenizer import Tokenizer
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.browser import Browser
+from ossia.tools.convert import Converter
+from ossia.tools.fetch import Fetcher
+from ossia.tools.fetch.loader import WebLoader
 from tests.support.command import OSSIA, line_of, ossia, write_script
 from tests.support.site import Site
 from tests.support.turns import Stage
 from tests.support.work_calls import wants
-from tools.browser import Browser
-from tools.convert import Converter
-from tools.fetch import Fetcher
-from tools.fetch.loader import WebLoader
 
 SECRET = "the-launch-code-is-4711"
 PAGE = """\

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from agent.control import Control
-from agent.engine.base import Prompt, Sampling
-from agent.engine.scripted import Script, ScriptedEngine, _ids
-from agent.errors import ContextFull, EngineFailed
-from agent.events import (
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Prompt, Sampling
+from ossia.agent.engine.scripted import Script, ScriptedEngine, _ids
+from ossia.agent.errors import ContextFull, EngineFailed
+from ossia.agent.events import (
     ApprovalAsked,
     ApprovalDecided,
     Decision,
@@ -29,16 +29,16 @@ from agent.events import (
     ToolStarted,
     TurnEnded,
 )
-from agent.limits import Limits
-from agent.loop import GIVE_UP, TOO_LATE
-from agent.sessions.json import dump_session, session_from_json
-from agent.sessions.session import Options, Session
-from harmony.messages import Message, ResponseFormat
-from harmony.tokenizer import Tokenizer
+from ossia.agent.limits import Limits
+from ossia.agent.loop import GIVE_UP, TOO_LATE
+from ossia.agent.sessions.json import dump_session, session_from_json
+from ossia.agent.sessions.session import Options, Session
+from ossia.harmony.messages import Message, ResponseFormat
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.approval.rules import Rule
+from ossia.tools.spec import INTERRUPTED, ToolCall
 from tests.support.site import wait_until
 from tests.support.turns import Stage, drive, end_of
-from tools.approval.rules import Rule
-from tools.spec import INTERRUPTED, ToolCall
 
 THINK = "<|channel|>analysis<|message|>Hm.<|end|>"
 CALL = "<|channel|>analysis to=python code<|message|>x=1<|call|>"

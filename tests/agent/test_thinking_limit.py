@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agent.events import Event, MessageAdded, Stats, ThinkingCut, TurnEnded
-from agent.limits import Limits
-from harmony.tokenizer import Tokenizer
+from ossia.agent.events import Event, MessageAdded, Stats, ThinkingCut, TurnEnded
+from ossia.agent.limits import Limits
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.turns import Stage
 
 THOUGHT = "one two three four five six seven eight nine ten"

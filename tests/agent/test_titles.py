@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent.control import Control
-from agent.engine.base import Prompt
-from agent.titles import as_title, written_title
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Prompt
+from ossia.agent.titles import as_title, written_title
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.turns import Stage
 
 THINK = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"

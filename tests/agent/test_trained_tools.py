@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from harmony.tokenizer import Tokenizer
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.work import workspace_tools
+from ossia.tools.work.exec import Exec
 from tests.support.turns import Double, Stage
-from tools.work import workspace_tools
-from tools.work.exec import Exec
 
 CALL = '<|channel|>analysis to=repo_browser.print_tree code<|message|>{"path":"","depth":3}'
 DECLARED = """\

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from agent.control import Control
-from agent.events import ApprovalAsked, Decision, Event, ToolFinished, TurnEnded
-from agent.worker import Tapped, Worker
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.events import ApprovalAsked, Decision, Event, ToolFinished, TurnEnded
+from ossia.agent.worker import Tapped, Worker
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.approval.rules import Rule
 from tests.support.site import wait_until
 from tests.support.turns import Stage
-from tools.approval.rules import Rule
 
 CALL = "<|channel|>analysis to=python code<|message|>x=1<|call|>"
 FINAL = "<|channel|>final<|message|>Done.<|return|>"

@@ -14,12 +14,12 @@ from contextlib import closing
 from dataclasses import asdict
 from typing import Any
 
-from agent.control import Control
-from agent.engine.base import Prompt, Sampling
-from agent.engine.llama import LlamaEngine, LlamaSettings, build
-from agent.models.catalog import ETUDE_PATH
-from agent.models.gguf import read_header
-from agent.models.gpt_oss import read_vocabulary
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Prompt, Sampling
+from ossia.agent.engine.llama import LlamaEngine, LlamaSettings, build
+from ossia.agent.models.catalog import ETUDE_PATH
+from ossia.agent.models.gguf import read_header
+from ossia.agent.models.gpt_oss import read_vocabulary
 
 CONTEXT_TOKENS = 2048
 

@@ -14,17 +14,17 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from harmony.tokenizer import Tokenizer, vocabulary_from_byte_level
+from ossia.harmony.tokenizer import Tokenizer, vocabulary_from_byte_level
+from ossia.tools.browser import Browser
+from ossia.tools.convert import Converter
+from ossia.tools.fetch import Fetcher
+from ossia.tools.fetch.cache import PageCache
+from ossia.tools.fetch.loader import WebLoader
+from ossia.tools.spec import NoStop
 from tests.bench.report import Report, options
 from tests.support.calls import call, toolbox_of
 from tests.support.site import Names, Site
 from tests.support.vocabularies import ETUDE, gguf_tokens
-from tools.browser import Browser
-from tools.convert import Converter
-from tools.fetch import Fetcher
-from tools.fetch.cache import PageCache
-from tools.fetch.loader import WebLoader
-from tools.spec import NoStop
 
 ROUNDS = 15
 TARGET_MS = 150

@@ -24,9 +24,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from agent.control import Control
-from agent.engine.base import Constraint, Prompt, Sampling, StepStats
-from agent.engine.scripted import ScriptedEngine
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Constraint, Prompt, Sampling, StepStats
+from ossia.agent.engine.scripted import ScriptedEngine
 from tests.bench.report import Report, options
 from tests.support.command import write_script
 from tests.support.documents import answer, counted, document, thought
@@ -198,12 +198,12 @@ class _PacedGeneration:
 def _child(how: Mapping[str, Any]) -> None:
     import cProfile
 
-    from agent.respond import LocalResponder
-    from cli.chat.app import finish, run
-    from cli.chat.conversation import Conversation
-    from cli.chat.screen_face import ScreenFace
-    from cli.runtime.session import Resume, open_session
-    from cli.settings.workspace import resolve_with_folder
+    from ossia.agent.respond import LocalResponder
+    from ossia.cli.chat.app import finish, run
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.screen_face import ScreenFace
+    from ossia.cli.runtime.session import Resume, open_session
+    from ossia.cli.settings.workspace import resolve_with_folder
 
     flags = {"engine": how["engine"], "model": how["model"], "no_tools": True}
     resolved, folder = resolve_with_folder(flags)

@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from agent.engine.threads import default_threads
+from ossia.agent.engine.threads import default_threads
 from tests.bench.native import answer_with_markdown, watch_decoding
 from tests.bench.processes import answer, measure, own_home
 from tests.bench.report import Report, file_facts, model_file, options
@@ -99,7 +99,7 @@ def _chat(how: Mapping[str, Any]) -> dict[str, Any]:
 def _child(how: Mapping[str, Any]) -> None:
     stamps = watch_decoding()
     answer_with_markdown(how["tokens"])
-    from cli.main import invoke
+    from ossia.cli.main import invoke
 
     asked = [] if how["chat"] else ["run", _QUESTION, "--quiet"]
     given = ["--no-tools", "--model", how["model"], "--max-tokens", str(how["tokens"]), "--seed", "1", "--no-guide"]

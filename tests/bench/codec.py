@@ -16,9 +16,9 @@ from pathlib import Path
 
 import openai_harmony
 
-from harmony.codec import Codec
-from harmony.messages import Message, SystemPrompt
-from harmony.tokenizer import Tokenizer, vocabulary_from_tiktoken
+from ossia.harmony.codec import Codec
+from ossia.harmony.messages import Message, SystemPrompt
+from ossia.harmony.tokenizer import Tokenizer, vocabulary_from_tiktoken
 from tests.bench.report import Report, options
 from tests.support.reference import as_json
 from tests.support.vocabularies import load_o200k

@@ -32,11 +32,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from agent.control import Control
-from agent.engine.base import Prompt, Sampling
-from agent.engine.generation import Prefill
-from agent.engine.threads import default_threads
-from agent.models.needs import BATCH_TOKENS
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Prompt, Sampling
+from ossia.agent.engine.generation import Prefill
+from ossia.agent.engine.threads import default_threads
+from ossia.agent.models.needs import BATCH_TOKENS
 from tests.bench.native import load_as_ossia, watch_repacking
 from tests.bench.processes import answer, busy, measure
 from tests.bench.report import Report, file_facts, model_file, options

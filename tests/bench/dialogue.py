@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agent.engine.base import Prompt
+from ossia.agent.engine.base import Prompt
 from tests.bench.processes import answer, measure
 from tests.bench.report import Report, file_facts, model_file, options
 from tests.support.vocabularies import ETUDE
@@ -100,7 +100,7 @@ class _Recorder:
     capabilities = frozenset({"prefill"})
 
     def __init__(self, tokenizer: Any) -> None:
-        from agent.engine.scripted import Script, ScriptedEngine
+        from ossia.agent.engine.scripted import Script, ScriptedEngine
 
         self._script, self._engine, self._tokenizer = Script, ScriptedEngine, tokenizer
         self.vocabulary = tokenizer.vocabulary
@@ -126,9 +126,9 @@ class _Recorder:
 
 def _dialogue(model: Path) -> list[_Step]:
     """The ten turns, gone through once by the loop itself with a tool that says what is written down."""
-    from agent.control import Control
-    from agent.models.model import open_model
-    from harmony.tokenizer import Tokenizer
+    from ossia.agent.control import Control
+    from ossia.agent.models.model import open_model
+    from ossia.harmony.tokenizer import Tokenizer
     from tests.support.turns import Stage
 
     tokenizer = Tokenizer(open_model(model).vocabulary())
@@ -149,7 +149,7 @@ def _dialogue(model: Path) -> list[_Step]:
 
 
 def _says(text: str) -> Iterator[Any]:
-    from tools.spec import ToolResult
+    from ossia.tools.spec import ToolResult
 
     yield from ()
     return ToolResult(text)
@@ -160,8 +160,8 @@ def _says(text: str) -> Iterator[Any]:
 
 def _child(how: Mapping[str, Any]) -> None:
     """Our engine, in a process of its own."""
-    from agent.control import Control
-    from agent.engine.generation import Prefill
+    from ossia.agent.control import Control
+    from ossia.agent.engine.generation import Prefill
     from tests.bench.native import load_as_ossia
 
     evaluated, after, seconds = 0, 0, 0.0

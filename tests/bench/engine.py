@@ -19,8 +19,8 @@ from typing import Any
 import llama_cpp as lib
 import numpy as np
 
-from agent.engine.base import Prompt, Sampling
-from agent.engine.sampling import Sampler
+from ossia.agent.engine.base import Prompt, Sampling
+from ossia.agent.engine.sampling import Sampler
 from tests.bench.report import Report, options
 from tests.support.engines import ETUDE, Logits, load_engine, prefill
 from tests.support.toy_gguf import write_toy_gguf

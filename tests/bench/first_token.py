@@ -24,8 +24,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from agent.control import Control
-from agent.engine.threads import default_threads
+from ossia.agent.control import Control
+from ossia.agent.engine.threads import default_threads
 from tests.bench.native import load_as_ossia
 from tests.bench.processes import answer, first_byte_s, measure, own_home
 from tests.bench.report import Report, file_facts, model_file, options
@@ -90,11 +90,11 @@ def _new_processes(model: str, question: str) -> dict[str, float]:
 
 def _child(how: Mapping[str, Any]) -> None:
     """Both questions in one process; their times, their tokens, and the first one's text."""
-    from agent.request import Request
-    from agent.respond import LocalResponder
-    from harmony.codec import Codec
-    from harmony.messages import Message
-    from harmony.tokenizer import Tokenizer
+    from ossia.agent.request import Request
+    from ossia.agent.respond import LocalResponder
+    from ossia.harmony.codec import Codec
+    from ossia.harmony.messages import Message
+    from ossia.harmony.tokenizer import Tokenizer
 
     with closing(load_as_ossia(Path(how["model"]))) as engine:
         tokenizer = Tokenizer(engine.vocabulary)
@@ -111,7 +111,7 @@ def _child(how: Mapping[str, Any]) -> None:
 
 def _timed(responder: Any, request: Any) -> tuple[float, tuple[int, int]]:
     """Seconds of a generation of one token; the tokens of its prompt, and how many of them were there already."""
-    from agent.events import Stats
+    from ossia.agent.events import Stats
 
     begin = time.perf_counter()
     events = list(responder.respond(request, control=Control()))

@@ -14,9 +14,9 @@ from typing import TypeVar
 
 import gguf
 
-from agent.models.gguf import read_header
-from agent.models.model import open_model
-from harmony.tokenizer import Tokenizer
+from ossia.agent.models.gguf import read_header
+from ossia.agent.models.model import open_model
+from ossia.harmony.tokenizer import Tokenizer
 from tests.bench.report import Report, file_facts, options
 from tests.support.toy_gguf import write_toy_gguf
 

@@ -24,24 +24,24 @@ from typing import Any
 
 import numpy as np
 
-from agent.control import Control
-from agent.engine.base import Constraint, Prompt, Sampling
-from agent.engine.guiding import Guide
-from agent.engine.llama import LlamaEngine, LlamaSettings
-from agent.engine.sampling import Sampler
-from agent.engine.threads import default_threads
-from agent.guide import GuideCompiler
-from agent.models.model import open_model
-from agent.prompt import compose
-from agent.request import Request
-from cli.runtime.schema import fault_of
-from harmony.codec import Codec
-from harmony.messages import FINAL, Message
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Constraint, Prompt, Sampling
+from ossia.agent.engine.guiding import Guide
+from ossia.agent.engine.llama import LlamaEngine, LlamaSettings
+from ossia.agent.engine.sampling import Sampler
+from ossia.agent.engine.threads import default_threads
+from ossia.agent.guide import GuideCompiler
+from ossia.agent.models.model import open_model
+from ossia.agent.prompt import compose
+from ossia.agent.request import Request
+from ossia.cli.runtime.schema import fault_of
+from ossia.harmony.codec import Codec
+from ossia.harmony.messages import FINAL, Message
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.spec import ToolSpec
 from tests.bench.report import Report, file_facts, model_file, options
 from tests.oracle.engine import LlamaServer
 from tests.support.streams import harmony_ids
-from tools.spec import ToolSpec
 
 _CONTEXT_TOKENS = 2048
 _MOST = 400  # tokens of one value

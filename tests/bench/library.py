@@ -17,10 +17,10 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ossia.tools.convert import Converter
+from ossia.tools.library.indexing import Failed, Indexed, index_root
+from ossia.tools.library.library import Library
 from tests.bench.report import Report, load, options
-from tools.convert import Converter
-from tools.library.indexing import Failed, Indexed, index_root
-from tools.library.library import Library
 
 _ROUNDS = 5
 _TARGET_MS = 50

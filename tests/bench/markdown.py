@@ -13,8 +13,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
-from cli.terminal.markdown.paint import Painter
-from cli.terminal.markdown.segment import Segmenter
+from ossia.cli.terminal.markdown.paint import Painter
+from ossia.cli.terminal.markdown.segment import Segmenter
 from tests.bench.report import Report, options
 
 WANTED_US = 1000  # a token: 1 ms at 100 tokens/s is a tenth of a core

@@ -10,20 +10,20 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from agent.engine.base import Progress, StepStats
+from ossia.agent.engine.base import Progress, StepStats
 
 if TYPE_CHECKING:
-    from agent.engine.llama import LlamaEngine
-    from harmony.tokenizer import Vocabulary
+    from ossia.agent.engine.llama import LlamaEngine
+    from ossia.harmony.tokenizer import Vocabulary
 
 
 def load_as_ossia(path: Path, *, threads: int | None = None) -> LlamaEngine:
     """The model at `path` with the settings that `ossia` finds for it: its context, its layers."""
-    from agent.engine.llama import LlamaEngine, gpu_memory
-    from agent.models.memory import read_memory
-    from agent.models.model import open_model
-    from agent.models.plan import plan
-    from cli.runtime.planning import native_settings
+    from ossia.agent.engine.llama import LlamaEngine, gpu_memory
+    from ossia.agent.models.memory import read_memory
+    from ossia.agent.models.model import open_model
+    from ossia.agent.models.plan import plan
+    from ossia.cli.runtime.planning import native_settings
 
     model = open_model(path)
     planned = plan(model, memory=read_memory(gpu_memory()))
@@ -155,7 +155,7 @@ def answer_with_markdown(tokens: int) -> None:
     Random weights would never open a message, and the noise of one is nothing that a screen is made for. The engine
     draws and decodes as ever, and never ends by itself; only the ids that it hands on are those of the text.
     """
-    from agent.engine.llama import LlamaEngine
+    from ossia.agent.engine.llama import LlamaEngine
 
     generate = LlamaEngine.generate
 
@@ -166,7 +166,7 @@ def answer_with_markdown(tokens: int) -> None:
 
 
 def _ids(vocabulary: Vocabulary, tokens: int) -> list[int]:
-    from harmony.tokenizer import Tokenizer
+    from ossia.harmony.tokenizer import Tokenizer
     from tests.support.documents import document
 
     tokenizer = Tokenizer(vocabulary)

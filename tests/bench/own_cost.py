@@ -27,9 +27,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from agent.control import Control
-from agent.engine.base import Prompt, Sampling
-from agent.engine.threads import default_threads
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Prompt, Sampling
+from ossia.agent.engine.threads import default_threads
 from tests.bench.native import answer_with_markdown, load_as_ossia, watch_decoding, watching_costs_ms
 from tests.bench.processes import answer, measure
 from tests.bench.report import Report, file_facts, model_file, options
@@ -119,11 +119,11 @@ def _engine(model: Path, tokens: int, sampling: Sampling) -> None:
 
 
 def _responder(model: Path, tokens: int) -> None:
-    from agent.request import Request
-    from agent.respond import LocalResponder
-    from harmony.codec import Codec
-    from harmony.messages import Message
-    from harmony.tokenizer import Tokenizer
+    from ossia.agent.request import Request
+    from ossia.agent.respond import LocalResponder
+    from ossia.harmony.codec import Codec
+    from ossia.harmony.messages import Message
+    from ossia.harmony.tokenizer import Tokenizer
 
     with closing(load_as_ossia(model)) as engine:
         codec = Codec(Tokenizer(engine.vocabulary), recipient_position="channel", replay=True)
@@ -133,16 +133,16 @@ def _responder(model: Path, tokens: int) -> None:
 
 
 def _turn(model: Path, tokens: int) -> None:
-    from agent.limits import Limits
-    from agent.loop import run_turn
-    from agent.respond import LocalResponder
-    from agent.sessions.session import Options, Session
-    from agent.worker import Worker
-    from harmony.codec import Codec
-    from harmony.tokenizer import Tokenizer
-    from tools.approval.policy import Policy
-    from tools.spec import NoStop, ToolContext
-    from tools.toolbox import Toolbox
+    from ossia.agent.limits import Limits
+    from ossia.agent.loop import run_turn
+    from ossia.agent.respond import LocalResponder
+    from ossia.agent.sessions.session import Options, Session
+    from ossia.agent.worker import Worker
+    from ossia.harmony.codec import Codec
+    from ossia.harmony.tokenizer import Tokenizer
+    from ossia.tools.approval.policy import Policy
+    from ossia.tools.spec import NoStop, ToolContext
+    from ossia.tools.toolbox import Toolbox
 
     with closing(load_as_ossia(model)) as engine:
         codec = Codec(Tokenizer(engine.vocabulary), recipient_position="channel", replay=True)
@@ -165,7 +165,7 @@ def _turn(model: Path, tokens: int) -> None:
 
 
 def _run(model: Path, tokens: int) -> None:
-    from cli.main import invoke
+    from ossia.cli.main import invoke
 
     invoke([*_RUN, "--model", str(model), "--max-tokens", str(tokens)])
 

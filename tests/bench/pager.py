@@ -12,12 +12,12 @@ import time
 from collections.abc import Sequence
 from functools import partial
 
-from agent.events import MessageAdded, ToolFinished, ToolStarted, TurnEnded
-from cli.chat.pager.transcript import Transcript
-from harmony.messages import Delta, Message
+from ossia.agent.events import MessageAdded, ToolFinished, ToolStarted, TurnEnded
+from ossia.cli.chat.pager.transcript import Transcript
+from ossia.harmony.messages import Delta, Message
+from ossia.tools.spec import ToolCall, ToolResult
 from tests.bench.report import Report, options
 from tests.support.paging import PagerScreen
-from tools.spec import ToolCall, ToolResult
 
 _TABLE = "CPU time"
 TURNS, ANSWER_TOKENS, STREAM_TOKENS = 500, 20_000, 400

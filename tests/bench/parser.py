@@ -16,8 +16,8 @@ from pathlib import Path
 
 import openai_harmony
 
-from harmony.parse import StreamParser
-from harmony.tokenizer import Tokenizer
+from ossia.harmony.parse import StreamParser
+from ossia.harmony.tokenizer import Tokenizer
 from tests.bench.codec import WORDS
 from tests.bench.report import Report, options
 from tests.support.streams import harmony_ids

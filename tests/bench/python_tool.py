@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ossia.tools import sandbox
+from ossia.tools.python.tool import PythonTool
 from tests.bench.report import Report, options
 from tests.support.kernels import NO_BWRAP, StopByHand, run
 from tests.tools.sandbox.test_confinement import Growth
-from tools import sandbox
-from tools.python.tool import PythonTool
 
 STARTS, CALLS = 7, 60
 FLOODS = {

@@ -15,16 +15,16 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ossia.tools import sandbox
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.spec import NoStop, Stop, ToolCall, ToolContext, ToolOutput
+from ossia.tools.toolbox import Toolbox
+from ossia.tools.undo.journal import Journal
+from ossia.tools.work.exec import Exec
+from ossia.tools.workspace import Workspace
 from tests.bench.report import Report, options
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens
-from tools import sandbox
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.spec import NoStop, Stop, ToolCall, ToolContext, ToolOutput
-from tools.toolbox import Toolbox
-from tools.undo.journal import Journal
-from tools.work.exec import Exec
-from tools.workspace import Workspace
 
 FILES, BYTES, CALLS = 2_000, 50_000_000, 40
 

@@ -30,27 +30,27 @@ def _phases(name: str) -> Iterator[tuple[str, float]]:
         begin, before = now, begin
         return phase, now - before
 
-    from cli.app import command
+    from ossia.cli.app import command
 
     yield lap("the commands (typer)")
-    from cli.oneshot import once
+    from ossia.cli.oneshot import once
 
     yield lap("the turn's modules")
     import numpy
 
     yield lap("numpy")
-    from agent.engine import llama
+    from ossia.agent.engine import llama
 
     yield lap("llama.cpp's library")
-    from agent.models.memory import read_memory
-    from agent.models.resolve import resolve
-    from cli.runtime.models import locations
+    from ossia.agent.models.memory import read_memory
+    from ossia.agent.models.resolve import resolve
+    from ossia.cli.runtime.models import locations
 
     model = resolve(name, locations=locations(), memory=read_memory())
     yield lap("the header")
     vocabulary = model.vocabulary()
     yield lap("the vocabulary")
-    from harmony.tokenizer import Tokenizer
+    from ossia.harmony.tokenizer import Tokenizer
 
     tokenizer = Tokenizer(vocabulary)
     yield lap("the tokenizer")
@@ -64,11 +64,11 @@ def _phases(name: str) -> Iterator[tuple[str, float]]:
 
 
 def _first_token(engine: Any, tokenizer: Any) -> None:
-    from agent.control import Control
-    from agent.request import Request
-    from agent.respond import LocalResponder
-    from harmony.codec import Codec
-    from harmony.messages import Message
+    from ossia.agent.control import Control
+    from ossia.agent.request import Request
+    from ossia.agent.respond import LocalResponder
+    from ossia.harmony.codec import Codec
+    from ossia.harmony.messages import Message
 
     request = Request((Message("user", ("What is 48*17?",)),), max_tokens=1)
     responder = LocalResponder(Codec(tokenizer, recipient_position="channel", replay=True), engine)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 
-from agent.engine.llama import LlamaEngine, LlamaSettings
-from agent.models.model import open_model
+from ossia.agent.engine.llama import LlamaEngine, LlamaSettings
+from ossia.agent.models.model import open_model
 from tests.bench.report import Report, file_facts, model_file, options
 
 _SIZES = (16, 32, 64, 128, 256, 512)

@@ -28,7 +28,7 @@ import numpy as np
 from gguf import GGMLQuantizationType
 from numpy.typing import NDArray
 
-from agent.models.gpt_oss import Architecture
+from ossia.agent.models.gpt_oss import Architecture
 from tests.support.gguf_vocabulary import REAL_SIZE, real_tokens, tokenizer_keys
 from tests.support.toy_gguf import add_key
 

@@ -8,11 +8,11 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import parse_rule
+from ossia.tools.spec import NoStop, Preview, ToolCall, ToolContext, ToolOutput, ToolResult, ToolSpec
+from ossia.tools.toolbox import Toolbox
 from tests.bench.report import Report, options
-from tools.approval.policy import Policy
-from tools.approval.rules import parse_rule
-from tools.spec import NoStop, Preview, ToolCall, ToolContext, ToolOutput, ToolResult, ToolSpec
-from tools.toolbox import Toolbox
 
 PAGE = "L12: Some text of a page, with 【3†a link†a.test】 in it.\n" * 150
 PARAMETERS = {

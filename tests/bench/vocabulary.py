@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from harmony.tokenizer import Tokenizer, vocabulary_from_byte_level, vocabulary_from_tiktoken
+from ossia.harmony.tokenizer import Tokenizer, vocabulary_from_byte_level, vocabulary_from_tiktoken
 from tests.bench.report import Report, options
 from tests.support.vocabularies import as_gguf, load_o200k
 

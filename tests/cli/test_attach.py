@@ -12,19 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from agent.control import Control
-from agent.sessions.session import UserText
-from cli.attach.attach import Attached, Attachment, Bounds, attach, output_of
-from cli.attach.user_command import Ran, run_command
-from cli.exits import ExitError
-from cli.mentions import Mention, mentions, open_mention, written
-from cli.runtime.browser import PageLoader
-from cli.runtime.options import read_instructions
-from cli.settings.table import Settings
+from ossia.agent.control import Control
+from ossia.agent.sessions.session import UserText
+from ossia.cli.attach.attach import Attached, Attachment, Bounds, attach, output_of
+from ossia.cli.attach.user_command import Ran, run_command
+from ossia.cli.exits import ExitError
+from ossia.cli.mentions import Mention, mentions, open_mention, written
+from ossia.cli.runtime.browser import PageLoader
+from ossia.cli.runtime.options import read_instructions
+from ossia.cli.settings.table import Settings
+from ossia.tools.browser import Document
+from ossia.tools.spec import NoStop, Stop, ToolFailed
+from ossia.tools.workspace import Workspace
 from tests.support.site import Site, wait_until
-from tools.browser import Document
-from tools.spec import NoStop, Stop, ToolFailed
-from tools.workspace import Workspace
 
 
 def no_page(url: str) -> Document:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.clean import MAX_MARKS, clean, clean_url, unstacked
+from ossia.cli.clean import MAX_MARKS, clean, clean_url, unstacked
 
 # Every character, with the awkward ones drawn as often as the rest.
 _AWKWARD = st.sampled_from("\x07\x1b\r\n\t\x7f\x85\x9b\x9d\u00ad\u200b\u200d\u202e\u2066\ufe0f\ufeff\udc9b\U000e0041")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cli.emoji import clean_flat, clean_parts, clean_row, pieces, widest
-from cli.terminal.fold import folded
-from cli.terminal.markdown.paint import Painter
+from ossia.cli.emoji import clean_flat, clean_parts, clean_row, pieces, widest
+from ossia.cli.terminal.fold import folded
+from ossia.cli.terminal.markdown.paint import Painter
 
 FAMILY, THUMB, FLAG, FIRE = "👨\u200d👩\u200d👧", "👍🏽", "🇩🇪", "❤\ufe0f\u200d🔥"
 CODER, RAINBOW = "👩🏽\u200d💻", "🏳\ufe0f\u200d🌈"

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import SessionInvalid
-from agent.sessions.importing import form_of, import_session
-from agent.sessions.json import session_from_json
-from agent.sessions.session import Options, Session
-from agent.sessions.store import SessionInfo
-from cli.chat.pager.transcript import Transcript
-from cli.export.forms import FORMS, Form, default_form, export
-from harmony.messages import Message, ResponseFormat, Sampled
+from ossia.agent.errors import SessionInvalid
+from ossia.agent.sessions.importing import form_of, import_session
+from ossia.agent.sessions.json import session_from_json
+from ossia.agent.sessions.session import Options, Session
+from ossia.agent.sessions.store import SessionInfo
+from ossia.cli.chat.pager.transcript import Transcript
+from ossia.cli.export.forms import FORMS, Form, default_form, export
+from ossia.harmony.messages import Message, ResponseFormat, Sampled
+from ossia.tools.browser import Document
+from ossia.tools.spec import Attachment, ToolResult
+from ossia.tools.work.result import formed
 from tests.support.pages import opened
-from tools.browser import Document
-from tools.spec import Attachment, ToolResult
-from tools.work.result import formed
 
 INFO = SessionInfo("k7m2v9xq", "How warm?", 0.0, 0.0, 1, "gpt-oss-20b", None, None, 61)
 

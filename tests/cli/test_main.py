@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import (
+from ossia.agent.errors import (
     AgentError,
     ContextFull,
     EngineFailed,
@@ -23,9 +23,9 @@ from agent.errors import (
     ScriptInvalid,
     SessionInvalid,
 )
-from cli import __version__
-from cli.exits import ExitCode, ExitError, exit_code
-from cli.settings.config import ConfigError
+from ossia.cli import __version__
+from ossia.cli.exits import ExitCode, ExitError, exit_code
+from ossia.cli.settings.config import ConfigError
 from tests.support.command import OSSIA, ROOT, ossia_here, ossia_text, write_script
 
 posix_only = pytest.mark.skipif(os.name == "nt", reason="pipes and signals as POSIX has them")
@@ -195,7 +195,7 @@ def test_what_the_encoding_lacks_becomes_a_question_mark() -> None:
 _WHAT_IS_LOADED = """
 import sys
 before = set(sys.modules)
-from cli.main import invoke
+from ossia.cli.main import invoke
 code = invoke(sys.argv[1:])
 print(*sorted({name.split(".")[0] for name in set(sys.modules) - before} - sys.stdlib_module_names), file=sys.stderr)
 print(*sorted(name for name in sys.modules if name.split(".")[0] == "cli"), file=sys.stderr)
@@ -209,15 +209,15 @@ def test_help_loads_nothing_heavy(args: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     foreign, ours = (set(line.split()) for line in done.stderr.splitlines())
     assert foreign <= {"cli", "typer", "click", "annotated_doc", "shellingham", "typing_extensions"}
-    assert "cli.settings.config" not in ours  # nor any other module that only a command needs
-    assert "cli.clean" not in ours
+    assert "ossia.cli.settings.config" not in ours  # nor any other module that only a command needs
+    assert "ossia.cli.clean" not in ours
 
 
 def test_an_interrupt_within_pythons_import_code_comes_after_it() -> None:
     """There, an exception would leave the lock of all imports taken: other threads would wait for ever."""
     script = """
 import sys, time
-from cli import main
+from ossia.cli import main
 
 seen = []
 
@@ -243,10 +243,10 @@ except KeyboardInterrupt:
 
 
 def test_the_console_script_loads_nothing_before_it_can_answer_an_interrupt() -> None:
-    """What `from cli.main import main` loads, beyond what Python has loaded anyway."""
-    source = "import sys; before = set(sys.modules); import cli.main; print(*sorted(set(sys.modules) - before))"
+    """What `from ossia.cli.main import main` loads, beyond what Python has loaded anyway."""
+    source = "import sys; before = set(sys.modules); import ossia.cli.main; print(*sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-P", "-c", source], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["__future__", "cli", "cli.main"]
+    assert done.stdout.split() == ["__future__", "cli", "ossia.cli.main"]
 
 
 # -- how it ends --
@@ -277,9 +277,9 @@ def test_the_code_of_each_error(error: Exception, code: ExitCode | None) -> None
 
 _RAISING = """
 import sys, typer
-from agent.errors import ModelMissing
-from cli.app import command
-from cli.main import main
+from ossia.agent.errors import ModelMissing
+from ossia.cli.app import command
+from ossia.cli.main import main
 
 app = typer.Typer()
 

@@ -14,15 +14,15 @@ from py_compile import PycInvalidationMode
 
 import pytest
 
-from cli.own import as_it_was, environment_for, take_off
+from ossia.cli.own import as_it_was, environment_for, take_off
+from ossia.tools import sandbox
+from ossia.tools.python.tool import PythonTool
+from ossia.tools.work.result import for_people, formed
 from tests.support.command import OSSIA
 from tests.support.kernels import NO_BWRAP, confinement, run
 from tests.support.own import PACKAGES, calls, make_clone, make_environment
 from tests.support.trees import snapshot
 from tests.support.work_calls import patch
-from tools import sandbox
-from tools.python.tool import PythonTool
-from tools.work.result import for_people, formed
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
 
@@ -117,8 +117,8 @@ def test_a_clone_is_not_searched_from_the_first_import_on(work: Path) -> None:
     """What an earlier run planted beside our packages isn't found, and they are."""
     python = make_clone(work).with_name("python")
     code = (
-        "import sys; sys.argv = ['ossia', '--version']; from cli.main import main; status = main()\n"
-        f"import harmony.tokens, agent.limits, tools.own; print(status, {str(work)!r} in sys.path)\n"
+        "import sys; sys.argv = ['ossia', '--version']; from ossia.cli.main import main; status = main()\n"
+        f"import ossia.harmony.tokens, ossia.agent.limits, ossia.tools.own; print(status, {str(work)!r} in sys.path)\n"
     )
     done = subprocess.run([python, "-c", code], capture_output=True, text=True, cwd="/", check=False)
     assert done.stdout.splitlines()[1:] == ["0 False"], done.stderr
@@ -175,7 +175,7 @@ def test_the_worker_that_reads_pages_finds_nothing_beside_our_packages(tmp_path:
     for name in ("lxml.py", "pypdfium2.py", "sitecustomize.py"):
         (root / name).write_text(f"import pathlib; pathlib.Path({str(mark)!r}).touch()\n")
     code = (
-        "from tools.convert.converter import Converter; from tools.spec import NoStop; converter = Converter()\n"
+        "from ossia.tools.convert.converter import Converter; from ossia.tools.spec import NoStop; converter = Converter()\n"
         "said = dict(url='https://a.test/', charset=None, stop=NoStop())\n"
         "print(converter.convert(b'<title>Hi</title>', 'text/html', **said).title, converter.confinement)\n"
         "converter.close()\n"

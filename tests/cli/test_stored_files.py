@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from cli import paths
+from ossia.cli import paths
+from ossia.tools.library.library import Library, Row, Seen
+from ossia.tools.undo.journal import Journal
 from tests.oracle.damaged_databases import damage
 from tests.oracle.first_starts import first_starts
 from tests.support.command import OSSIA, ossia_here, write_script
-from tools.library.library import Library, Row, Seen
-from tools.undo.journal import Journal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="processes and modes as POSIX has them")
 

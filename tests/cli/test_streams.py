@@ -155,7 +155,7 @@ def test_an_output_that_is_closed_or_full(run: tuple[str, ...]) -> None:
 def test_a_reader_sees_the_end_while_we_still_work() -> None:
     """What comes later leads nowhere, and is no error."""
     code = (
-        "import sys\nfrom cli.streams import end_stdout, stdout, take_stdout\ntake_stdout()\n"
+        "import sys\nfrom ossia.cli.streams import end_stdout, stdout, take_stdout\ntake_stdout()\n"
         "stdout().write('Done.\\n')\nend_stdout()\nsys.stdin.read()\nprint('more')\nsys.stdout.flush()"
     )
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:

@@ -7,8 +7,8 @@ import sys
 import pytest
 from rich.cells import cell_len
 
-from cli.clean import clean
-from cli.visible import seen, seen_line, visible
+from ossia.cli.clean import clean
+from ossia.cli.visible import seen, seen_line, visible
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from typing import get_args
 
 import pytest
 
-from agent.events import TurnEnd
-from cli.words import ENDS, short_arguments, size_of, size_words
+from ossia.agent.events import TurnEnd
+from ossia.cli.words import ENDS, short_arguments, size_of, size_words
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.models.model import ModelFile, open_model
+from ossia.agent.models.model import ModelFile, open_model
 from tests.etude.exam.figures import (
     ALL,
     Figures,

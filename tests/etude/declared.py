@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from ossia.tools.spec import ToolSpec
 from tests.etude.words.values import Values
 from tests.etude.words.wording import filled
-from tools.spec import ToolSpec
 
 Kind = Literal["string", "integer", "number", "boolean", "choice", "list"]
 Purpose = Literal["weather", "list", "read", "shell"]

@@ -23,8 +23,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-from agent.engine.base import Sampling
-from cli.clean import clean
+from ossia.agent.engine.base import Sampling
+from ossia.cli.clean import clean
 from tests.bench.report import Report, file_facts, options
 from tests.etude.dialogues import SKILLS, unseen_dialogue
 from tests.etude.exam.examination import Case, Examiner, Outcome, make_case

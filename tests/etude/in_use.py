@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from agent.sessions.store import SessionStore
-from cli.clean import clean
-from harmony.messages import FINAL, Message
+from ossia.agent.sessions.store import SessionStore
+from ossia.cli.clean import clean
+from ossia.harmony.messages import FINAL, Message
 from tests.bench.processes import own_home
 from tests.bench.report import Report, file_facts, options
 from tests.etude.dialogues import unseen_dialogue

@@ -15,19 +15,19 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from agent.engine.base import Engine
-from agent.prompt import compose
-from agent.sessions.session import Session
-from cli.clean import clean
-from cli.runtime.options import fresh_options
-from cli.runtime.progress import Display
-from cli.runtime.toolset import collect
-from cli.settings.config import Resolved
-from cli.settings.table import Settings
-from cli.settings.workspace import open_folder
-from harmony.codec import Codec
-from harmony.messages import Message
-from harmony.tokenizer import Tokenizer
+from ossia.agent.engine.base import Engine
+from ossia.agent.prompt import compose
+from ossia.agent.sessions.session import Session
+from ossia.cli.clean import clean
+from ossia.cli.runtime.options import fresh_options
+from ossia.cli.runtime.progress import Display
+from ossia.cli.runtime.toolset import collect
+from ossia.cli.settings.config import Resolved
+from ossia.cli.settings.table import Settings
+from ossia.cli.settings.workspace import open_folder
+from ossia.harmony.codec import Codec
+from ossia.harmony.messages import Message
+from ossia.harmony.tokenizer import Tokenizer
 from tests.bench.processes import own_home
 from tests.bench.report import Report, file_facts, options
 from tests.etude.exam import others

@@ -8,19 +8,19 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
-from agent.prompt import WORK, compose
-from agent.request import Request
-from cli.settings.workspace import NOTES_HEAD
-from harmony.messages import DeveloperPrompt, Effort, Message, ResponseFormat, SystemPrompt
-from harmony.render import declares_functions, developer_text, system_text
+from ossia.agent.prompt import WORK, compose
+from ossia.agent.request import Request
+from ossia.cli.settings.workspace import NOTES_HEAD
+from ossia.harmony.messages import DeveloperPrompt, Effort, Message, ResponseFormat, SystemPrompt
+from ossia.harmony.render import declares_functions, developer_text, system_text
+from ossia.tools.browser.browser import section_of
+from ossia.tools.python.environment import Package, sentence
+from ossia.tools.python.tool import DESCRIPTION
+from ossia.tools.spec import ToolSpec
+from ossia.tools.work import workspace_tools
+from ossia.tools.work.exec import Exec
 from tests.etude.declared import PURPOSES, Function, Purpose, Schema, Usual, made_name, make_function, make_usual
 from tests.etude.words.values import Values
-from tools.browser.browser import section_of
-from tools.python.environment import Package, sentence
-from tools.python.tool import DESCRIPTION
-from tools.spec import ToolSpec
-from tools.work import workspace_tools
-from tools.work.exec import Exec
 
 Kind = Literal["structured", "bare"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 
+from ossia.tools.toolbox import REFUSED, REFUSED_AGAIN, UNASKED
 from tests.etude.words.values import Values
 from tests.etude.words.wording import phrased
-from tools.toolbox import REFUSED, REFUSED_AGAIN, UNASKED
 
 Segment = tuple[str, bool]
 """A piece of the stream, and whether the assistant says it (and training is on it)."""

@@ -18,9 +18,9 @@ import gguf
 import numpy as np
 from gguf import quants
 
-from agent.models.gguf import read_header
-from agent.models.gpt_oss import check_gpt_oss, read_vocabulary
-from harmony.tokenizer import Vocabulary, vocabulary_from_byte_level
+from ossia.agent.models.gguf import read_header
+from ossia.agent.models.gpt_oss import check_gpt_oss, read_vocabulary
+from ossia.harmony.tokenizer import Vocabulary, vocabulary_from_byte_level
 from tests.etude.export import LAYER, Array
 from tests.etude.shape import Shape
 from tests.support.gguf_vocabulary import Tokens

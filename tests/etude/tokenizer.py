@@ -23,7 +23,7 @@ from pathlib import Path
 import regex
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers
 
-from harmony.tokenizer import O200K
+from ossia.harmony.tokenizer import O200K
 from tests.etude.dialogues import make_dialogue
 from tests.etude.prompts import make_prefix
 from tests.etude.words.values import CITIES, NAMES, Values, words

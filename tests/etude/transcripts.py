@@ -18,21 +18,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from agent.control import Control
-from agent.engine.base import Sampling
-from agent.limits import Limits
-from agent.loop import run_turn
-from agent.respond import LocalResponder
-from agent.sessions.session import Options, Session
-from harmony.codec import Codec
-from harmony.messages import Message, ResponseFormat
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Sampling
+from ossia.agent.limits import Limits
+from ossia.agent.loop import run_turn
+from ossia.agent.respond import LocalResponder
+from ossia.agent.sessions.session import Options, Session
+from ossia.harmony.codec import Codec
+from ossia.harmony.messages import Message, ResponseFormat
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.approval.policy import Policy
+from ossia.tools.spec import NoStop, ToolContext
+from ossia.tools.toolbox import Toolbox
 from tests.support.command import ossia
 from tests.support.engines import load_engine
 from tests.support.site import Site
-from tools.approval.policy import Policy
-from tools.spec import NoStop, ToolContext
-from tools.toolbox import Toolbox
 
 FUNCTIONS = '''\
 from typing import Literal

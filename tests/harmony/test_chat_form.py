@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harmony.chat_form import conversation_from_chat
-from harmony.errors import ConversationError
-from harmony.messages import DeveloperPrompt, FunctionDecl, Message, Namespace
+from ossia.harmony.chat_form import conversation_from_chat
+from ossia.harmony.errors import ConversationError
+from ossia.harmony.messages import DeveloperPrompt, FunctionDecl, Message, Namespace
 
 JSON = "<|constrain|>json"
 

@@ -7,9 +7,9 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from harmony.chat_form import conversation_from_chat
-from harmony.chat_writer import conversation_to_chat
-from harmony.messages import DeveloperPrompt, FunctionDecl, Message, Namespace, SystemPrompt
+from ossia.harmony.chat_form import conversation_from_chat
+from ossia.harmony.chat_writer import conversation_to_chat
+from ossia.harmony.messages import DeveloperPrompt, FunctionDecl, Message, Namespace, SystemPrompt
 
 JSON = "<|constrain|>json"
 _FUNCTIONS = (FunctionDecl("f", "F.", {"type": "object"}), FunctionDecl("g", ""))

@@ -7,11 +7,11 @@ from dataclasses import replace
 import openai_harmony
 import pytest
 
-from harmony.codec import Codec, Rendered
-from harmony.errors import RenderError
-from harmony.messages import DeveloperPrompt, FunctionDecl, Message, Namespace, Sampled, SystemPrompt
-from harmony.render import drop_nothing, drop_reference
-from harmony.tokenizer import Tokenizer
+from ossia.harmony.codec import Codec, Rendered
+from ossia.harmony.errors import RenderError
+from ossia.harmony.messages import DeveloperPrompt, FunctionDecl, Message, Namespace, Sampled, SystemPrompt
+from ossia.harmony.render import drop_nothing, drop_reference
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.reference import Reference
 
 SYSTEM = Message("system", (SystemPrompt(date="2025-06-28"),))

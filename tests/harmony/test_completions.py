@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from harmony.tokenizer import Tokenizer
+from ossia.harmony.tokenizer import Tokenizer
 from tests.oracle.completions import is_right
 
 CALL: Mapping[str, object] = {"channel": "analysis", "recipient": "python", "content_type": "code", "text_starts": "1+"}

@@ -9,10 +9,10 @@ from typing import Any
 import openai_harmony as reference
 import pytest
 
-from harmony.codec import Codec
-from harmony.conversation import conversation_from_json, conversation_to_json, message_to_json
-from harmony.errors import ConversationError
-from harmony.messages import (
+from ossia.harmony.codec import Codec
+from ossia.harmony.conversation import conversation_from_json, conversation_to_json, message_to_json
+from ossia.harmony.errors import ConversationError
+from ossia.harmony.messages import (
     ChannelConfig,
     DeveloperPrompt,
     FunctionDecl,
@@ -22,7 +22,7 @@ from harmony.messages import (
     Sampled,
     SystemPrompt,
 )
-from harmony.tokenizer import Tokenizer
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.hostile import Hostile
 
 WEATHER = {"type": "object", "properties": {"city": {"type": "string", "default": None}}}

@@ -7,11 +7,11 @@ import random
 import openai_harmony
 import pytest
 
-from harmony.errors import ParseError
-from harmony.header import rust_debug
-from harmony.messages import Delta, Message
-from harmony.parse import StreamParser
-from harmony.tokenizer import Tokenizer
+from ossia.harmony.errors import ParseError
+from ossia.harmony.header import rust_debug
+from ossia.harmony.messages import Delta, Message
+from ossia.harmony.parse import StreamParser
+from ossia.harmony.tokenizer import Tokenizer
 from tests.oracle.parse import differences, random_case
 from tests.support.streams import Streams, harmony_ids
 

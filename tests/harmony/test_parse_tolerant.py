@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harmony import tolerant
-from harmony.codec import Codec
-from harmony.messages import Completion, Delta, Message, Repaired, Role
-from harmony.parse import StreamParser
-from harmony.recipients import resolve
-from harmony.tokenizer import Tokenizer
+from ossia.harmony import tolerant
+from ossia.harmony.codec import Codec
+from ossia.harmony.messages import Completion, Delta, Message, Repaired, Role
+from ossia.harmony.parse import StreamParser
+from ossia.harmony.recipients import resolve
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.streams import Streams, harmony_ids
 
 TOOLS = frozenset(

@@ -11,10 +11,10 @@ from typing import Any, get_args
 import openai_harmony
 import pytest
 
-from harmony.builtins import BROWSER, PYTHON, TRAINED
-from harmony.codec import Codec
-from harmony.errors import RenderError
-from harmony.messages import (
+from ossia.harmony.builtins import BROWSER, PYTHON, TRAINED
+from ossia.harmony.codec import Codec
+from ossia.harmony.errors import RenderError
+from ossia.harmony.messages import (
     ChannelConfig,
     DeveloperPrompt,
     FunctionDecl,
@@ -24,7 +24,7 @@ from harmony.messages import (
     Role,
     SystemPrompt,
 )
-from harmony.render import (
+from ossia.harmony.render import (
     declares_functions,
     developer_text,
     drop_before_last_final,
@@ -34,7 +34,7 @@ from harmony.render import (
     render_message,
     system_text,
 )
-from harmony.tokenizer import Tokenizer
+from ossia.harmony.tokenizer import Tokenizer
 from tests.oracle.render import differences
 from tests.support.hostile import Hostile
 from tests.support.reference import Reference

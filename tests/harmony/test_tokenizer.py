@@ -11,15 +11,15 @@ import tiktoken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmony.errors import VocabularyError
-from harmony.tokenizer import (
+from ossia.harmony.errors import VocabularyError
+from ossia.harmony.tokenizer import (
     Tokenizer,
     Vocabulary,
     _cut_long_runs,
     vocabulary_from_byte_level,
     vocabulary_from_tiktoken,
 )
-from harmony.tokens import ControlTokens
+from ossia.harmony.tokens import ControlTokens
 from tests.support.vocabularies import ETUDE, as_gguf, gguf_tokens, o200k_in_environment
 
 TEXTS = [

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harmony.errors import RenderError
-from harmony.messages import DeveloperPrompt, FunctionDecl, Message, Namespace
-from harmony.tokenizer import Tokenizer
-from harmony.typescript import typescript
+from ossia.harmony.errors import RenderError
+from ossia.harmony.messages import DeveloperPrompt, FunctionDecl, Message, Namespace
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.harmony.typescript import typescript
 from tests.support.hostile import Hostile
 from tests.support.reference import Reference
 

@@ -32,14 +32,14 @@ from typing import Any
 
 import tiktoken
 
+from ossia.tools.browser._wrap import wrap
+from ossia.tools.browser.document import Hit
+from ossia.tools.browser.page import Page, find_page, search_page
+from ossia.tools.convert._html import TOO_DEEP, document_from_html
+from ossia.tools.decoding import decode_page
+from ossia.tools.spec import ToolFailed
 from tests.oracle.browser_markup import markup
 from tests.support.vocabularies import o200k_in_environment, write_o200k
-from tools.browser._wrap import wrap
-from tools.browser.document import Hit
-from tools.browser.page import Page, find_page, search_page
-from tools.convert._html import TOO_DEEP, document_from_html
-from tools.decoding import decode_page
-from tools.spec import ToolFailed
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "browser"
 

@@ -27,16 +27,16 @@ from typing import Any
 
 import tiktoken
 
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.browser import Browser, Hit
+from ossia.tools.browser.page import Page
+from ossia.tools.convert._html import document_from_html
+from ossia.tools.spec import NoStop, ToolCall, ToolContext, ToolResult
+from ossia.tools.toolbox import Toolbox
 from tests.oracle.browser import make_environment
 from tests.support.pages import Pages, Results
 from tests.support.vocabularies import o200k_in_environment, write_o200k
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.browser import Browser, Hit
-from tools.browser.page import Page
-from tools.convert._html import document_from_html
-from tools.spec import NoStop, ToolCall, ToolContext, ToolResult
-from tools.toolbox import Toolbox
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "browser_tools.json"
 Call = tuple[str, str]

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harmony.codec import Codec
-from harmony.messages import FINAL, Message, Repaired
-from harmony.tokenizer import Tokenizer
+from ossia.harmony.codec import Codec
+from ossia.harmony.messages import FINAL, Message, Repaired
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.streams import harmony_ids
 from tests.support.vocabularies import load_o200k, wheel_vocabulary
 

@@ -28,15 +28,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.sessions.session import Session
-from agent.sessions.store import SessionStore
-from cli.main import main as main_of_ossia
-from harmony.messages import Message
+from ossia.agent.sessions.session import Session
+from ossia.agent.sessions.store import SessionStore
+from ossia.cli.main import main as main_of_ossia
+from ossia.harmony.messages import Message
+from ossia.tools.approval.trust import Grants, TrustStore
+from ossia.tools.library.library import Library, Row, Seen
+from ossia.tools.undo.journal import Journal
 from tests.support.command import ROOT, write_script
 from tests.support.work_calls import writes
-from tools.approval.trust import Grants, TrustStore
-from tools.library.library import Library, Row, Seen
-from tools.undo.journal import Journal
 
 _FINAL = "<|channel|>final<|message|>Done.<|return|>"
 _WRITE = writes("new.txt")
@@ -368,23 +368,23 @@ KINDS = {
 
 _HEAVY = (
     *(
-        "agent.engine.llama",
-        "agent.sessions.importing",
-        "agent.respond",
-        "cli.app",
-        "cli.runtime.browser",
-        "cli.chat.app",
-        "cli.export.html",
+        "ossia.agent.engine.llama",
+        "ossia.agent.sessions.importing",
+        "ossia.agent.respond",
+        "ossia.cli.app",
+        "ossia.cli.runtime.browser",
+        "ossia.cli.chat.app",
+        "ossia.cli.export.html",
     ),
     *(
-        "cli.oneshot.once",
-        "cli.runtime.python",
-        "cli.commands.sessions_report",
-        "cli.commands.tools_call",
-        "cli.commands.tools_list",
-        "tools.library.indexing",
+        "ossia.cli.oneshot.once",
+        "ossia.cli.runtime.python",
+        "ossia.cli.commands.sessions_report",
+        "ossia.cli.commands.tools_call",
+        "ossia.cli.commands.tools_list",
+        "ossia.tools.library.indexing",
     ),
-    *("tools.convert", "tools.fetch", "tools.mcp.servers", "tools.work.exec", "tools.functions.user"),
+    *("ossia.tools.convert", "ossia.tools.fetch", "ossia.tools.mcp.servers", "ossia.tools.work.exec", "ossia.tools.functions.user"),
 )
 
 

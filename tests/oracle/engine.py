@@ -34,11 +34,11 @@ from typing import Any
 
 import llama_cpp
 
-from agent.control import Control
-from agent.engine.base import Prompt
-from agent.engine.cache import Logits
-from agent.engine.llama import LlamaEngine
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Prompt
+from ossia.agent.engine.cache import Logits
+from ossia.agent.engine.llama import LlamaEngine
+from ossia.harmony.tokenizer import Tokenizer
 from tests.bench.synthetic import write_synthetic
 from tests.support.engines import ETUDE, GREEDY, load_engine
 from tests.support.toy_gguf import write_toy_gguf

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 
-from cli.eval.sums import tasks
+from ossia.cli.eval.sums import tasks
 
 
 def _primes(low: int, high: int) -> int:

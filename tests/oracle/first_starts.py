@@ -23,13 +23,13 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from agent.sessions.session import Session
-from agent.sessions.store import SessionStore
-from cli.terminal.input.history import Entry, History
+from ossia.agent.sessions.session import Session
+from ossia.agent.sessions.store import SessionStore
+from ossia.cli.terminal.input.history import Entry, History
+from ossia.tools.approval.trust import Grants
+from ossia.tools.library.library import Library
+from ossia.tools.undo.journal import Journal
 from tests.support.command import OSSIA, ROOT, write_script
-from tools.approval.trust import Grants
-from tools.library.library import Library
-from tools.undo.journal import Journal
 
 _PATIENCE_S = 60
 _FINAL = "<|channel|>final<|message|>Done.<|return|>"

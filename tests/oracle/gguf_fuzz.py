@@ -20,9 +20,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agent.errors import ModelError
-from agent.models.catalog import ETUDE_PATH
-from agent.models.model import open_model
+from ossia.agent.errors import ModelError
+from ossia.agent.models.catalog import ETUDE_PATH
+from ossia.agent.models.model import open_model
 from tests.support.gguf_edit import BOOL, F32, I32, STRING, U16, U32, U64, GgufEdit, list_of, text, texts
 from tests.support.toy_gguf import write_toy_gguf
 

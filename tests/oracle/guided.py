@@ -23,26 +23,26 @@ from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from agent.control import Control
-from agent.engine.base import LetGo, Sampling
-from agent.engine.llama import LlamaEngine
-from agent.events import Event, MessageAdded, Stats, ToolFinished, TurnEnded
-from agent.limits import Limits
-from agent.loop import run_turn
-from agent.respond import LocalResponder
-from agent.sessions.session import Options, Session
-from cli.oneshot.report import Report
-from cli.runtime.schema import fault_of
-from harmony.codec import Codec
-from harmony.messages import Message, Repaired, ResponseFormat, is_call
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import LetGo, Sampling
+from ossia.agent.engine.llama import LlamaEngine
+from ossia.agent.events import Event, MessageAdded, Stats, ToolFinished, TurnEnded
+from ossia.agent.limits import Limits
+from ossia.agent.loop import run_turn
+from ossia.agent.respond import LocalResponder
+from ossia.agent.sessions.session import Options, Session
+from ossia.cli.oneshot.report import Report
+from ossia.cli.runtime.schema import fault_of
+from ossia.harmony.codec import Codec
+from ossia.harmony.messages import Message, Repaired, ResponseFormat, is_call
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.spec import NoStop, Preview, ToolContext, ToolOutput, ToolResult, ToolSpec
+from ossia.tools.toolbox import Toolbox
 from tests.support.engines import load_engine
 from tests.support.toy_gguf import write_toy_gguf
 from tests.support.turns import Double, Echo
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.spec import NoStop, Preview, ToolContext, ToolOutput, ToolResult, ToolSpec
-from tools.toolbox import Toolbox
 
 ORDER = {
     "type": "object",

@@ -15,10 +15,10 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from cli.clean import clean
-from cli.emoji import CLUSTER
-from cli.terminal.markdown.paint import Painter, Row
-from cli.terminal.markdown.segment import Chunk, Segmenter
+from ossia.cli.clean import clean
+from ossia.cli.emoji import CLUSTER
+from ossia.cli.terminal.markdown.paint import Painter, Row
+from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
 
 ATTACKS = (
     *("\x1b[2J\x1b[H", "\x1b]0;pwn\x07", "\x1b]8;;file:///etc\x1b\\x\x1b]8;;\x1b\\", "\x1b]52;c;AAAA\x07"),

@@ -23,22 +23,22 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from agent.errors import SessionMissing
-from agent.events import Event, MessageAdded, TurnEnded
-from agent.models.model import open_model
-from agent.sessions.session import Session
-from agent.sessions.store import SessionStore
-from harmony.messages import is_call
-from harmony.tokenizer import Tokenizer
+from ossia.agent.errors import SessionMissing
+from ossia.agent.events import Event, MessageAdded, TurnEnded
+from ossia.agent.models.model import open_model
+from ossia.agent.sessions.session import Session
+from ossia.agent.sessions.store import SessionStore
+from ossia.harmony.messages import is_call
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.spec import NoStop, ToolContext
+from ossia.tools.toolbox import Toolbox
+from ossia.tools.work import workspace_tools
+from ossia.tools.workspace import Workspace
 from tests.support.command import ROOT
 from tests.support.turns import Stage, drive, end_of
 from tests.support.work_calls import reads, writes
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.spec import NoStop, ToolContext
-from tools.toolbox import Toolbox
-from tools.work import workspace_tools
-from tools.workspace import Workspace
 
 _TURNS = 20  # of one script; then it begins again
 _FINAL = "<|channel|>final<|message|>Both notes are there.<|return|>"

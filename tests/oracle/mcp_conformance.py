@@ -19,10 +19,10 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from agent.control import Control
+from ossia.agent.control import Control
+from ossia.tools.mcp.config import parse_servers
+from ossia.tools.mcp.servers import McpServers
 from tests.support.calls import call
-from tools.mcp.config import parse_servers
-from tools.mcp.servers import McpServers
 
 ARGUMENTS = {"add_numbers": {"a": 2, "b": 3}}
 

@@ -19,17 +19,17 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from ossia.tools import sandbox
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.python.tool import PythonTool
+from ossia.tools.spec import NoStop, ToolCall, ToolContext
+from ossia.tools.toolbox import Toolbox
+from ossia.tools.work.exec import Exec
+from ossia.tools.work.result import for_people
+from ossia.tools.workspace import Workspace
 from tests.support.floods import FLOODS, flood
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, run
-from tools import sandbox
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.python.tool import PythonTool
-from tools.spec import NoStop, ToolCall, ToolContext
-from tools.toolbox import Toolbox
-from tools.work.exec import Exec
-from tools.work.result import for_people
-from tools.workspace import Workspace
 
 GIB = 1 << 30
 _CALL_S = 60

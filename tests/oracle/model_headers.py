@@ -24,7 +24,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Final
 
-from agent.models.gguf import MAX_STRINGS
+from ossia.agent.models.gguf import MAX_STRINGS
 from tests.oracle.gguf_fuzz import mutants
 from tests.support.command import ossia_here
 from tests.support.gguf_edit import ARRAY, I32, STRING, GgufEdit, text

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import openai_harmony
 
-from harmony.conversation import message_to_json
-from harmony.errors import HarmonyError
-from harmony.messages import Role
-from harmony.parse import StreamParser
-from harmony.tokenizer import Tokenizer
+from ossia.harmony.conversation import message_to_json
+from ossia.harmony.errors import HarmonyError
+from ossia.harmony.messages import Role
+from ossia.harmony.parse import StreamParser
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.streams import ROLES, Streams
 from tests.support.vocabularies import load_o200k, wheel_vocabulary
 

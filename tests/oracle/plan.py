@@ -22,12 +22,12 @@ from typing import Any, Final
 
 import llama_cpp as lib
 
-from agent.engine.llama import LlamaEngine, gpu_memory
-from agent.models.memory import read_memory, size_text
-from agent.models.model import open_model
-from agent.models.needs import BATCH_TOKENS, KvType, needs_of
-from agent.models.plan import plan
-from cli.runtime.planning import native_settings
+from ossia.agent.engine.llama import LlamaEngine, gpu_memory
+from ossia.agent.models.memory import read_memory, size_text
+from ossia.agent.models.model import open_model
+from ossia.agent.models.needs import BATCH_TOKENS, KvType, needs_of
+from ossia.agent.models.plan import plan
+from ossia.cli.runtime.planning import native_settings
 from tests.bench.synthetic import SIZES, write_header
 
 MOST_OFF: Final = 0.05

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from agent.control import Control
-from agent.engine.base import Prompt, Static
-from agent.engine.prompts import KeptPrompts
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Prompt, Static
+from ossia.agent.engine.prompts import KeptPrompts
 from tests.support.engines import ETUDE, GREEDY, Logits, load_engine, prefill
 
 _STATIC, _OWN = 621, 12

@@ -16,15 +16,15 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from agent.control import Control
-from agent.engine.base import Prompt
-from agent.engine.remote.address import parse_url
-from agent.engine.remote.client import Client
-from agent.engine.remote.detect import detect
-from agent.engine.remote.engine import RemoteEngine
-from agent.engine.remote.llama_server import LlamaServer as Remote
-from agent.engine.remote.proof import prove
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Prompt
+from ossia.agent.engine.remote.address import parse_url
+from ossia.agent.engine.remote.client import Client
+from ossia.agent.engine.remote.detect import detect
+from ossia.agent.engine.remote.engine import RemoteEngine
+from ossia.agent.engine.remote.llama_server import LlamaServer as Remote
+from ossia.agent.engine.remote.proof import prove
+from ossia.harmony.tokenizer import Tokenizer
 from tests.etude.dialogues import SKILLS, unseen_dialogue
 from tests.etude.words.values import Values
 from tests.oracle.engine import CONTEXT_TOKENS, Judge, LlamaServer, Tally, follow, our_system, report, two_engines

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
-from harmony.codec import Codec
-from harmony.messages import Message, Role
-from harmony.render import drop_nothing, drop_reference
-from harmony.tokenizer import Tokenizer
+from ossia.harmony.codec import Codec
+from ossia.harmony.messages import Message, Role
+from ossia.harmony.render import drop_nothing, drop_reference
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.hostile import Hostile
 from tests.support.reference import Reference, as_json
 from tests.support.vocabularies import load_o200k, wheel_vocabulary

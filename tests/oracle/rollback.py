@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from agent.engine.base import Prompt
-from agent.engine.cache import PrefixCache
-from agent.engine.generation import Lane, Prefill
+from ossia.agent.engine.base import Prompt
+from ossia.agent.engine.cache import PrefixCache
+from ossia.agent.engine.generation import Lane, Prefill
 from tests.support.engines import ETUDE, Logits, generate, load_engine, prefill
 from tests.support.toy_gguf import write_toy_gguf
 

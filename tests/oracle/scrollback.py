@@ -19,7 +19,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from cli.runtime.vocabulary import tokenizer_for
+from ossia.cli.runtime.vocabulary import tokenizer_for
 from tests.support.command import OSSIA, write_script
 from tests.support.documents import answer, document
 from tests.support.pty import IDLE

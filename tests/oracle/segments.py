@@ -12,9 +12,9 @@ import random
 import sys
 from collections.abc import Iterable
 
-from cli.terminal.markdown._chunk import BLOCK_CHARS, BLOCK_LINES, LONG_LINE, PARAGRAPH_LINES
-from cli.terminal.markdown._markdown import block_parser
-from cli.terminal.markdown.segment import Chunk, Segmenter
+from ossia.cli.terminal.markdown._chunk import BLOCK_CHARS, BLOCK_LINES, LONG_LINE, PARAGRAPH_LINES
+from ossia.cli.terminal.markdown._markdown import block_parser
+from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
 
 FRAGMENTS = (
     *("- a\n", "* b\n", "1. x\n", "2. y\n", "7) z\n", "-\n", "+ \n", "  - n\n", "   cont\n", "  c\n", "    ind\n"),

@@ -18,18 +18,18 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ossia.tools import sandbox
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.spec import ApprovalAsked, Decision, NoStop, ToolCall, ToolContext, ToolEvent
+from ossia.tools.toolbox import Toolbox
+from ossia.tools.undo.journal import Journal
+from ossia.tools.work.apply_patch import ApplyPatch
+from ossia.tools.work.exec import Exec
+from ossia.tools.workspace import Workspace
 from tests.support.kernels import NO_BWRAP, count_tokens
 from tests.support.trees import snapshot
 from tests.support.work_calls import patch
-from tools import sandbox
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.spec import ApprovalAsked, Decision, NoStop, ToolCall, ToolContext, ToolEvent
-from tools.toolbox import Toolbox
-from tools.undo.journal import Journal
-from tools.work.apply_patch import ApplyPatch
-from tools.work.exec import Exec
-from tools.workspace import Workspace
 
 COMMANDS = (
     "echo {word} >> {file}", "rm -f {file}", "rm -rf {folder}", "mv {file} {folder}/{word}",

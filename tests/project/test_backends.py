@@ -35,7 +35,7 @@ class _Wrong:
 
 
 def test_a_build_that_sees_no_gpu_is_none_to_compare_with(capsys: pytest.CaptureFixture[str]) -> None:
-    from agent.engine.llama import build
+    from ossia.agent.engine.llama import build
 
     if build().gpus:
         pytest.skip("this build sees a GPU")

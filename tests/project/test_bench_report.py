@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil  # type: ignore[import-untyped]
 import pytest
 
-from agent.models.needs import BATCH_TOKENS
+from ossia.agent.models.needs import BATCH_TOKENS
 from tests.bench.processes import busy, measure
 from tests.bench.report import Report, file_facts, load, machine
 from tests.support.command import ROOT

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from gguf import GGMLQuantizationType, quants
 
-from agent.engine.base import Prompt
-from agent.models.catalog import download_of
-from agent.models.gguf import read_header
-from agent.models.gpt_oss import Architecture
-from agent.models.model import open_model
+from ossia.agent.engine.base import Prompt
+from ossia.agent.models.catalog import download_of
+from ossia.agent.models.gguf import read_header
+from ossia.agent.models.gpt_oss import Architecture
+from ossia.agent.models.model import open_model
 from tests.bench.synthetic import SIZES, SyntheticError, Tensor, draw, write_header, write_synthetic
 from tests.support.engines import generate, load_engine, prefill
 from tests.support.experts import chosen_experts

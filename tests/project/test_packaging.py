@@ -9,7 +9,7 @@ import zipfile
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-from cli import __version__
+from ossia.cli import __version__
 from tests import third_party
 from tests.support.command import ROOT
 

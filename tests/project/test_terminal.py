@@ -62,7 +62,7 @@ def offences(source: str, file: str) -> list[str]:
         called = _called(node)
         to_a_stream = called.startswith(_STREAMS) and not called.endswith(_HARMLESS)
         name = _name(node)
-        says = isinstance(node, ast.ImportFrom) and node.module == "cli.streams" and "say" in map(_name, node.names)
+        says = isinstance(node, ast.ImportFrom) and node.module == "ossia.cli.streams" and "say" in map(_name, node.names)
         says = says or (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("streams.say"))
         if called == "print" or to_a_stream or name in _BYPASSES or says:
             found.append(f"{file}: {function} uses {called or name or 'say'}")
@@ -111,7 +111,7 @@ def test_the_writers_are_there() -> None:
         *("print(text)", "sys.stdout.write(text)", "import sys\nsys.stderr.write(text)", "output.write_raw(text)"),
         *("def commit(self): self.output.write_raw(text)", "def copy(self): self.write_raw(text)", "f = out.write_raw"),
         *("stdout().write(text)", "streams.stdout().write(text)"),
-        "from cli.streams import say",
+        "from ossia.cli.streams import say",
         *("from prompt_toolkit import print_formatted_text", "sys.__stdout__.write(x)", "show(ANSI(text))"),
     ],
 )

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.scripted import read_script
-from cli.exits import ExitCode
-from cli.settings.table import Settings
+from ossia.agent.engine.scripted import read_script
+from ossia.cli.exits import ExitCode
+from ossia.cli.settings.table import Settings
 from tests import readme
 from tests.support.command import ROOT
 

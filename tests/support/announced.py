@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from agent.models.catalog import ETUDE_PATH
-from agent.models.gguf_parts import TensorInfo
-from agent.models.gpt_oss import Architecture
-from agent.models.model import ModelFile, open_model
+from ossia.agent.models.catalog import ETUDE_PATH
+from ossia.agent.models.gguf_parts import TensorInfo
+from ossia.agent.models.gpt_oss import Architecture
+from ossia.agent.models.model import ModelFile, open_model
 from tests.bench.synthetic import SIZES, tensors_of
 
 REAL = SIZES["20b"]

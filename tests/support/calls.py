@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.approval.policy import Policy
-from tools.spec import (
+from ossia.tools.approval.policy import Policy
+from ossia.tools.spec import (
     ApprovalAsked,
     Decision,
     NoStop,
@@ -20,7 +20,7 @@ from tools.spec import (
     ToolOutput,
     ToolResult,
 )
-from tools.toolbox import Toolbox
+from ossia.tools.toolbox import Toolbox
 
 
 @dataclass(frozen=True, slots=True)

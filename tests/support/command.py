@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from cli.main import invoke
+from ossia.cli.main import invoke
 from tests.support.started import STARTED
 
 ROOT = Path(__file__).resolve().parents[2]

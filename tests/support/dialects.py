@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
-from agent.served.api import Kind
+from ossia.agent.served.api import Kind
 
 Data = dict[str, Any]
 DONE: Final = "data: [DONE]\n\n"

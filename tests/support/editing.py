@@ -19,9 +19,9 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.layout import HSplit, Layout
 
-from cli.terminal.input.editor import Editor
-from cli.terminal.input.keys import key_parser
-from cli.terminal.input.typed import Typed
+from ossia.cli.terminal.input.editor import Editor
+from ossia.cli.terminal.input.keys import key_parser
+from ossia.cli.terminal.input.typed import Typed
 from tests.support.screen import Terminal
 
 TIMEOUT_S = 20.0

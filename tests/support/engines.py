@@ -11,14 +11,14 @@ import llama_cpp as lib
 import numpy as np
 from numpy.typing import NDArray
 
-from agent.control import Control
-from agent.engine.base import Prompt, Sampling
-from agent.engine.generation import Prefill
-from agent.engine.llama import LlamaEngine, LlamaSettings
-from agent.guide import GuideCompiler
-from agent.models.gguf import read_header
-from agent.models.gpt_oss import read_vocabulary
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Prompt, Sampling
+from ossia.agent.engine.generation import Prefill
+from ossia.agent.engine.llama import LlamaEngine, LlamaSettings
+from ossia.agent.guide import GuideCompiler
+from ossia.agent.models.gguf import read_header
+from ossia.agent.models.gpt_oss import read_vocabulary
+from ossia.harmony.tokenizer import Tokenizer
 
 ETUDE = Path(__file__).parents[2] / "agent/models/etude.gguf"
 GREEDY = Sampling(temperature=0)

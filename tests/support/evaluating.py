@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from cli.eval.task import Call, Task
+from ossia.cli.eval.task import Call, Task
 from tests.support.command import write_script
 from tests.support.documents import answer
 

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.spec import ApprovalAsked, Decision, NoStop, ToolCall, ToolContext, ToolEvent, ToolResult
-from tools.toolbox import Toolbox
-from tools.work import workspace_tools
-from tools.workspace import Workspace
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.spec import ApprovalAsked, Decision, NoStop, ToolCall, ToolContext, ToolEvent, ToolResult
+from ossia.tools.toolbox import Toolbox
+from ossia.tools.work import workspace_tools
+from ossia.tools.workspace import Workspace
 
 
 @dataclass

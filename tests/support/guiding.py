@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from agent.engine.guiding import AllBut, Choice, Guide, OneOf
+from ossia.agent.engine.guiding import AllBut, Choice, Guide, OneOf
 
 
 def may_come(choice: Choice, token: int) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, TypeVar, get_args
 
-from harmony.messages import (
+from ossia.harmony.messages import (
     ChannelConfig,
     Content,
     DeveloperPrompt,

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tools import sandbox
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.python.tool import PythonTool
-from tools.spec import NoStop, Stop, StopReason, ToolCall, ToolContext, ToolOutput, ToolResult
-from tools.toolbox import Toolbox
+from ossia.tools import sandbox
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.python.tool import PythonTool
+from ossia.tools.spec import NoStop, Stop, StopReason, ToolCall, ToolContext, ToolOutput, ToolResult
+from ossia.tools.toolbox import Toolbox
 
 BACKENDS = (pytest.param("bwrap", marks=pytest.mark.needs_bwrap), "landlock")
 NO_BWRAP = os.devnull

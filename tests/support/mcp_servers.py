@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tools.mcp.config import parse_servers
-from tools.mcp.servers import McpServers
+from ossia.tools.mcp.config import parse_servers
+from ossia.tools.mcp.servers import McpServers
 
 SERVER = Path(__file__).with_name("mcp_server.py")
 HOSTILE = Path(__file__).with_name("mcp_hostile.py")

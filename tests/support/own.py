@@ -34,7 +34,7 @@ def make_environment(folder: Path, *places: Path) -> Path:
     found = dict.fromkeys([sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *map(str, places)])
     (site / "_ossia.pth").write_text("".join(f"{place}\n" for place in found))
     program = folder / "bin" / "ossia"
-    program.write_text(f"#!{folder}/bin/python\nimport sys\nfrom cli.main import main\nsys.exit(main())\n")
+    program.write_text(f"#!{folder}/bin/python\nimport sys\nfrom ossia.cli.main import main\nsys.exit(main())\n")
     program.chmod(0o755)
     return program
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.browser import Browser, Document, Hit
-from tools.spec import NoStop, Stop, Taint, ToolContext, ToolFailed, ToolResult
+from ossia.tools.browser import Browser, Document, Hit
+from ossia.tools.spec import NoStop, Stop, Taint, ToolContext, ToolFailed, ToolResult
 
 
 @dataclass(slots=True)

@@ -13,9 +13,9 @@ from types import TracebackType
 
 from prompt_toolkit.input import create_pipe_input
 
-from cli.chat.pager.pager import Pager
-from cli.chat.pager.transcript import Transcript
-from cli.terminal.markdown.paint import Painter
+from ossia.cli.chat.pager.pager import Pager
+from ossia.cli.chat.pager.transcript import Transcript
+from ossia.cli.terminal.markdown.paint import Painter
 from tests.support.screen import Terminal
 
 KEYS = {

@@ -13,9 +13,9 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import AF_INET6
 
+from ossia.tools.fetch import Fetcher, FetchFailed
+from ossia.tools.spec import NoStop
 from tests.support.site import Names
-from tools.fetch import Fetcher, FetchFailed
-from tools.spec import NoStop
 
 PORT = 8080
 PUBLIC, OTHER, PUBLIC_V6 = "93.184.215.14", "93.184.215.15", "2606:4700::1111"

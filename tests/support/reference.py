@@ -8,7 +8,7 @@ from typing import Any
 
 import openai_harmony
 
-from harmony.messages import Content, DeveloperPrompt, Message, Namespace, SystemPrompt
+from ossia.harmony.messages import Content, DeveloperPrompt, Message, Namespace, SystemPrompt
 
 
 class Reference:

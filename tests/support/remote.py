@@ -6,10 +6,10 @@ import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import Any
 
-from agent.control import Control
-from agent.engine.remote.address import parse_url
-from agent.engine.remote.client import Client, Json
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.remote.address import parse_url
+from ossia.agent.engine.remote.client import Client, Json
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.site import Reply, Request, Site
 from tests.support.streams import harmony_ids
 

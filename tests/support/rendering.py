@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from cli.clean import clean
-from cli.terminal.markdown.paint import Painter, Row
-from cli.terminal.markdown.segment import Segmenter
+from ossia.cli.clean import clean
+from ossia.cli.terminal.markdown.paint import Painter, Row
+from ossia.cli.terminal.markdown.segment import Segmenter
 
 
 def render_markdown(text: str, *, width: int, colour: bool, links: bool = True) -> list[Row]:

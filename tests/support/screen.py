@@ -20,12 +20,12 @@ import pyte
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import create_pipe_input
 
-from cli.chat.app import finish, run
-from cli.chat.conversation import Conversation
-from cli.chat.screen_face import ScreenFace
-from cli.runtime.session import Resume, open_session
-from cli.settings.workspace import resolve_with_folder
-from cli.terminal.vt import Output
+from ossia.cli.chat.app import finish, run
+from ossia.cli.chat.conversation import Conversation
+from ossia.cli.chat.screen_face import ScreenFace
+from ossia.cli.runtime.session import Resume, open_session
+from ossia.cli.settings.workspace import resolve_with_folder
+from ossia.cli.terminal.vt import Output
 
 TIMEOUT_S = 30.0
 

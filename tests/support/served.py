@@ -8,26 +8,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from agent.control import Control
-from agent.engine.remote.address import parse_url
-from agent.engine.remote.client import Client
-from agent.events import Decision, Event
-from agent.limits import Limits
-from agent.loop import run_turn
-from agent.served.api import Api, ChatApi, Kind, ResponsesApi
-from agent.served.engine import ServedEngine
-from agent.served.respond import ServedResponder
-from agent.sessions.session import Options, Session
-from harmony.codec import Codec
-from harmony.messages import ANALYSIS, FINAL, Message
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.remote.address import parse_url
+from ossia.agent.engine.remote.client import Client
+from ossia.agent.events import Decision, Event
+from ossia.agent.limits import Limits
+from ossia.agent.loop import run_turn
+from ossia.agent.served.api import Api, ChatApi, Kind, ResponsesApi
+from ossia.agent.served.engine import ServedEngine
+from ossia.agent.served.respond import ServedResponder
+from ossia.agent.sessions.session import Options, Session
+from ossia.harmony.codec import Codec
+from ossia.harmony.messages import ANALYSIS, FINAL, Message
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.spec import NoStop, Tool, ToolContext
+from ossia.tools.toolbox import Toolbox
 from tests.support.dialects import ANSWER, THOUGHT, Data
 from tests.support.site import Reply, Request, Site
 from tests.support.turns import GREEDY, Double, Echo, drive
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.spec import NoStop, Tool, ToolContext
-from tools.toolbox import Toolbox
 
 APIS: Final[dict[Kind, Callable[[], Api]]] = {"responses": ResponsesApi, "chat": ChatApi}
 PATHS: Final[dict[Kind, str]] = {"responses": "/v1/responses", "chat": "/v1/chat/completions"}

@@ -28,7 +28,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from urllib.parse import urlsplit
 
-from tools.fetch.guard import HostPort
+from ossia.tools.fetch.guard import HostPort
 
 HTML = "text/html; charset=utf-8"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import re
 
-from harmony.messages import Role
-from harmony.tokenizer import Tokenizer
+from ossia.harmony.messages import Role
+from ossia.harmony.tokenizer import Tokenizer
 
 ROLES: tuple[Role, ...] = ("system", "developer", "user", "assistant", "tool")
 _MARKERS = ("<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>")

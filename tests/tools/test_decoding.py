@@ -6,7 +6,7 @@ import webencodings
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tools.decoding import Text, codec, decode, decode_page
+from ossia.tools.decoding import Text, codec, decode, decode_page
 
 GUESSED = {
     "cp1252": ("The price is 5 € and “quoted” — done", "naïve “é” €", "café", "# Größe der Fläche\n", "it’s déjà vu"),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.text import clean
+from ossia.tools.text import clean
 
 UP, ERASE = "\x1b[A", "\x1b[2K\r"
 

@@ -16,18 +16,18 @@ from pathlib import Path
 
 import pytest
 
-from agent.control import Control
+from ossia.agent.control import Control
+from ossia.tools.approval.policy import Policy
+from ossia.tools.browser import Browser
+from ossia.tools.browser.document import Document, Hit
+from ossia.tools.convert import Converter
+from ossia.tools.library._gitignore import Ignores
+from ossia.tools.library._store import Row, Seen
+from ossia.tools.library.indexing import Event, Failed, Found, Indexed, Skipped, Vanished, index_root
+from ossia.tools.library.library import EMPTY, Library, LibraryError, Removed, Root, RootKind
+from ossia.tools.spec import NoStop, Stop, ToolCall, ToolContext, ToolFailed, ToolResult
+from ossia.tools.toolbox import Toolbox
 from tests.support.command import ROOT
-from tools.approval.policy import Policy
-from tools.browser import Browser
-from tools.browser.document import Document, Hit
-from tools.convert import Converter
-from tools.library._gitignore import Ignores
-from tools.library._store import Row, Seen
-from tools.library.indexing import Event, Failed, Found, Indexed, Skipped, Vanished, index_root
-from tools.library.library import EMPTY, Library, LibraryError, Removed, Root, RootKind
-from tools.spec import NoStop, Stop, ToolCall, ToolContext, ToolFailed, ToolResult
-from tools.toolbox import Toolbox
 
 NO_STOP = NoStop()
 
@@ -716,8 +716,8 @@ def test_a_place_where_no_file_can_be_made(tmp_path: Path) -> None:
 _FILLS = """
 import sys
 from pathlib import Path
-from tools.library.indexing import index_root
-from tools.library.library import Library
+from ossia.tools.library.indexing import index_root
+from ossia.tools.library.library import Library
 library = Library(Path(sys.argv[1]))
 for event in index_root(library, library.add_root("folder", sys.argv[2]), converter=None, web=None):
     library.find("word", limit=3)

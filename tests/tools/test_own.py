@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools import sandbox
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule, parse_rule
+from ossia.tools.functions.user import load_functions
+from ossia.tools.own import Own, own_in, parts_of_prefix, parts_of_program, parts_of_this_python
+from ossia.tools.spec import NoStop, ToolContext
+from ossia.tools.toolbox import Toolbox
+from ossia.tools.work import workspace_tools
+from ossia.tools.work.exec import Exec
+from ossia.tools.work.result import for_people
+from ossia.tools.workspace import Workspace
 from tests.support.calls import Called, call
 from tests.support.folders import rewritten
 from tests.support.work_calls import patch
-from tools import sandbox
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule, parse_rule
-from tools.functions.user import load_functions
-from tools.own import Own, own_in, parts_of_prefix, parts_of_program, parts_of_this_python
-from tools.spec import NoStop, ToolContext
-from tools.toolbox import Toolbox
-from tools.work import workspace_tools
-from tools.work.exec import Exec
-from tools.work.result import for_people
-from tools.workspace import Workspace
 
 PATCH = "*** Begin Patch\n*** Update File: {}\n@@\n-one\n+two\n*** End Patch"
 

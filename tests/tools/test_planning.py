@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools import sandbox
+from ossia.tools.approval.policy import PLANNING, Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.sandbox import Confinement
+from ossia.tools.sandbox._seatbelt import profile
+from ossia.tools.sandbox.job import SHELL_LIMITS, Job
+from ossia.tools.spec import Decision, Effect, NoStop, Preview, Provenance, ToolCall, ToolContext, ToolResult, ToolSpec
+from ossia.tools.toolbox import Toolbox
+from ossia.tools.undo.journal import Journal
+from ossia.tools.work import workspace_tools
+from ossia.tools.work.exec import Exec
+from ossia.tools.workspace import Workspace
 from tests.support.kernels import NO_BWRAP, count_tokens
 from tests.support.trees import snapshot
-from tools import sandbox
-from tools.approval.policy import PLANNING, Policy
-from tools.approval.rules import Rule
-from tools.sandbox import Confinement
-from tools.sandbox._seatbelt import profile
-from tools.sandbox.job import SHELL_LIMITS, Job
-from tools.spec import Decision, Effect, NoStop, Preview, Provenance, ToolCall, ToolContext, ToolResult, ToolSpec
-from tools.toolbox import Toolbox
-from tools.undo.journal import Journal
-from tools.work import workspace_tools
-from tools.work.exec import Exec
-from tools.workspace import Workspace
 
 EVERYTHING = [Rule("*", "allow"), Rule("container.exec", "allow"), Rule("repo_browser", "allow")]
 ADD = "*** Begin Patch\n*** Add File: new.txt\n+new\n*** End Patch"

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools._scratch import Scratch
+from ossia.tools.files import write_whole
 from tests.support.command import ossia, start, write_script
 from tests.support.folders import Folder
-from tools._scratch import Scratch
-from tools.files import write_whole
 
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from tools._scratch import Scratch
+from ossia.tools._scratch import Scratch
 scratch = Scratch(Path(sys.argv[1]))
 (scratch.path / "deep").mkdir()
 (scratch.path / "deep" / "link").symlink_to(sys.argv[2])

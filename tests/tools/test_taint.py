@@ -7,21 +7,21 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from agent.control import Control
+from ossia.agent.control import Control
+from ossia.tools import sandbox
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.browser import Browser, Document, Hit
+from ossia.tools.functions.user import load_functions
+from ossia.tools.python.tool import PythonTool
+from ossia.tools.spec import NoStop, Taint, ToolCall, ToolContext, ToolFinished, ToolStarted
+from ossia.tools.toolbox import Toolbox
+from ossia.tools.work import workspace_tools
+from ossia.tools.work.exec import Exec
+from ossia.tools.workspace import Workspace
 from tests.support.calls import call
 from tests.support.mcp_servers import hostile, servers
 from tests.support.pages import Pages, Results, documents
-from tools import sandbox
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.browser import Browser, Document, Hit
-from tools.functions.user import load_functions
-from tools.python.tool import PythonTool
-from tools.spec import NoStop, Taint, ToolCall, ToolContext, ToolFinished, ToolStarted
-from tools.toolbox import Toolbox
-from tools.work import workspace_tools
-from tools.work.exec import Exec
-from tools.workspace import Workspace
 
 PRIVATE: frozenset[Taint] = frozenset({"private"})
 OUTSIDE: frozenset[Taint] = frozenset({"outside"})

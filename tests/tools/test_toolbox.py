@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.control import Control
-from tests.support.turns import Double, Echo
-from tools.approval.policy import Policy
-from tools.approval.rules import Action, Origin, Rule
-from tools.spec import (
+from ossia.agent.control import Control
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Action, Origin, Rule
+from ossia.tools.spec import (
     INTERRUPTED,
     ApprovalAsked,
     ApprovalDecided,
@@ -32,8 +31,9 @@ from tools.spec import (
     ToolResult,
     ToolSpec,
 )
-from tools.toolbox import DRY_RUN, REFUSED, REFUSED_AGAIN, UNASKED, Toolbox
-from tools.workspace import Workspace
+from ossia.tools.toolbox import DRY_RUN, REFUSED, REFUSED_AGAIN, UNASKED, Toolbox
+from ossia.tools.workspace import Workspace
+from tests.support.turns import Double, Echo
 
 CONTEXT = ToolContext(stop=NoStop(), workspace=None, data_dir=Path("nowhere"), count_tokens=len)
 

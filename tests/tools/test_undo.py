@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools.spec import ToolFailed
+from ossia.tools.undo.journal import Journal, KeepLimits, Skipped, Turn, Undone
+from ossia.tools.undo.turns import TurnFolder
 from tests.oracle.undo import play
 from tests.support.trees import snapshot
-from tools.spec import ToolFailed
-from tools.undo.journal import Journal, KeepLimits, Skipped, Turn, Undone
-from tools.undo.turns import TurnFolder
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="undo works by descriptors of folders")
 
@@ -514,7 +514,7 @@ def test_copies_that_nothing_needs_any_more_are_removed(data: Path, root: Path) 
 KILLED = """
 import os, signal, subprocess, sys
 from pathlib import Path
-from tools.undo.journal import Journal
+from ossia.tools.undo.journal import Journal
 data, root, where = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
 journal = Journal(data, root)
 journal.begin_turn("cut off")

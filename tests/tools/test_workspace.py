@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools.approval import sensitive
+from ossia.tools.approval.rules import Rule
+from ossia.tools.approval.sensitive import Caution
+from ossia.tools.safe_files import Place, locate, open_root, opened_folder, read_bytes, require_inside
+from ossia.tools.spec import ToolFailed
 from tests.support.folders import Folder, tree
-from tools.approval import sensitive
-from tools.approval.rules import Rule
-from tools.approval.sensitive import Caution
-from tools.safe_files import Place, locate, open_root, opened_folder, read_bytes, require_inside
-from tools.spec import ToolFailed
 
 SECRET = b"a secret of another folder"
 

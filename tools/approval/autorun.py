@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tools.own import way
+from ossia.tools.own import way
 
 WHY = "which runs or instructs later tools"
 NAMES = (

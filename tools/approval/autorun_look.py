@@ -13,8 +13,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tools._scratch import Scratch
-from tools.approval.autorun import (
+from ossia.tools._scratch import Scratch
+from ossia.tools.approval.autorun import (
     BARE,
     HOLDERS,
     Spot,
@@ -25,10 +25,10 @@ from tools.approval.autorun import (
     linked_at_the_top,
     plain,
 )
-from tools.names import escaped
-from tools.undo.restore import put_back
-from tools.undo.snapshot import Bytes
-from tools.undo.tree import UNREAD, Opened, State, Tree
+from ossia.tools.names import escaped
+from ossia.tools.undo.restore import put_back
+from ossia.tools.undo.snapshot import Bytes
+from ossia.tools.undo.tree import UNREAD, Opened, State, Tree
 
 MAX_NAMES = 500_000
 """How many names are looked at before a command, those at the top first."""

@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tools.approval import sensitive, shell_words, wildcards
-from tools.approval.autorun import part_of
-from tools.approval.rule_names import allows_deleting, is_about, may_allow
-from tools.approval.rules import Action, Rule, parse_rule
-from tools.approval.wildcards import Match
-from tools.spec import Effect, Preview, Taint, ToolSpec
+from ossia.tools.approval import sensitive, shell_words, wildcards
+from ossia.tools.approval.autorun import part_of
+from ossia.tools.approval.rule_names import allows_deleting, is_about, may_allow
+from ossia.tools.approval.rules import Action, Rule, parse_rule
+from ossia.tools.approval.wildcards import Match
+from ossia.tools.spec import Effect, Preview, Taint, ToolSpec
 
 PLANNING = "a plan is being made: until the user says go, nothing is changed"
 CAN: Mapping[Effect, str] = {

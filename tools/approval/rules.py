@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tools.approval import shell_words
-from tools.approval.rule_names import of_commands
+from ossia.tools.approval import shell_words
+from ossia.tools.approval.rule_names import of_commands
 
 Action = Literal["allow", "ask", "deny"]
 Origin = Literal["user", "stored", "folder"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tools.approval.autorun import WHY, part_of, pattern_of, plain
+from ossia.tools.approval.autorun import WHY, part_of, pattern_of, plain
 
 SECRET = re.compile(
     r"""(?:^|/)(?:

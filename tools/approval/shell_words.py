@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from tools.approval.wildcards import Match, folded, text_matches
+from ossia.tools.approval.wildcards import Match, folded, text_matches
 
 MAX_CHARS = 10_000
 """A longer command is never simple: nobody reads it as a whole."""

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tools.approval.rules import Rule, parse_rule
-from tools.files import cannot, read_own, write_whole
-from tools.safe_files import locate, read_bytes
-from tools.spec import ToolFailed
+from ossia.tools.approval.rules import Rule, parse_rule
+from ossia.tools.files import cannot, read_own, write_whole
+from ossia.tools.safe_files import locate, read_bytes
+from ossia.tools.spec import ToolFailed
 
 FILE = "trust.json"
 VERSION = 1

@@ -158,7 +158,7 @@ def _hosts(host: str) -> set[str]:
     """A host as it is written, and as it is looked up."""
     if host.isascii() and not host[:1].isdigit():
         return {host}
-    from tools.fetch.guard import Refused, as_address, normal_host
+    from ossia.tools.fetch.guard import Refused, as_address, normal_host
 
     try:
         name = normal_host(host)

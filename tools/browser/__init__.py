@@ -1,9 +1,9 @@
 """The trained built-in tool `browser`: search, open, find, over the web and a local library."""
 
-from tools.browser.browser import Browser
-from tools.browser.document import Document, Hit, Loader, Source, SourceLoader
-from tools.browser.stack import read_states
-from tools.browser.web import KINDS, web_source
+from ossia.tools.browser.browser import Browser
+from ossia.tools.browser.document import Document, Hit, Loader, Source, SourceLoader
+from ossia.tools.browser.stack import read_states
+from ossia.tools.browser.web import KINDS, web_source
 
 __all__ = [
     "KINDS",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from tools.fetch.guard import Refused, as_address, parse_url
+from ossia.tools.fetch.guard import Refused, as_address, parse_url
 
 MAX_LINKS = 3
 """For each site, in a conversation. A malicious page may show tens of thousands of links: choosing one tells 16 bits,

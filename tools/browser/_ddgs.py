@@ -12,9 +12,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-from tools.browser.document import Hit
-from tools.browser.web import Service, hit_of
-from tools.spec import Stop, Taint, ToolFailed, interrupted
+from ossia.tools.browser.document import Hit
+from ossia.tools.browser.web import Service, hit_of
+from ossia.tools.spec import Stop, Taint, ToolFailed, interrupted
 
 INSTALL = "ddgs isn't installed: run `uv sync --extra ddgs` or `uv tool install '.[ddgs]'` in ossia's clone"
 
@@ -35,7 +35,7 @@ class DdgsSource:
             raise ValueError(INSTALL)
 
     def search(self, query: str, *, limit: int, stop: Stop) -> tuple[Hit, ...]:
-        from tools.fetch._network import WasCut, Watch, in_a_thread
+        from ossia.tools.fetch._network import WasCut, Watch, in_a_thread
 
         ddgs: Any = import_module("ddgs")  # takes 0.2 s, so only when somebody searches
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tools.characters import BROKEN, CONTROLS, REORDERS, TAGS
+from ossia.tools.characters import BROKEN, CONTROLS, REORDERS, TAGS
 
 _ACTS = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}]")
 _SURROGATES = re.compile(f"[{BROKEN}]")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from tools.browser._budget import LinkBudget
-from tools.browser.document import Loader, Source
-from tools.browser.find import FindTool
-from tools.browser.open import OpenTool
-from tools.browser.page import VIEW_TOKENS
-from tools.browser.search import SearchTool
-from tools.browser.stack import MAX_BYTES, Stack
-from tools.spec import Tool
+from ossia.tools.browser._budget import LinkBudget
+from ossia.tools.browser.document import Loader, Source
+from ossia.tools.browser.find import FindTool
+from ossia.tools.browser.open import OpenTool
+from ossia.tools.browser.page import VIEW_TOKENS
+from ossia.tools.browser.search import SearchTool
+from ossia.tools.browser.stack import MAX_BYTES, Stack
+from ossia.tools.spec import Tool
 
 DESCRIPTION = """\
 Tool for browsing.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from tools.spec import Stop, Taint
+from ossia.tools.spec import Stop, Taint
 
 
 @dataclass(frozen=True, slots=True)

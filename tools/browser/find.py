@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 
-from tools.browser import _arguments
-from tools.browser.page import find_page
-from tools.browser.stack import Stack, View
-from tools.spec import Preview, ToolContext, ToolOutput, ToolResult, ToolSpec
+from ossia.tools.browser import _arguments
+from ossia.tools.browser.page import find_page
+from ossia.tools.browser.stack import Stack, View
+from ossia.tools.spec import Preview, ToolContext, ToolOutput, ToolResult, ToolSpec
 
 _PARAMETERS: Mapping[str, object] = {
     "type": "object",

@@ -6,14 +6,14 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from tools.browser import _arguments
-from tools.browser._budget import MAX_LINKS, LinkBudget, site_of
-from tools.browser._text import plain
-from tools.browser._urls import is_typed, pages_with, scheme_of, unlike, whole_url, with_fragment
-from tools.browser.document import Document, Loader, SourceLoader
-from tools.browser.page import Page
-from tools.browser.stack import Stack, View
-from tools.spec import Effect, Preview, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from ossia.tools.browser import _arguments
+from ossia.tools.browser._budget import MAX_LINKS, LinkBudget, site_of
+from ossia.tools.browser._text import plain
+from ossia.tools.browser._urls import is_typed, pages_with, scheme_of, unlike, whole_url, with_fragment
+from ossia.tools.browser.document import Document, Loader, SourceLoader
+from ossia.tools.browser.page import Page
+from ossia.tools.browser.stack import Stack, View
+from ossia.tools.spec import Effect, Preview, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 
 # As trained, except that `cursor`, `loc` and `num_lines` have no type: a bad number shall reach the tool, which answers
 # in the words of the reference tool.

@@ -9,10 +9,10 @@ from itertools import islice
 from typing import Literal
 from urllib.parse import quote, unquote, urlsplit
 
-from tools.browser._text import fewer_signs, one_line, plain
-from tools.browser._wrap import wrap
-from tools.browser.document import Document, Hit
-from tools.spec import ToolFailed
+from ossia.tools.browser._text import fewer_signs, one_line, plain
+from ossia.tools.browser._wrap import wrap
+from ossia.tools.browser.document import Document, Hit
+from ossia.tools.spec import ToolFailed
 
 PageKind = Literal["page", "search", "find"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
-from tools.browser import _arguments
-from tools.browser.document import Source
-from tools.browser.page import search_page
-from tools.browser.stack import Stack
-from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from ossia.tools.browser import _arguments
+from ossia.tools.browser.document import Source
+from ossia.tools.browser.page import search_page
+from ossia.tools.browser.stack import Stack
+from ossia.tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 
 DEFAULT_RESULTS = 10
 """The trained text's own default of `topn`. (The reference tool always gives 20, whatever is asked for.)"""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from sys import getsizeof
 
-from tools.browser._arguments import fault
-from tools.browser.page import Page
-from tools.spec import Taint, ToolFailed, ToolResult
+from ossia.tools.browser._arguments import fault
+from ossia.tools.browser.page import Page
+from ossia.tools.spec import Taint, ToolFailed, ToolResult
 
 MAX_BYTES = 64 << 20
 """How much memory the pages of one conversation may take, as `Stack` estimates it."""

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
-from tools.browser.document import Hit, Source
-from tools.spec import Stop, Taint, ToolFailed
+from ossia.tools.browser.document import Hit, Source
+from ossia.tools.spec import Stop, Taint, ToolFailed
 
 if TYPE_CHECKING:
-    from tools.fetch import JsonClient
+    from ossia.tools.fetch import JsonClient
 
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
 _HIGHLIGHT = re.compile(r"</?(?:b|em|i|mark|span|strong)(?:\s[^<>]{0,200})?>|<br\s*/?>", re.IGNORECASE)
@@ -123,7 +123,7 @@ def web_source(
         web_source("searxng", url="http://127.0.0.1:8888", client=JsonClient)
     """
     if kind == "ddgs":
-        from tools.browser._ddgs import DdgsSource
+        from ossia.tools.browser._ddgs import DdgsSource
 
         return DdgsSource()
     service = _SERVICES.get(kind)

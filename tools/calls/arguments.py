@@ -7,11 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tools.calls import loose_json
-from tools.calls.coerce import Misfit, fitted, mapping
-from tools.calls.foreign_arguments import EXEC, PATCH_TOOL, from_other_tools
-from tools.calls.names import resolve_name
-from tools.spec import ToolFailed, ToolSpec
+from ossia.tools.calls import loose_json
+from ossia.tools.calls.coerce import Misfit, fitted, mapping
+from ossia.tools.calls.foreign_arguments import EXEC, PATCH_TOOL, from_other_tools
+from ossia.tools.calls.names import resolve_name
+from ossia.tools.spec import ToolFailed, ToolSpec
 
 NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}
 """The schema of a tool that has none."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tools.calls.loose_json import MAX_DEPTH, NotJsonError, innermost
+from ossia.tools.calls.loose_json import MAX_DEPTH, NotJsonError, innermost
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}(?:\.0*)?")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")

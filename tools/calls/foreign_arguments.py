@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import cast
 
-from tools.calls.patch_commands import BEGIN, command_patch
+from ossia.tools.calls.patch_commands import BEGIN, command_patch
 
 EXEC, PATCH_TOOL = "container.exec", "repo_browser.apply_patch"
 _FOLDER = ("dir", "directory", "folder", "dir_path", "directory_path")

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tools.approval.shell_words import SHELLS, commands_in
+from ossia.tools.approval.shell_words import SHELLS, commands_in
 
 BEGIN, END = "*** Begin Patch", "*** End Patch"
 _NAMES = ("apply_patch", "applypatch")

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tools.convert.converter import ConversionFailed, Converter, ConvertLimits
+from ossia.tools.convert.converter import ConversionFailed, Converter, ConvertLimits
 
 __all__ = ["ConversionFailed", "ConvertLimits", "Converter"]

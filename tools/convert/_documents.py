@@ -8,11 +8,11 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from tools.browser._text import one_line, plain
-from tools.browser.document import Document
-from tools.convert._flow import TooLong
-from tools.convert._shells import SHORT
-from tools.decoding import decode_page, universal
+from ossia.tools.browser._text import one_line, plain
+from ossia.tools.browser.document import Document
+from ossia.tools.convert._flow import TooLong
+from ossia.tools.convert._shells import SHORT
+from ossia.tools.decoding import decode_page, universal
 
 if TYPE_CHECKING:
     from pypdfium2 import PdfDocument
@@ -85,7 +85,7 @@ def bounded(text: str, max_bytes: int) -> bytes:
 
 
 def _convert(body: bytes, meta: dict[str, Any], limits: dict[str, Any]) -> Document:
-    from tools.convert._html import document_from_html
+    from ossia.tools.convert._html import document_from_html
 
     kind, url, charset, source, refresh = (meta[name] for name in ("kind", "url", "charset", "source", "refresh"))
     if kind == "pdf":
@@ -112,7 +112,7 @@ class Unreadable(Exception):
 
 def from_text(body: bytes, url: str, charset: str | None) -> Document:
     """Text as it is, except for what a page can't hold. Its title is the file's name."""
-    from tools.convert._html import EMPTY
+    from ossia.tools.convert._html import EMPTY
 
     read = decode_page(body, charset)
     text = plain(universal(read.shown))

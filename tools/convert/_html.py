@@ -11,12 +11,12 @@ from urllib.parse import urljoin, urlsplit
 from lxml import etree
 from lxml import html as lxml_html
 
-from tools.browser._text import fewer_signs, one_line, printable
-from tools.browser.document import Document
-from tools.convert._flow import Flow
-from tools.convert._shells import note_of
-from tools.convert._stream import Links, Piece, flatten, resolve
-from tools.decoding import decode_page
+from ossia.tools.browser._text import fewer_signs, one_line, printable
+from ossia.tools.browser.document import Document
+from ossia.tools.convert._flow import Flow
+from ossia.tools.convert._shells import note_of
+from ossia.tools.convert._stream import Links, Piece, flatten, resolve
+from ossia.tools.decoding import decode_page
 
 EMPTY = "(empty page)"
 TOO_DEEP = "[The rest of this page is missing: it stands in more than 255 elements, one in the other.]"

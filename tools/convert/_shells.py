@@ -10,7 +10,7 @@ from itertools import islice
 
 from lxml import etree
 
-from tools.convert._stream import Links, Piece
+from ossia.tools.convert._stream import Links, Piece
 
 SHORT = 300  # characters of text, as "You are being redirected. Click here …" has them
 _WAITING = 100

@@ -31,7 +31,7 @@ def main() -> None:
     requests, answers = _take_pipes()
     for name in settings["modules"]:  # before the confinement: what is imported later may read less
         importlib.import_module(name)
-    from tools.convert import _documents
+    from ossia.tools.convert import _documents
 
     confined = _confine(settings)
     _write(answers, json.dumps({"confined": confined}).encode(), b"")

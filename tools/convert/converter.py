@@ -14,15 +14,15 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tools.browser.document import Document
-from tools.convert._documents import REASONS, kind_of
-from tools.spec import Stop, ToolFailed, interrupted
+from ossia.tools.browser.document import Document
+from ossia.tools.convert._documents import REASONS, kind_of
+from ossia.tools.spec import Stop, ToolFailed, interrupted
 
 _START_S = 30.0
 _NO_START = "the worker that converts documents doesn't start"
 _TOO_SLOW = "page too complex: it takes too long to read"
 _ENDED = "page too complex: the worker ended over it"
-_MODULES = ("lxml.html", "pypdfium2", "tools.convert._html", "encodings.cp1252", "encodings.latin_1", "encodings.idna")
+_MODULES = ("lxml.html", "pypdfium2", "ossia.tools.convert._html", "encodings.cp1252", "encodings.latin_1", "encodings.idna")
 _PACKAGES = ("lxml", "webencodings", "pypdfium2", "pypdfium2_raw", "landlockpy")
 
 
@@ -275,7 +275,7 @@ def _filter() -> str:
     """The seccomp filter, empty where there is none for this machine."""
     if sys.platform != "linux":
         return ""
-    from tools.sandbox import _seccomp
+    from ossia.tools.sandbox import _seccomp
 
     try:
         return _seccomp.build("landlock").hex()

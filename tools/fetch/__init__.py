@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from tools.fetch._exchange import FetchLimits
-from tools.fetch.client import Fetched, Fetcher, FetchFailed
-from tools.fetch.guard import HostPort
-from tools.fetch.service import JsonClient, ServiceFailed
+from ossia.tools.fetch._exchange import FetchLimits
+from ossia.tools.fetch.client import Fetched, Fetcher, FetchFailed
+from ossia.tools.fetch.guard import HostPort
+from ossia.tools.fetch.service import JsonClient, ServiceFailed
 
 __all__ = [
     "FetchFailed",

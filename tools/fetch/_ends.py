@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tools.fetch._exchange import Answer
+from ossia.tools.fetch._exchange import Answer
 
 _LOOK_BYTES = 4096
 _BEGIN = re.compile(rb"<(?:html|body)[\s>]", re.IGNORECASE)

@@ -10,15 +10,15 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from tools.fetch.guard import Guard, HostPort, Refused, WebUrl
-from tools.spec import Stop, interrupted
+from ossia.tools.fetch.guard import Guard, HostPort, Refused, WebUrl
+from ossia.tools.spec import Stop, interrupted
 
 if TYPE_CHECKING:
     import ssl
 
     import httpcore2
 
-    from tools.fetch._network import Stream, Watch
+    from ossia.tools.fetch._network import Stream, Watch
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _COMPRESSED = ("gzip", "x-gzip", "deflate")
@@ -97,7 +97,7 @@ def watching(stop: Stop, timeout_s: float) -> Iterator[Watch]:
     """A `Watch` for the `with`, and every failure in it as `ExchangeFailed`."""
     import httpcore2
 
-    from tools.fetch._network import WasCut, Watch
+    from ossia.tools.fetch._network import WasCut, Watch
 
     try:
         with closing(Watch(stop, timeout_s)) as watch:
@@ -130,7 +130,7 @@ def opened(
     """The answer to one request, its body unread; the connection is closed at the end of the `with`."""
     import httpcore2
 
-    from tools.fetch._network import GuardedBackend
+    from ossia.tools.fetch._network import GuardedBackend
 
     guard, proxy, host = link.guard, link.proxy_for(url), url.host
     if proxy is not None:

@@ -15,8 +15,8 @@ from typing import Literal, TypeVar
 
 import httpcore2
 
-from tools.fetch.guard import Guard
-from tools.spec import Stop
+from ossia.tools.fetch.guard import Guard
+from ossia.tools.spec import Stop
 
 Cut = Literal["stopped", "too slow"]
 _Answer = TypeVar("_Answer")

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
-from tools.browser.document import Document
-from tools.sandbox.hostile_folder import make_private
+from ossia.tools.browser.document import Document
+from ossia.tools.sandbox.hostile_folder import make_private
 
 _FORMAT = 2
 """Incremented when pages are converted differently: entries from before are then no longer found."""

@@ -8,8 +8,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-from tools.fetch._ends import why_cut
-from tools.fetch._exchange import (
+from ossia.tools.fetch._ends import why_cut
+from ossia.tools.fetch._exchange import (
     Answer,
     ExchangeFailed,
     FetchLimits,
@@ -20,11 +20,11 @@ from tools.fetch._exchange import (
     status_text,
     watching,
 )
-from tools.fetch.guard import Guard, HostPort, Refused, Resolver, parse_proxy, parse_url, resolve
-from tools.spec import Stop, ToolFailed
+from ossia.tools.fetch.guard import Guard, HostPort, Refused, Resolver, parse_proxy, parse_url, resolve
+from ossia.tools.spec import Stop, ToolFailed
 
 if TYPE_CHECKING:
-    from tools.fetch._network import Watch
+    from ossia.tools.fetch._network import Watch
 
 _HEADERS = {
     "User-Agent": "Mozilla/5.0 (compatible; ossia)",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from urllib.parse import urldefrag
 
-from tools.browser.document import Document
-from tools.convert import ConversionFailed, Converter
-from tools.convert._documents import CUT_PDF
-from tools.fetch.cache import PageCache
-from tools.fetch.client import Fetched, Fetcher, FetchFailed
-from tools.fetch.guard import Refused, parse_url
-from tools.spec import Stop, ToolFailed
+from ossia.tools.browser.document import Document
+from ossia.tools.convert import ConversionFailed, Converter
+from ossia.tools.convert._documents import CUT_PDF
+from ossia.tools.fetch.cache import PageCache
+from ossia.tools.fetch.client import Fetched, Fetcher, FetchFailed
+from ossia.tools.fetch.guard import Refused, parse_url
+from ossia.tools.spec import Stop, ToolFailed
 
 
 class WebLoader:

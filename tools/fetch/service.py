@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urljoin
 
-from tools.fetch._exchange import (
+from ossia.tools.fetch._exchange import (
     Answer,
     ExchangeFailed,
     FetchLimits,
@@ -18,11 +18,11 @@ from tools.fetch._exchange import (
     status_text,
     watching,
 )
-from tools.fetch.guard import Guard, Refused, Resolver, WebUrl, is_local, parse_proxy, parse_url, resolve
-from tools.spec import Stop, ToolFailed
+from ossia.tools.fetch.guard import Guard, Refused, Resolver, WebUrl, is_local, parse_proxy, parse_url, resolve
+from ossia.tools.spec import Stop, ToolFailed
 
 if TYPE_CHECKING:
-    from tools.fetch._network import Watch
+    from ossia.tools.fetch._network import Watch
 
 _HEADERS = {"User-Agent": "ossia", "Accept": "application/json", "Accept-Encoding": "gzip, deflate"}
 

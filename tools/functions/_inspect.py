@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from tools.functions._flat import Schema
-from tools.functions.errors import FunctionsInvalid
-from tools.functions.schema import flatten
-from tools.spec import Effect, Taint, ToolFailed
-from tools.text import one_line
+from ossia.tools.functions._flat import Schema
+from ossia.tools.functions.errors import FunctionsInvalid
+from ossia.tools.functions.schema import flatten
+from ossia.tools.spec import Effect, Taint, ToolFailed
+from ossia.tools.text import one_line
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from itertools import islice
 
-from tools.text import without_middle
+from ossia.tools.text import without_middle
 
 MAX_RESULT_CHARS = 400_000
 _MAX_ITEMS = 1_000

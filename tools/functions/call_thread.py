@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tools.functions._capture import Stream, captured
-from tools.functions._inspect import fault_line
-from tools.spec import Stop, ToolOutput
+from ossia.tools.functions._capture import Stream, captured
+from ossia.tools.functions._inspect import fault_line
+from ossia.tools.spec import Stop, ToolOutput
 
 MAX_PRINTED_CHARS = 200_000
 _GRACE_S = 0.5

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from tools.spec import Tool
+from ossia.tools.spec import Tool
 
 PREFIX = "functions."
 MAX_NAME_CHARS = 64

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import cast
 
-from tools.functions._flat import (
+from ossia.tools.functions._flat import (
     NULL,
     TYPES,
     Schema,
@@ -28,7 +28,7 @@ from tools.functions._flat import (
     with_values_told,
     without_null,
 )
-from tools.text import has_unseen, one_line
+from ossia.tools.text import has_unseen, one_line
 
 _BOUNDS = {
     "string": ("minLength", "maxLength"),

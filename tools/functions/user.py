@@ -20,11 +20,11 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.functions import _inspect, _load, call_thread
-from tools.functions._result import bounded, result_text
-from tools.functions.errors import FunctionsInvalid
-from tools.functions.naming import PREFIX, Loaded, name_warning, offered_name, without_duplicates
-from tools.spec import Preview, Stop, Tool, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
+from ossia.tools.functions import _inspect, _load, call_thread
+from ossia.tools.functions._result import bounded, result_text
+from ossia.tools.functions.errors import FunctionsInvalid
+from ossia.tools.functions.naming import PREFIX, Loaded, name_warning, offered_name, without_duplicates
+from ossia.tools.spec import Preview, Stop, Tool, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 
 ENTRY_POINTS = "ossia.tools"
 _MAX_FAULT_CHARS = 600

@@ -9,14 +9,14 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
 
-from tools.browser._text import one_line, plain
-from tools.browser.document import Document
-from tools.decoding import decode, marked, universal
-from tools.library.walk import SECRET
-from tools.spec import Stop
+from ossia.tools.browser._text import one_line, plain
+from ossia.tools.browser.document import Document
+from ossia.tools.decoding import decode, marked, universal
+from ossia.tools.library.walk import SECRET
+from ossia.tools.spec import Stop
 
 if TYPE_CHECKING:
-    from tools.convert import Converter
+    from ossia.tools.convert import Converter
 
 MAKER: Final = 3
 """The version of what is made from a file. A higher number makes the next indexing redo everything."""

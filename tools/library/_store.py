@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from tools.files import FULL, cannot, is_full
-from tools.library._text import TOKENIZER, indexed
+from ossia.tools.files import FULL, cannot, is_full
+from ossia.tools.library._text import TOKENIZER, indexed
 
 VERSION: Final = 1
 _APPLICATION: Final = 0x6F737369  # "ossi": so that no other program's database is taken for a library

@@ -19,14 +19,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from tools.browser.document import Document, Loader
-from tools.convert import ConversionFailed, Converter
-from tools.library import _files as files
-from tools.library._files import MAKER, MAX_PDF_BYTES, NotADocument
-from tools.library._store import Row, Seen
-from tools.library.library import Known, Library, Root, is_within, local_url, without_links
-from tools.library.walk import SECRET, Failed, File, Skipped, read_plain, walk
-from tools.spec import NoStop, Stop, ToolFailed
+from ossia.tools.browser.document import Document, Loader
+from ossia.tools.convert import ConversionFailed, Converter
+from ossia.tools.library import _files as files
+from ossia.tools.library._files import MAKER, MAX_PDF_BYTES, NotADocument
+from ossia.tools.library._store import Row, Seen
+from ossia.tools.library.library import Known, Library, Root, is_within, local_url, without_links
+from ossia.tools.library.walk import SECRET, Failed, File, Skipped, read_plain, walk
+from ossia.tools.spec import NoStop, Stop, ToolFailed
 
 __all__ = ["SECRET", "Event", "Failed", "Found", "Indexed", "Skipped", "Vanished", "index_root"]
 

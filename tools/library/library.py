@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote, unquote, urlsplit
 
-from tools.browser.document import Document, Hit
-from tools.library import _store as store
-from tools.library._store import LibraryError, RootKind, Row, Seen
-from tools.library._text import MARK, Term, snippet, terms, without_links
-from tools.spec import NoStop, Stop, Taint, ToolFailed
+from ossia.tools.browser.document import Document, Hit
+from ossia.tools.library import _store as store
+from ossia.tools.library._store import LibraryError, RootKind, Row, Seen
+from ossia.tools.library._text import MARK, Term, snippet, terms, without_links
+from ossia.tools.spec import NoStop, Stop, Taint, ToolFailed
 
 __all__ = ["EMPTY", "Library", "LibraryError", "Match", "Removed", "Root", "RootKind", "is_within", "without_links"]
 

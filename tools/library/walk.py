@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tools.approval import sensitive
-from tools.characters import BROKEN
-from tools.library import _gitignore
-from tools.library._gitignore import Ignores
-from tools.no_links import open_file
+from ossia.tools.approval import sensitive
+from ossia.tools.characters import BROKEN
+from ossia.tools.library import _gitignore
+from ossia.tools.library._gitignore import Ignores
+from ossia.tools.no_links import open_file
 
 MAX_FILES: Final = 200_000
 """The most files of one root."""

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tools.mcp._input import Questions
-from tools.mcp._pins import fingerprint
-from tools.mcp._server import RemoteTool, Server, ServerFailed
-from tools.mcp.config import McpConfig
+from ossia.tools.mcp._input import Questions
+from ossia.tools.mcp._pins import fingerprint
+from ossia.tools.mcp._server import RemoteTool, Server, ServerFailed
+from ossia.tools.mcp.config import McpConfig
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.functions._result import bounded
-from tools.spec import Attachment, ToolResult
-from tools.text import one_line
+from ossia.tools.functions._result import bounded
+from ossia.tools.spec import Attachment, ToolResult
+from ossia.tools.text import one_line
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult, ContentBlock

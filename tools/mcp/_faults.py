@@ -6,8 +6,8 @@ import asyncio
 import re
 from urllib.parse import urlsplit
 
-from tools.mcp.config import McpConfig
-from tools.text import one_line
+from ossia.tools.mcp.config import McpConfig
+from ossia.tools.text import one_line
 
 CLOSED = "Connection closed"  # the library's; servers use its code for faults of their own
 _ERRNO = re.compile(r"^\[Errno -?\d+\] ")

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from tools.mcp._mended import well_formed
-from tools.mcp.config import McpConfig
-from tools.text import one_line
+from ossia.tools.mcp._mended import well_formed
+from ossia.tools.mcp.config import McpConfig
+from ossia.tools.text import one_line
 
 if TYPE_CHECKING:
     import httpx2

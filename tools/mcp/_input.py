@@ -14,10 +14,10 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
-from tools.calls.coerce import Misfit, fitted, mapping
-from tools.functions.schema import flatten
-from tools.spec import ApprovalAsked, Decision, Preview, Stop, ToolCall, ToolOutput
-from tools.text import one_line
+from ossia.tools.calls.coerce import Misfit, fitted, mapping
+from ossia.tools.functions.schema import flatten
+from ossia.tools.spec import ApprovalAsked, Decision, Preview, Stop, ToolCall, ToolOutput
+from ossia.tools.text import one_line
 
 if TYPE_CHECKING:
     from mcp.types import ElicitRequestParams

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from tools.files import read_own, write_whole
-from tools.mcp.config import McpConfig
+from ossia.tools.files import read_own, write_whole
+from ossia.tools.mcp.config import McpConfig
 
 _PAGE = "<!doctype html><title>ossia</title><p>You can close this page and go back to the terminal."
 _BASIC = "client_secret_basic"

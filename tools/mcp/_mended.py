@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tools.text import one_line
+from ossia.tools.text import one_line
 
 _MAX_LEVELS = 100  # the library gives up a line of more than 200
 _NESTING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[{}\]]', re.DOTALL)

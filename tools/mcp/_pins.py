@@ -11,9 +11,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from tools.files import cannot, read_own, write_whole
-from tools.functions.errors import FunctionsError
-from tools.mcp._server import RemoteTool
+from ossia.tools.files import cannot, read_own, write_whole
+from ossia.tools.functions.errors import FunctionsError
+from ossia.tools.mcp._server import RemoteTool
 
 _VERSION = 1
 

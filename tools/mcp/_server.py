@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tools.mcp._faults import CLOSED, fault_of, hidden
-from tools.mcp._http import SESSION_GONE, http_client
-from tools.mcp._input import Questions
-from tools.mcp._login import Logins, oauth
-from tools.mcp._mended import Mended
-from tools.mcp._streams import ErrorLog, line_encoding
-from tools.mcp.config import McpConfig
-from tools.text import one_line
+from ossia.tools.mcp._faults import CLOSED, fault_of, hidden
+from ossia.tools.mcp._http import SESSION_GONE, http_client
+from ossia.tools.mcp._input import Questions
+from ossia.tools.mcp._login import Logins, oauth
+from ossia.tools.mcp._mended import Mended
+from ossia.tools.mcp._streams import ErrorLog, line_encoding
+from ossia.tools.mcp.config import McpConfig
+from ossia.tools.text import one_line
 
 if TYPE_CHECKING:
     from mcp import Client, MCPError

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tools.mcp._mended import well_formed
+from ossia.tools.mcp._mended import well_formed
 
 MAX_LOG_BYTES = 1 << 20
 _MAX_LINE_BYTES = 32 << 20

@@ -17,20 +17,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from tools.functions.errors import McpConfigInvalid
-from tools.functions.naming import MAX_NAME_CHARS, PREFIX, plain_name
-from tools.functions.schema import flatten
-from tools.mcp._connection import Connection
-from tools.mcp._content import as_result
-from tools.mcp._faults import hidden
-from tools.mcp._input import Questions, put
-from tools.mcp._login import Logins
-from tools.mcp._pins import Pins, fingerprint
-from tools.mcp._server import RemoteTool, Server, ServerFailed
-from tools.mcp._thread import LoopThread
-from tools.mcp.config import CONNECT_TIMEOUT_S, URL_TIMEOUT_S, McpConfig, child_environment, expanded
-from tools.mcp.status import McpStatus, McpToolStatus, ToolState
-from tools.spec import (
+from ossia.tools.functions.errors import McpConfigInvalid
+from ossia.tools.functions.naming import MAX_NAME_CHARS, PREFIX, plain_name
+from ossia.tools.functions.schema import flatten
+from ossia.tools.mcp._connection import Connection
+from ossia.tools.mcp._content import as_result
+from ossia.tools.mcp._faults import hidden
+from ossia.tools.mcp._input import Questions, put
+from ossia.tools.mcp._login import Logins
+from ossia.tools.mcp._pins import Pins, fingerprint
+from ossia.tools.mcp._server import RemoteTool, Server, ServerFailed
+from ossia.tools.mcp._thread import LoopThread
+from ossia.tools.mcp.config import CONNECT_TIMEOUT_S, URL_TIMEOUT_S, McpConfig, child_environment, expanded
+from ossia.tools.mcp.status import McpStatus, McpToolStatus, ToolState
+from ossia.tools.spec import (
     ApprovalAsked,
     Decision,
     Effect,
@@ -45,7 +45,7 @@ from tools.spec import (
     ToolSpec,
     interrupted,
 )
-from tools.text import one_line
+from ossia.tools.text import one_line
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tools.mcp._server import MAX_TOOLS
+from ossia.tools.mcp._server import MAX_TOOLS
 
 ToolState = Literal["accepted", "first", "new", "changed"]
 """accepted: unchanged since the user accepted it. new, changed: off until it is accepted.

@@ -23,10 +23,10 @@ from typing import Any
 import zmq
 from jupyter_client.session import Session
 
-from tools._scratch import Scratch
-from tools.python import _kernel_inside
-from tools.sandbox import Confinement, Interpreter, Job, Limits
-from tools.sandbox._process import KernelProcess
+from ossia.tools._scratch import Scratch
+from ossia.tools.python import _kernel_inside
+from ossia.tools.sandbox import Confinement, Interpreter, Job, Limits
+from ossia.tools.sandbox._process import KernelProcess
 
 MAX_MESSAGE_BYTES = 8 << 20
 _MAX_ITEMS = 400_000

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tools.sandbox._interpreter import why
+from ossia.tools.sandbox._interpreter import why
 
 DEFAULT_PACKAGES = ("ipykernel", "numpy", "pandas", "matplotlib", "sympy")
 _CONFINEMENT = ("landlockpy>=0.2,<0.3",) if sys.platform == "linux" else ()  # imported in the kernel's own process

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tools.python._kernel_inside import HEAD_CHARS, OMITTED, TAIL_CHARS
-from tools.sandbox import DATA_PATH
-from tools.sandbox.hostile_folder import save_new
-from tools.spec import Attachment, ToolOutput
-from tools.text import Bounded
+from ossia.tools.python._kernel_inside import HEAD_CHARS, OMITTED, TAIL_CHARS
+from ossia.tools.sandbox import DATA_PATH
+from ossia.tools.sandbox.hostile_folder import save_new
+from ossia.tools.spec import Attachment, ToolOutput
+from ossia.tools.text import Bounded
 
 if TYPE_CHECKING:
-    from tools.python._kernel import KernelMessage
+    from ossia.tools.python._kernel import KernelMessage
 
 _PICTURES = {"image/png": ".png", "image/jpeg": ".jpg"}
 _MAX_PICTURES = 20

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tools.files import locks
-from tools.sandbox import hostile_folder
+from ossia.tools.files import locks
+from ossia.tools.sandbox import hostile_folder
 
 _NAME = re.compile(r"python-[0-9a-f]{8}")
 _REMOVED_AT_ONCE = 5

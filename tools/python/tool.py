@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from tools.python.output import Cell
-from tools.python.session_folder import SessionFolder
-from tools.sandbox import DATA_PATH, PYTHON_LIMITS, Confinement, Interpreter, InterpreterUnusable, Limits, inspect
-from tools.sandbox.hostile_folder import clear_setid_bits
-from tools.spec import Effect, Preview, Stop, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
+from ossia.tools.python.output import Cell
+from ossia.tools.python.session_folder import SessionFolder
+from ossia.tools.sandbox import DATA_PATH, PYTHON_LIMITS, Confinement, Interpreter, InterpreterUnusable, Limits, inspect
+from ossia.tools.sandbox.hostile_folder import clear_setid_bits
+from ossia.tools.spec import Effect, Preview, Stop, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
 
 if TYPE_CHECKING:
-    from tools.python._kernel import Kernel
+    from ossia.tools.python._kernel import Kernel
 
 DESCRIPTION = """\
 Use this tool to execute Python code in your chain of thought. The code will not be shown to the user. This tool should be used for internal reasoning, but not for code that is intended to be visible to the user (e.g. when creating plots, tables, or files).
@@ -255,7 +255,7 @@ class PythonTool:
 
     def _ready_kernel(self, stop: Stop) -> Kernel | None:
         """A kernel that runs code; None if the turn was stopped first."""
-        from tools.python._kernel import KernelFailed
+        from ossia.tools.python._kernel import KernelFailed
 
         if self._kernel is not None and self._ready and not stop.stopped:
             kernel = self._kernel
@@ -289,7 +289,7 @@ class PythonTool:
             forget()
 
     def _launch(self) -> Kernel:
-        from tools.python._kernel import Kernel
+        from ossia.tools.python._kernel import Kernel
 
         with self._lock:
             if self._closed:

@@ -7,10 +7,10 @@ its use.
 
 from __future__ import annotations
 
-from tools.sandbox._interpreter import Interpreter, InterpreterUnusable, inspect
-from tools.sandbox.choice import choose
-from tools.sandbox.confinement import Confinement, ConfinementName, Off, Unconfined
-from tools.sandbox.job import DATA_PATH, PYTHON_LIMITS, SHELL_LIMITS, Job, Launch, Limits
+from ossia.tools.sandbox._interpreter import Interpreter, InterpreterUnusable, inspect
+from ossia.tools.sandbox.choice import choose
+from ossia.tools.sandbox.confinement import Confinement, ConfinementName, Off, Unconfined
+from ossia.tools.sandbox.job import DATA_PATH, PYTHON_LIMITS, SHELL_LIMITS, Job, Launch, Limits
 
 __all__ = [
     "DATA_PATH",

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from tools._scratch import Scratch
-from tools.sandbox import _seccomp
-from tools.sandbox._interpreter import Interpreter
-from tools.sandbox._launcher import launcher_command
-from tools.sandbox._search_path import Sees, under, usable
-from tools.sandbox.confinement import Confinement, ConfinementName
-from tools.sandbox.job import DATA_PATH, MIB, SHELL_LIMITS, Job, Launch, pipe_with
-from tools.sandbox.private import (
+from ossia.tools._scratch import Scratch
+from ossia.tools.sandbox import _seccomp
+from ossia.tools.sandbox._interpreter import Interpreter
+from ossia.tools.sandbox._launcher import launcher_command
+from ossia.tools.sandbox._search_path import Sees, under, usable
+from ossia.tools.sandbox.confinement import Confinement, ConfinementName
+from ossia.tools.sandbox.job import DATA_PATH, MIB, SHELL_LIMITS, Job, Launch, pipe_with
+from ossia.tools.sandbox.private import (
     PUBLIC_STATE,
     command_sees,
     on_the_way,

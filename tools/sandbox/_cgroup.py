@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from tools.sandbox.job import Launch, pipe_with
+from ossia.tools.sandbox.job import Launch, pipe_with
 
 _ROOT = Path("/sys/fs/cgroup")
 _PROGRAMS = (Path("/usr/bin/systemd-run"), Path("/bin/systemd-run"), Path("/run/current-system/sw/bin/systemd-run"))

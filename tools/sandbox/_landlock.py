@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from tools.sandbox import _seccomp, account
-from tools.sandbox._launcher import supervised
-from tools.sandbox._search_path import under
-from tools.sandbox.confinement import Confinement, ConfinementName
-from tools.sandbox.job import Job, Launch
-from tools.sandbox.private import PRIVATE_FOLDERS, PUBLIC_STATE, private_files, private_in_workspace
+from ossia.tools.sandbox import _seccomp, account
+from ossia.tools.sandbox._launcher import supervised
+from ossia.tools.sandbox._search_path import under
+from ossia.tools.sandbox.confinement import Confinement, ConfinementName
+from ossia.tools.sandbox.job import Job, Launch
+from ossia.tools.sandbox.private import PRIVATE_FOLDERS, PUBLIC_STATE, private_files, private_in_workspace
 
 OLDEST_ABI = 3
 """Linux 6.2. Before it, truncate() was possible on any of the user's files."""

@@ -7,8 +7,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from tools.sandbox._search_path import Sees, uncover, usable
-from tools.sandbox.job import Job, Launch
+from ossia.tools.sandbox._search_path import Sees, uncover, usable
+from ossia.tools.sandbox.job import Job, Launch
 
 
 def supervised(job: Job, settings: dict[str, object], *, sees: Sees, home: Path | None = None, bare: bool = True

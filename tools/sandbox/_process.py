@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from tools.sandbox import _cgroup
-from tools.sandbox._system_memory import Fall
-from tools.sandbox.job import Job, Launch
-from tools.sandbox.usage import (
+from ossia.tools.sandbox import _cgroup
+from ossia.tools.sandbox._system_memory import Fall
+from ossia.tools.sandbox.job import Job, Launch
+from ossia.tools.sandbox.usage import (
     Usage,
     gib,
     held_bytes,

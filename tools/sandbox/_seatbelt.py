@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from tools.sandbox._launcher import supervised
-from tools.sandbox._search_path import under
-from tools.sandbox.confinement import Confinement, ConfinementName
-from tools.sandbox.job import Job, Launch
-from tools.sandbox.private import on_the_way, private_in_workspace
+from ossia.tools.sandbox._launcher import supervised
+from ossia.tools.sandbox._search_path import under
+from ossia.tools.sandbox.confinement import Confinement, ConfinementName
+from ossia.tools.sandbox.job import Job, Launch
+from ossia.tools.sandbox.private import on_the_way, private_in_workspace
 
 PROGRAM = Path("/usr/bin/sandbox-exec")
 _SYSTEM = ("/usr/lib", "/usr/bin", "/usr/share", "/bin", "/System", "/Library/Apple", "/private/etc/ssl",

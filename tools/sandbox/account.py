@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from tools.sandbox.job import Runs
+from ossia.tools.sandbox.job import Runs
 
 _SIGNALS_ABI = 6
 """The Landlock version that also confines signals (Linux 6.12)."""
@@ -161,7 +161,7 @@ def gaps_on_linux(name: str, runs: Runs, *, abi: int, memory_is_held: str, as_ro
 
 def has_control_groups() -> bool:
     """Whether Linux itself limits the memory of all that a call starts, here."""
-    from tools.sandbox import _cgroup
+    from ossia.tools.sandbox import _cgroup
 
     return _cgroup.found() is not None
 

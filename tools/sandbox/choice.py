@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tools.sandbox._interpreter import Interpreter
-from tools.sandbox.confinement import Confinement, Off, Unconfined
-from tools.sandbox.job import Runs
+from ossia.tools.sandbox._interpreter import Interpreter
+from ossia.tools.sandbox.confinement import Confinement, Off, Unconfined
+from ossia.tools.sandbox.job import Runs
 
 _WORDS: dict[Runs, tuple[str, str, str]] = {
     "python": ("python", "code", "it"),
@@ -41,7 +41,7 @@ def choose(
         return Unconfined(runs)
     ask_for_it = f"--unconfined runs {them} with all your rights"
     if sys.platform == "darwin":
-        from tools.sandbox._seatbelt import PROGRAM, Seatbelt
+        from ossia.tools.sandbox._seatbelt import PROGRAM, Seatbelt
 
         return Seatbelt(runs) if PROGRAM.exists() else Off(runs, f"{PROGRAM} isn't there; {ask_for_it}")
     if sys.platform != "linux":
@@ -54,7 +54,7 @@ def _on_linux(
     interpreter: Interpreter | None, runs: Runs, bwrap: str | None, allow_landlock: bool, search_path: str | None
 ) -> Confinement | str:
     """The confinement, or why there is none."""
-    from tools.sandbox import _bwrap, _landlock, _seccomp
+    from ossia.tools.sandbox import _bwrap, _landlock, _seccomp
 
     try:
         _seccomp.build("bwrap")
@@ -68,7 +68,7 @@ def _on_linux(
 
 
 def _try_bwrap(interpreter: Interpreter | None, runs: Runs, program: str | None) -> Confinement | str:
-    from tools.sandbox import _bwrap
+    from ossia.tools.sandbox import _bwrap
 
     if program is None:
         return "bubblewrap isn't installed (package `bubblewrap`)"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from tools.sandbox import account
-from tools.sandbox._launcher import supervised
-from tools.sandbox.job import Job, Launch, Runs
+from ossia.tools.sandbox import account
+from ossia.tools.sandbox._launcher import supervised
+from ossia.tools.sandbox.job import Job, Launch, Runs
 
 ConfinementName = Literal["bwrap", "landlock", "seatbelt", "unconfined", "off"]
 

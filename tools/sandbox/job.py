@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from tools.sandbox._interpreter import Interpreter
+from ossia.tools.sandbox._interpreter import Interpreter
 
 Runs = Literal["python", "shell"]
 DATA_PATH = "/mnt/data"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tools.own import outermost
-from tools.sandbox._search_path import Sees, under
-from tools.sandbox.job import Job
+from ossia.tools.own import outermost
+from ossia.tools.sandbox._search_path import Sees, under
+from ossia.tools.sandbox.job import Job
 
 GUARDED = (".git", ".ossia")
 """At the top of a workspace these are read-only: hooks and settings in them would run later, as the user."""

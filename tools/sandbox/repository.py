@@ -13,8 +13,8 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.sandbox.job import Repository
-from tools.sandbox.private import too_wide
+from ossia.tools.sandbox.job import Repository
+from ossia.tools.sandbox.private import too_wide
 
 _SHOWN = ("HEAD", "ORIG_HEAD", "MERGE_HEAD", "MERGE_MSG", "CHERRY_PICK_HEAD", "REVERT_HEAD", "REBASE_HEAD",
           "BISECT_LOG", "commondir", "gitdir", "index", "info", "logs", "objects", "packed-refs", "rebase-apply",

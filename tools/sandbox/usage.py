@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 
-from tools.sandbox._system_memory import beside_processes
-from tools.sandbox.hostile_folder import walk
-from tools.sandbox.job import Limits
+from ossia.tools.sandbox._system_memory import beside_processes
+from ossia.tools.sandbox.hostile_folder import walk
+from ossia.tools.sandbox.job import Limits
 
 _ROOM_BYTES, _ROOM_FILES = 1 << 20, 100
 """What a kernel may add to a folder that was over its limit before."""

@@ -16,13 +16,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.files import require_owner
-from tools.spec import ToolFailed
-from tools.undo.restore import Skipped, Undone, undo_turn
-from tools.undo.scan import Before, Scanner
-from tools.undo.snapshot import Bytes, Store, TooMuch, make_private
-from tools.undo.tree import Opened, State, Tree
-from tools.undo.turns import Pending, Turn, TurnFolder, TurnFolders
+from ossia.tools.files import require_owner
+from ossia.tools.spec import ToolFailed
+from ossia.tools.undo.restore import Skipped, Undone, undo_turn
+from ossia.tools.undo.scan import Before, Scanner
+from ossia.tools.undo.snapshot import Bytes, Store, TooMuch, make_private
+from ossia.tools.undo.tree import Opened, State, Tree
+from ossia.tools.undo.turns import Pending, Turn, TurnFolder, TurnFolders
 
 __all__ = ["Before", "Journal", "Skipped", "Turn", "Undone"]
 

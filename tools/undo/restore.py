@@ -9,9 +9,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.undo.snapshot import Bytes
-from tools.undo.tree import State, Tree
-from tools.undo.turns import TurnFolder
+from ossia.tools.undo.snapshot import Bytes
+from ossia.tools.undo.tree import State, Tree
+from ossia.tools.undo.turns import TurnFolder
 
 CHANGED = "changed since"
 NOT_KEPT = "its earlier content wasn't kept"

@@ -6,9 +6,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tools.undo.snapshot import NEVER, Known, Store, TooMuch, Walk, walk
-from tools.undo.tree import Opened, State, Tree
-from tools.undo.turns import Pending
+from ossia.tools.undo.snapshot import NEVER, Known, Store, TooMuch, Walk, walk
+from ossia.tools.undo.tree import Opened, State, Tree
+from ossia.tools.undo.turns import Pending
 
 _ASK_AGAIN_S = 60.0
 """How long to wait before a workspace that held too much is scanned again."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
-from tools.undo.tree import UNREAD, FileKind, State, Tree
+from ossia.tools.undo.tree import UNREAD, FileKind, State, Tree
 
 Key = tuple[int, int, int, int, int]
 """mode, inode, size, mtime in ns, ctime in ns; of a folder the mode alone."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tools.no_links import NEW_FILE, THROUGH, open_file, opened_below
+from ossia.tools.no_links import NEW_FILE, THROUGH, open_file, opened_below
 
 FileKind = Literal["absent", "file", "dir", "link", "fifo", "other"]
 UNREAD = "unread "

@@ -5,11 +5,11 @@ A module for each tool; `exec` is `container.exec`, the others are `repo_browser
 
 from __future__ import annotations
 
-from tools.spec import Tool
-from tools.work.apply_patch import ApplyPatch
-from tools.work.list_dir import ListDir, PrintTree
-from tools.work.open_file import OpenFile
-from tools.work.search import Search
+from ossia.tools.spec import Tool
+from ossia.tools.work.apply_patch import ApplyPatch
+from ossia.tools.work.list_dir import ListDir, PrintTree
+from ossia.tools.work.open_file import OpenFile
+from ossia.tools.work.search import Search
 
 __all__ = ["ApplyPatch", "ListDir", "OpenFile", "PrintTree", "Search", "workspace_tools"]
 

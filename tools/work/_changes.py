@@ -12,14 +12,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools._scratch import remove_left_files
-from tools.approval import sensitive
-from tools.approval.autorun import WHY, link_to, linked_at_the_top, runs_beside
-from tools.approval.sensitive import Caution
-from tools.no_links import NEW_FILE
-from tools.safe_files import Content, Place, opened_folder, read_bytes
-from tools.spec import ToolFailed
-from tools.workspace import Workspace
+from ossia.tools._scratch import remove_left_files
+from ossia.tools.approval import sensitive
+from ossia.tools.approval.autorun import WHY, link_to, linked_at_the_top, runs_beside
+from ossia.tools.approval.sensitive import Caution
+from ossia.tools.no_links import NEW_FILE
+from ossia.tools.safe_files import Content, Place, opened_folder, read_bytes
+from ossia.tools.spec import ToolFailed
+from ossia.tools.workspace import Workspace
 
 _TEMPORARY = re.compile(r"\.ossia-[0-9a-f]{12}\.tmp")
 

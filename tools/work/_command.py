@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from tools.approval.shell_words import one_line_of, script_of
-from tools.calls.patch_commands import applies_a_patch
-from tools.safe_files import locate
-from tools.spec import ToolFailed
-from tools.work._folder import as_mapping
+from ossia.tools.approval.shell_words import one_line_of, script_of
+from ossia.tools.calls.patch_commands import applies_a_patch
+from ossia.tools.safe_files import locate
+from ossia.tools.spec import ToolFailed
+from ossia.tools.work._folder import as_mapping
 
 DEFAULT_TIMEOUT_S, MAX_TIMEOUT_S = 60.0, 600.0
 _SECONDS_BELOW = 1_000

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from difflib import Match, SequenceMatcher
 
-from tools.decoding import decode, describe
+from ossia.tools.decoding import decode, describe
 
 _CONTEXT = 3
 _MAX_COMPARED = 60_000_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any, cast
 
-from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
-from tools.work.result import formed
-from tools.workspace import Workspace
+from ossia.tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from ossia.tools.work.result import formed
+from ossia.tools.workspace import Workspace
 
 SECTION = """\
 The files of the workspace, the folder that the user works in. Paths are relative to it; "" is the folder itself."""

@@ -12,9 +12,9 @@ from itertools import takewhile
 from typing import NoReturn
 from unicodedata import normalize
 
-from tools.characters import BROKEN, CONTROLS, PLAIN, REORDERS, TAGS
-from tools.text import readable
-from tools.work._v4a import Hunk
+from ossia.tools.characters import BROKEN, CONTROLS, PLAIN, REORDERS, TAGS
+from ossia.tools.text import readable
+from ossia.tools.work._v4a import Hunk
 
 _UNSEEN = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}\u200b-\u200f\u2060-\u2069\ufeff]")
 """A model isn't shown these, or can't see them: its patch won't have them."""

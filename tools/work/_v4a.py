@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
-from tools.calls.patch_commands import BEGIN, END, shell_patch
-from tools.spec import ToolFailed
+from ossia.tools.calls.patch_commands import BEGIN, END, shell_patch
+from ossia.tools.spec import ToolFailed
 
 _ADD, _UPDATE, _DELETE = "*** Add File:", "*** Update File:", "*** Delete File:"
 _MOVE, _AT_END = "*** Move to:", "*** End of File"

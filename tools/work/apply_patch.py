@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tools.approval import sensitive
-from tools.decoding import Text, decode, describe
-from tools.names import same_names
-from tools.safe_files import MAX_FILE_BYTES, Content, Place, locate
-from tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolResult
-from tools.work import _diff
-from tools.work._changes import Change, apply, caution, current, of_ossia, require_name
-from tools.work._folder import FileTool, as_mapping, workspace_of
-from tools.work._hunks import Misfit, apply_hunks
-from tools.work._v4a import Add, Delete, Section, Update, parse
-from tools.work.result import formed
-from tools.workspace import Workspace
+from ossia.tools.approval import sensitive
+from ossia.tools.decoding import Text, decode, describe
+from ossia.tools.names import same_names
+from ossia.tools.safe_files import MAX_FILE_BYTES, Content, Place, locate
+from ossia.tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolResult
+from ossia.tools.work import _diff
+from ossia.tools.work._changes import Change, apply, caution, current, of_ossia, require_name
+from ossia.tools.work._folder import FileTool, as_mapping, workspace_of
+from ossia.tools.work._hunks import Misfit, apply_hunks
+from ossia.tools.work._v4a import Add, Delete, Section, Update, parse
+from ossia.tools.work.result import formed
+from ossia.tools.workspace import Workspace
 
 _PARAMETERS = {
     "type": "object",

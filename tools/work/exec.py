@@ -9,20 +9,20 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tools._scratch import Scratch
-from tools.approval.autorun_look import Look
-from tools.ending import to_its_end
-from tools.own import Own
-from tools.sandbox import SHELL_LIMITS, Confinement, ConfinementName, Job, Limits, choose
-from tools.sandbox._process import CommandProcess
-from tools.sandbox.job import Repository
-from tools.sandbox.private import GUARDED, too_wide
-from tools.sandbox.repository import repository_of
-from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
-from tools.text import Bounded
-from tools.work._command import MAX_TIMEOUT_S, Command
-from tools.work.result import MAX_CHARS, TIMED_OUT, formed, share
-from tools.workspace import Keeper, Workspace
+from ossia.tools._scratch import Scratch
+from ossia.tools.approval.autorun_look import Look
+from ossia.tools.ending import to_its_end
+from ossia.tools.own import Own
+from ossia.tools.sandbox import SHELL_LIMITS, Confinement, ConfinementName, Job, Limits, choose
+from ossia.tools.sandbox._process import CommandProcess
+from ossia.tools.sandbox.job import Repository
+from ossia.tools.sandbox.private import GUARDED, too_wide
+from ossia.tools.sandbox.repository import repository_of
+from ossia.tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
+from ossia.tools.text import Bounded
+from ossia.tools.work._command import MAX_TIMEOUT_S, Command
+from ossia.tools.work.result import MAX_CHARS, TIMED_OUT, formed, share
+from ossia.tools.workspace import Keeper, Workspace
 
 NAME = "container.exec"
 SECTION = "Runs commands in the workspace, each in a process of its own, confined and without network."

@@ -8,12 +8,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tools.names import escaped
-from tools.safe_files import locate, opened_folder
-from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolResult
-from tools.work._folder import FileTool, answer, as_mapping, workspace_of
-from tools.work.result import MAX_CHARS, lines_that_fit, share
-from tools.workspace import Workspace
+from ossia.tools.names import escaped
+from ossia.tools.safe_files import locate, opened_folder
+from ossia.tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolResult
+from ossia.tools.work._folder import FileTool, answer, as_mapping, workspace_of
+from ossia.tools.work.result import MAX_CHARS, lines_that_fit, share
+from ossia.tools.workspace import Workspace
 
 CLOSED = frozenset(
     {

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tools.approval import sensitive
-from tools.decoding import decode, describe, universal
-from tools.safe_files import Place, locate, read_bytes
-from tools.spec import Preview, ToolContext, ToolFailed, ToolResult
-from tools.work._folder import FileTool, answer, as_lines, as_mapping, count, workspace_of
-from tools.work.result import MAX_CHARS, lines_that_fit, share
-from tools.workspace import Workspace
+from ossia.tools.approval import sensitive
+from ossia.tools.decoding import decode, describe, universal
+from ossia.tools.safe_files import Place, locate, read_bytes
+from ossia.tools.spec import Preview, ToolContext, ToolFailed, ToolResult
+from ossia.tools.work._folder import FileTool, answer, as_lines, as_mapping, count, workspace_of
+from ossia.tools.work.result import MAX_CHARS, lines_that_fit, share
+from ossia.tools.workspace import Workspace
 
 _PARAMETERS = {
     "type": "object",

@@ -15,8 +15,8 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tools.calls.names import work_tool
-from tools.spec import CHANGED
+from ossia.tools.calls.names import work_tool
+from ossia.tools.spec import CHANGED
 
 MAX_CHARS = 10_000
 """Of output in one result."""

@@ -13,17 +13,17 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from tools import decoding
-from tools.approval import sensitive
-from tools.names import escaped
-from tools.safe_files import MAX_FILE_BYTES, Place, locate, opened_folder
-from tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolResult, interrupted
-from tools.text import trim
-from tools.work import _search_inside
-from tools.work._folder import FileTool, answer, as_mapping, count, workspace_of
-from tools.work.list_dir import CLOSED
-from tools.work.result import MAX_CHARS, share
-from tools.workspace import Workspace
+from ossia.tools import decoding
+from ossia.tools.approval import sensitive
+from ossia.tools.names import escaped
+from ossia.tools.safe_files import MAX_FILE_BYTES, Place, locate, opened_folder
+from ossia.tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolResult, interrupted
+from ossia.tools.text import trim
+from ossia.tools.work import _search_inside
+from ossia.tools.work._folder import FileTool, answer, as_mapping, count, workspace_of
+from ossia.tools.work.list_dir import CLOSED
+from ossia.tools.work.result import MAX_CHARS, share
+from ossia.tools.workspace import Workspace
 
 _PARAMETERS = {
     "type": "object",

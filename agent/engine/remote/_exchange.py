@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import httpx2
 
-from agent.control import Control
+from ossia.agent.control import Control
 
 _MAX_BODY_BYTES: Final = 16 << 20
 _MAX_EVENT_BYTES: Final = 16 << 20

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from agent.errors import AddressUnusable, KeyUnusable
+from ossia.agent.errors import AddressUnusable, KeyUnusable
 
 _FIELDS = ("url", "key_env", "ca", "context", "model")
 _API = re.compile(r"/v1(/chat/completions|/responses|/completions|/models)?\Z")

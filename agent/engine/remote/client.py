@@ -13,10 +13,10 @@ from typing import Any, Final
 
 import httpx2
 
-from agent.control import Control
-from agent.engine.remote._exchange import Exchange, Line, Refused, body_of, events_of
-from agent.engine.remote.address import Address
-from agent.errors import AddressUnusable, EngineFailed, ServerRefused
+from ossia.agent.control import Control
+from ossia.agent.engine.remote._exchange import Exchange, Line, Refused, body_of, events_of
+from ossia.agent.engine.remote.address import Address
+from ossia.agent.errors import AddressUnusable, EngineFailed, ServerRefused
 
 _FAULT_CHARS: Final = 200
 _KEPT_S: Final = 2.0

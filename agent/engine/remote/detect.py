@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from agent.control import Control
-from agent.engine.remote.client import Client, Json
-from agent.engine.remote.server import context_of, table, whole
-from agent.errors import ServerRefused
+from ossia.agent.control import Control
+from ossia.agent.engine.remote.client import Client, Json
+from ossia.agent.engine.remote.server import context_of, table, whole
+from ossia.agent.errors import ServerRefused
 
 _ABSENT = (400, 404, 405, 501)
 

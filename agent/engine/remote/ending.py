@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harmony.tokenizer import Vocabulary
+from ossia.harmony.tokenizer import Vocabulary
 
 
 def withheld(ids: Sequence[int], vocabulary: Vocabulary, stop_id: int | None) -> int:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
-from agent.control import Control
-from agent.engine.base import Constraint, Progress, Prompt, Sampling, StepStats
-from agent.engine.remote.ending import withheld
-from agent.engine.remote.server import Came, Ended, Figures, IdServer, Task
-from agent.errors import ContextFull, EngineFailed
-from harmony.messages import CompletionEnd
-from harmony.tokenizer import Vocabulary
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Constraint, Progress, Prompt, Sampling, StepStats
+from ossia.agent.engine.remote.ending import withheld
+from ossia.agent.engine.remote.server import Came, Ended, Figures, IdServer, Task
+from ossia.agent.errors import ContextFull, EngineFailed
+from ossia.harmony.messages import CompletionEnd
+from ossia.harmony.tokenizer import Vocabulary
 
 
 class RemoteEngine:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any, Final
 
-from agent.control import Control
-from agent.engine.base import Progress, Sampling
-from agent.engine.remote.client import Client, Json
-from agent.engine.remote.server import (
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Progress, Sampling
+from ossia.agent.engine.remote.client import Client, Json
+from ossia.agent.engine.remote.server import (
     Answer,
     Came,
     Ended,
@@ -22,8 +22,8 @@ from agent.engine.remote.server import (
     table,
     whole,
 )
-from agent.errors import EngineFailed
-from harmony.tokenizer import Vocabulary
+from ossia.agent.errors import EngineFailed
+from ossia.harmony.tokenizer import Vocabulary
 
 _MOST_MISSING: Final = 3  # a character has at most four bytes
 _MOST_MISSING_BYTES: Final = 64  # they may begin with whole characters; each way to cut them is tried

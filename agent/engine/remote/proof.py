@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from agent.control import Control
-from agent.engine.remote.server import IdServer
-from agent.errors import EngineFailed, ServerRefused
-from harmony.tokenizer import Tokenizer
-from harmony.tokens import NAMES
+from ossia.agent.control import Control
+from ossia.agent.engine.remote.server import IdServer
+from ossia.agent.errors import EngineFailed, ServerRefused
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.harmony.tokens import NAMES
 
 _TEXTS: Final = (
     "The quick brown fox can't, won't and I'LL not jump over 1234567 dogs, 3.14159 times.",

@@ -6,10 +6,10 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
-from agent.control import Control
-from agent.engine.base import Progress, Sampling
-from agent.engine.remote.client import Client, Json
-from agent.errors import EngineFailed
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Progress, Sampling
+from ossia.agent.engine.remote.client import Client, Json
+from ossia.agent.errors import EngineFailed
 
 _MOST: Final = 1 << 31
 """Every count and every id is below this."""

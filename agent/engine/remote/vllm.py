@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
 
-from agent.control import Control
-from agent.engine.base import Sampling
-from agent.engine.remote.client import Client, Json
-from agent.engine.remote.server import (
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Sampling
+from ossia.agent.engine.remote.client import Client, Json
+from ossia.agent.engine.remote.server import (
     Answer,
     Came,
     Ended,
@@ -25,7 +25,7 @@ from agent.engine.remote.server import (
     table,
     whole,
 )
-from agent.errors import EngineFailed
+from ossia.agent.errors import EngineFailed
 
 
 class Vllm:

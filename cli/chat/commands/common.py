@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from cli.clean import clean, one_line
-from cli.runtime.progress import fitted
-from cli.terminal.fold import hanging
+from ossia.cli.clean import clean, one_line
+from ossia.cli.runtime.progress import fitted
+from ossia.cli.terminal.fold import hanging
 
 if TYPE_CHECKING:
-    from cli.chat.conversation import Conversation
-    from cli.chat.face import Face
-    from cli.runtime.assemble import Assembly
-    from cli.terminal.markdown.paint import Row
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.face import Face
+    from ossia.cli.runtime.assemble import Assembly
+    from ossia.cli.terminal.markdown.paint import Row
 
 Choice = tuple[str, str]
 """A completion: the value, and what to say about it."""
@@ -99,7 +99,7 @@ def loaded(talk: Conversation) -> Assembly:
 
 def path_of(text: str) -> Path:
     """The path in an argument, which may be quoted and begin with `~`."""
-    from cli import paths
+    from ossia.cli import paths
 
     bare = text.strip()
     if len(bare) > 1 and bare[0] == bare[-1] and bare[0] in "\"'":

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent.control import Control
-from cli.chat.commands.common import Block, Choice, CommandError, must_be
-from cli.exits import ExitCode, ExitError
-from cli.runtime.library import CHANGES, Account, faults, index, open_library, target_of
-from cli.words import count
+from ossia.agent.control import Control
+from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be
+from ossia.cli.exits import ExitCode, ExitError
+from ossia.cli.runtime.library import CHANGES, Account, faults, index, open_library, target_of
+from ossia.cli.words import count
 
 if TYPE_CHECKING:
-    from cli.chat.conversation import Conversation
-    from cli.chat.face import Face
-    from tools.library.library import Library, Root
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.face import Face
+    from ossia.tools.library.library import Library, Root
 
 WORDS: Sequence[Choice] = (("add", "a folder, a file or a web page; alone: update all"),)
 _NAMED = 5
@@ -41,7 +41,7 @@ def _roots() -> Sequence[Root]:
 
 
 def _show(face: Face, roots: Sequence[Root]) -> None:
-    from agent.models.memory import size_text
+    from ossia.agent.models.memory import size_text
 
     if not roots:
         return face.note("no documents yet: /docs add FOLDER lets the model search one")

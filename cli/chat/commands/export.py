@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agent.errors import SessionMissing
-from agent.sessions.store import SessionInfo
-from cli.chat.commands.common import Choice, CommandError, must_be, path_of
-from cli.export.forms import Form, default_form, export, write_text
-from cli.terminal.question import Question
+from ossia.agent.errors import SessionMissing
+from ossia.agent.sessions.store import SessionInfo
+from ossia.cli.chat.commands.common import Choice, CommandError, must_be, path_of
+from ossia.cli.export.forms import Form, default_form, export, write_text
+from ossia.cli.terminal.question import Question
 
 if TYPE_CHECKING:
-    from cli.chat.conversation import Conversation
-    from cli.chat.face import Face
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.face import Face
 
 FORMS: Sequence[Choice] = (
     ("md", "Markdown, to read"),

@@ -7,20 +7,20 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from agent.engine.base import Forced
-from cli.chat.commands.common import Block, CommandError, loaded, no_argument
-from cli.clean import one_line
-from cli.runtime.assemble import memory_lines
-from cli.runtime.planning import on_gpu
-from cli.words import FORCED, bar, count, short
+from ossia.agent.engine.base import Forced
+from ossia.cli.chat.commands.common import Block, CommandError, loaded, no_argument
+from ossia.cli.clean import one_line
+from ossia.cli.runtime.assemble import memory_lines
+from ossia.cli.runtime.planning import on_gpu
+from ossia.cli.words import FORCED, bar, count, short
 
 if TYPE_CHECKING:
-    from agent.sessions.session import Session
-    from cli.chat.conversation import Conversation
-    from cli.chat.face import Face
-    from cli.runtime.assemble import Assembly
-    from cli.runtime.sums import Sums
-    from harmony.messages import Message
+    from ossia.agent.sessions.session import Session
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.face import Face
+    from ossia.cli.runtime.assemble import Assembly
+    from ossia.cli.runtime.sums import Sums
+    from ossia.harmony.messages import Message
 
 _BAR_CELLS = 24
 _MAX_SHOWN_CHARS = 10_000  # more fits no screen
@@ -91,9 +91,9 @@ def raw(talk: Conversation, face: Face, argument: str) -> None:
 
 def harmony_of(session: Session, assembly: Assembly) -> tuple[str, str]:
     """The last prompt and the reply to it, as text with control tokens by name. Raw outside text."""
-    from agent.prompt import compose
-    from harmony.codec import Codec
-    from harmony.render import drop_past_analysis
+    from ossia.agent.prompt import compose
+    from ossia.harmony.codec import Codec
+    from ossia.harmony.render import drop_past_analysis
 
     request = session.request(assembly.tools.toolbox.specs)
     start, end = _last_step(request.history)
@@ -143,9 +143,9 @@ def _show_raw(face: Face, prompt: str, reply: str) -> None:
 
 def _whose(instructions: str | None) -> str:
     """Who wrote the instructions. (With tools on, a sentence of ours about what tools read stands behind them.)"""
-    from agent.prompt import WORK
-    from cli.runtime.options import own_instructions
-    from cli.settings.workspace import NOTES_HEAD
+    from ossia.agent.prompt import WORK
+    from ossia.cli.runtime.options import own_instructions
+    from ossia.cli.settings.workspace import NOTES_HEAD
 
     whole = instructions or ""
     own = "yours" if own_instructions(whole) else "ossia's own for work in a folder" if whole.startswith(WORK) else ""

@@ -8,17 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from cli import paths
-from cli.chat.commands.common import Block, Choice, CommandError, Stopped, must_be
-from cli.chat.model import GivenUp
-from cli.clean import clean, one_line
-from cli.settings.engines import LLAMA, is_server
-from cli.settings.kinds import BARE_ADDRESS
+from ossia.cli import paths
+from ossia.cli.chat.commands.common import Block, Choice, CommandError, Stopped, must_be
+from ossia.cli.chat.model import GivenUp
+from ossia.cli.clean import clean, one_line
+from ossia.cli.settings.engines import LLAMA, is_server
+from ossia.cli.settings.kinds import BARE_ADDRESS
 
 if TYPE_CHECKING:
-    from agent.models.transfer import PullProgress
-    from cli.chat.conversation import Conversation
-    from cli.chat.face import Face
+    from ossia.agent.models.transfer import PullProgress
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.face import Face
 
 _Row = tuple[str, str, str, str]
 """Name, size, whether it fits, path."""
@@ -38,8 +38,8 @@ def model(talk: Conversation, face: Face, argument: str) -> None:
 
 def names(talk: Conversation, prefix: str) -> Sequence[Choice]:
     """What `/model` can be completed with."""
-    from agent.models.catalog import DOWNLOADS
-    from agent.models.memory import size_text
+    from ossia.agent.models.catalog import DOWNLOADS
+    from ossia.agent.models.memory import size_text
 
     if prefix.startswith("pull "):
         return [(f"pull {one.name}", size_text(one.download_bytes)) for one in DOWNLOADS]
@@ -59,8 +59,8 @@ def _servers(talk: Conversation) -> Mapping[str, str]:
 
     None of the file if it can't be read, which is told where it is used.
     """
-    from cli.settings.config import ConfigError
-    from cli.settings.engines import engine_entries
+    from ossia.cli.settings.config import ConfigError
+    from ossia.cli.settings.engines import engine_entries
 
     engine = talk.settings.engine
     used = {engine: engine} if "://" in engine else {}
@@ -78,7 +78,7 @@ def _served(talk: Conversation) -> Sequence[str]:
 
 def _is_in_use(talk: Conversation, name: str) -> bool:
     """Is it this one of the server's models that answers?"""
-    from cli.runtime.remote import shown
+    from ossia.cli.runtime.remote import shown
 
     return talk.assembly is not None and talk.assembly.engine.name.startswith(f"{shown(name)} @ ")
 
@@ -86,9 +86,9 @@ def _is_in_use(talk: Conversation, name: str) -> bool:
 @lru_cache(maxsize=1)
 def _names(period: int) -> tuple[Choice, ...]:
     """The models on this machine, looked for once per period and not at each key: the caches may be large."""
-    from agent.models.find import find_models
-    from agent.models.memory import size_text
-    from cli.runtime.models import locations
+    from ossia.agent.models.find import find_models
+    from ossia.agent.models.memory import size_text
+    from ossia.cli.runtime.models import locations
 
     return tuple((one.name, f"{size_text(one.file_bytes)}, {one.origin}") for one in find_models(locations()))
 
@@ -97,12 +97,12 @@ def _names(period: int) -> tuple[Choice, ...]:
 
 
 def _found() -> list[_Row]:
-    from agent.errors import ModelError
-    from agent.models.find import find_models
-    from agent.models.memory import size_text
-    from agent.models.model import open_model
-    from agent.models.needs import fits
-    from cli.runtime.models import free_memory, locations
+    from ossia.agent.errors import ModelError
+    from ossia.agent.models.find import find_models
+    from ossia.agent.models.memory import size_text
+    from ossia.agent.models.model import open_model
+    from ossia.agent.models.needs import fits
+    from ossia.cli.runtime.models import free_memory, locations
 
     memory, rows = free_memory(), []
     for one in find_models(locations()):
@@ -115,8 +115,8 @@ def _found() -> list[_Row]:
 
 
 def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
-    from agent.models.catalog import DOWNLOADS
-    from agent.models.memory import size_text
+    from ossia.agent.models.catalog import DOWNLOADS
+    from ossia.agent.models.memory import size_text
 
     now = talk.assembly.engine.name if talk.assembly else talk.settings.model
     block, theirs, servers = Block(face), _served(talk), _servers(talk)
@@ -152,7 +152,7 @@ def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
 
 def _switch(talk: Conversation, face: Face, name: str) -> None:
     """To what the name means: a server, with its model; another model of the server in use; one on this machine."""
-    from agent.errors import ModelMissing
+    from ossia.agent.errors import ModelMissing
 
     servers = _servers(talk)
     engine, _, its = name.partition(" ")
@@ -167,10 +167,10 @@ def _switch(talk: Conversation, face: Face, name: str) -> None:
 
     def look() -> tuple[str, str | None, str]:
         """The engine, its model, and what that is called. Raises ModelError, before the model in use is given up."""
-        from agent.models.memory import read_memory
-        from agent.models.resolve import resolve
-        from cli.runtime.models import locations
-        from cli.runtime.remote import called
+        from ossia.agent.models.memory import read_memory
+        from ossia.agent.models.resolve import resolve
+        from ossia.cli.runtime.models import locations
+        from ossia.cli.runtime.remote import called
 
         try:
             return LLAMA, wanted, resolve(wanted, locations=locations(), memory=read_memory()).name
@@ -191,9 +191,9 @@ def _switch(talk: Conversation, face: Face, name: str) -> None:
 
 def _switch_to_server(talk: Conversation, face: Face, name: str, its: str | None) -> None:
     """One on another machine is asked about first, once. Raises what is wrong with its address."""
-    from cli.runtime.consent import WHAT_GOES, is_agreed, place_of, store_yes
-    from cli.settings.engines import address_of
-    from cli.terminal.question import Question
+    from ossia.cli.runtime.consent import WHAT_GOES, is_agreed, place_of, store_yes
+    from ossia.cli.settings.engines import address_of
+    from ossia.cli.terminal.question import Question
 
     address = address_of(name, os.environ)
 
@@ -238,9 +238,9 @@ def _load(talk: Conversation, face: Face, engine: str, its: str | None, found: s
 
 
 def _pull(talk: Conversation, face: Face, name: str) -> None:
-    from agent.models.catalog import DOWNLOADS, download_of
-    from agent.models.pull import parts_kept
-    from agent.models.transfer import token_kept_back
+    from ossia.agent.models.catalog import DOWNLOADS, download_of
+    from ossia.agent.models.pull import parts_kept
+    from ossia.agent.models.transfer import token_kept_back
 
     wanted = download_of(name)
     if wanted is None:
@@ -253,8 +253,8 @@ def _pull(talk: Conversation, face: Face, name: str) -> None:
     stopped: list[bool] = []
 
     def work() -> str:
-        from agent.models.pull import pull
-        from cli.runtime.models import download_line
+        from ossia.agent.models.pull import pull
+        from ossia.cli.runtime.models import download_line
 
         show = download_line(talk.notices.line, name)
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agent.prompt import GO, is_planned
-from agent.sessions.session import UserText
-from cli.chat.commands.common import Choice, CommandError, loaded
-from cli.terminal.input.typed import Typed
+from ossia.agent.prompt import GO, is_planned
+from ossia.agent.sessions.session import UserText
+from ossia.cli.chat.commands.common import Choice, CommandError, loaded
+from ossia.cli.terminal.input.typed import Typed
 
 if TYPE_CHECKING:
-    from cli.chat.conversation import Conversation
-    from cli.chat.face import Face
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.face import Face
 
 PLANS: Sequence[Choice] = (("off", "change things again, without a word to the model"),)
 

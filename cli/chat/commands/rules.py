@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cli.chat.commands.common import Block, Choice, CommandError, loaded
-from cli.settings.rules import ACTION_WORDS
-from cli.visible import seen_line
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule, parse_rule
-from tools.approval.trust import TrustError
+from ossia.cli.chat.commands.common import Block, Choice, CommandError, loaded
+from ossia.cli.settings.rules import ACTION_WORDS
+from ossia.cli.visible import seen_line
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule, parse_rule
+from ossia.tools.approval.trust import TrustError
 
 if TYPE_CHECKING:
-    from cli.chat.conversation import Conversation
-    from cli.chat.face import Face
-    from cli.runtime.toolset import Toolset
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.face import Face
+    from ossia.cli.runtime.toolset import Toolset
 
 _EDITS = "edits"
 _FROM = {

@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from agent.errors import SessionMissing
-from agent.sessions.session import Session
-from agent.sessions.store import SessionStore
-from cli import paths
-from cli.chat.commands.common import Block, Choice, CommandError, must_be, no_argument, turn_of
-from cli.chat.welcome import recall, still_planning
-from cli.runtime.session import OpenSession, moved_from
-from cli.terminal.question import Question
-from cli.words import count
+from ossia.agent.errors import SessionMissing
+from ossia.agent.sessions.session import Session
+from ossia.agent.sessions.store import SessionStore
+from ossia.cli import paths
+from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be, no_argument, turn_of
+from ossia.cli.chat.welcome import recall, still_planning
+from ossia.cli.runtime.session import OpenSession, moved_from
+from ossia.cli.terminal.question import Question
+from ossia.cli.words import count
 
 if TYPE_CHECKING:
-    from cli.chat.conversation import Conversation
-    from cli.chat.face import Face
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.face import Face
 
 _SHOWN = 15
 _MAX_SHOWN = 200
@@ -28,7 +28,7 @@ _MAX_SHOWN = 200
 
 def new(talk: Conversation, face: Face, argument: str) -> None:
     """`/new`: a conversation without what was said before; settings and tools stay as they are."""
-    from cli.runtime.options import fresh_options
+    from ossia.cli.runtime.options import fresh_options
 
     no_argument(argument, "send the text as the first line of the new conversation")
     before = talk.opened
@@ -62,7 +62,7 @@ def sessions(talk: Conversation, face: Face, argument: str) -> None:
 
 def resume(talk: Conversation, face: Face, argument: str) -> None:
     """`/resume [ID|TEXT]`: go on with a stored one; alone it lists them."""
-    from cli.runtime.options import following
+    from ossia.cli.runtime.options import following
 
     if not argument:
         return sessions(talk, face, "")

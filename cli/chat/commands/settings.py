@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from cli.chat.commands.common import Block, Choice, CommandError, later, must_be
-from cli.clean import one_line
-from cli.settings.kinds import Value, thinking_limit
-from cli.settings.table import SETTINGS
-from cli.words import count
+from ossia.cli.chat.commands.common import Block, Choice, CommandError, later, must_be
+from ossia.cli.clean import one_line
+from ossia.cli.settings.kinds import Value, thinking_limit
+from ossia.cli.settings.table import SETTINGS
+from ossia.cli.words import count
 
 if TYPE_CHECKING:
-    from cli.chat.conversation import Conversation
-    from cli.chat.face import Face
-    from harmony.messages import ResponseFormat
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.face import Face
+    from ossia.harmony.messages import ResponseFormat
 
 EFFORTS: Sequence[Choice] = (
     ("low", "answers quickly, thinks little"),
@@ -86,7 +86,7 @@ def system(talk: Conversation, face: Face, argument: str) -> None:
     """`/system [TEXT|off|edit]`: the instructions of the conversation. `@FILE` reads them from a file."""
     own = talk.settings.instructions
     if argument == "edit":
-        from cli.runtime.options import read_instructions
+        from ossia.cli.runtime.options import read_instructions
 
         face.edit(read_instructions(own) or "", lambda text: _edited(talk, face, text))
     elif argument:
@@ -108,7 +108,7 @@ def schema(talk: Conversation, face: Face, argument: str) -> None:
         block = Block(face, "Answers are JSON that matches this schema (/schema off ends that)")
         block.text(json.dumps(answer.schema, ensure_ascii=False, indent=2))
         return block.show()
-    from cli.runtime.schema import read_schema
+    from ossia.cli.runtime.schema import read_schema
 
     def warn(line: str) -> None:
         talk.post(line, "yellow")
@@ -192,7 +192,7 @@ def _show(talk: Conversation, face: Face) -> None:
 
 def _set_system(talk: Conversation, face: Face, text: str | None) -> None:
     """The user's instructions; those of the workspace stay behind them."""
-    from cli.runtime.options import fresh_options
+    from ossia.cli.runtime.options import fresh_options
 
     settings = replace(talk.settings, instructions=text)
     fresh = fresh_options(replace(talk.resolved, settings=settings), talk.folder)  # raises for a file that isn't there
@@ -204,7 +204,7 @@ def _set_system(talk: Conversation, face: Face, text: str | None) -> None:
 
 
 def _edited(talk: Conversation, face: Face, text: str | None) -> None:
-    from cli.exits import ExitError
+    from ossia.cli.exits import ExitError
 
     if text is None:
         return face.note("instructions unchanged")

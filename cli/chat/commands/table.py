@@ -12,16 +12,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cli.chat.commands import documents, export, inspect, models, plan, rules, sessions, settings, tools, turns
-from cli.chat.commands.common import Block, Choice, CommandError
-from cli.chat.lines import put_back
-from cli.clean import one_line
-from cli.exits import exit_code
-from cli.mentions import begins_with_path, of_dropped
+from ossia.cli.chat.commands import documents, export, inspect, models, plan, rules, sessions, settings, tools, turns
+from ossia.cli.chat.commands.common import Block, Choice, CommandError
+from ossia.cli.chat.lines import put_back
+from ossia.cli.clean import one_line
+from ossia.cli.exits import exit_code
+from ossia.cli.mentions import begins_with_path, of_dropped
 
 if TYPE_CHECKING:
-    from cli.chat.conversation import Conversation
-    from cli.chat.face import Face
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.face import Face
 
 _USAGE_CHARS = 26
 _WIDE_COLUMNS = 78

@@ -7,24 +7,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cli import paths
-from cli.chat.commands.common import CommandError, must_be, path_of
-from cli.chat.welcome import enter
-from cli.exits import ExitCode, ExitError
-from cli.runtime.families import TRAINED, chosen_tools
-from cli.runtime.toolset import Toolset
-from cli.settings.config import THIS_CHAT, Resolved
-from cli.settings.table import SETTINGS, Settings
-from cli.settings.workspace import Folder, resolve_with_folder
-from cli.terminal.question import Question
-from cli.words import count
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.spec import ToolSpec
+from ossia.cli import paths
+from ossia.cli.chat.commands.common import CommandError, must_be, path_of
+from ossia.cli.chat.welcome import enter
+from ossia.cli.exits import ExitCode, ExitError
+from ossia.cli.runtime.families import TRAINED, chosen_tools
+from ossia.cli.runtime.toolset import Toolset
+from ossia.cli.settings.config import THIS_CHAT, Resolved
+from ossia.cli.settings.table import SETTINGS, Settings
+from ossia.cli.settings.workspace import Folder, resolve_with_folder
+from ossia.cli.terminal.question import Question
+from ossia.cli.words import count
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.spec import ToolSpec
 
 if TYPE_CHECKING:
-    from cli.chat.conversation import Conversation
-    from cli.chat.face import Face
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.face import Face
 
 _LATER = "the tools change after this turn"
 
@@ -89,8 +89,8 @@ def workspace(talk: Conversation, face: Face, value: str) -> None:
 
 def trust(talk: Conversation, face: Face) -> None:
     """Show what would take effect in the workspace if it were trusted, and ask."""
-    from cli.commands.trust import describe
-    from tools.approval.trust import TrustError, TrustStore, look
+    from ossia.cli.commands.trust import describe
+    from ossia.tools.approval.trust import TrustError, TrustStore, look
 
     if talk.folder is None:
         raise CommandError("there is no workspace: /tools workspace DIR sets one")
@@ -204,7 +204,7 @@ def with_values(resolved: Resolved, values: dict[str, Any]) -> tuple[Resolved, F
 
 def _follow_folder(talk: Conversation, folder: Folder | None) -> None:
     """The instructions follow the workspace. What nobody has read yet has brought nothing in."""
-    from cli.runtime.options import following
+    from ossia.cli.runtime.options import following
 
     options = talk.session.options
     talk.session.options = following(options if talk.session.entries else replace(options, brings=frozenset()), folder)

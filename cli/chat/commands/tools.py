@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cli import paths
-from cli.chat.commands.common import Block, Choice, CommandError, must_be, path_of
-from cli.chat.commands.tool_changes import functions, trust, turn_off, turn_on, web, workspace
-from cli.runtime.families import TRAINED, chosen_tools
-from cli.terminal.pictures import FORMATS
-from cli.words import listed
+from ossia.cli import paths
+from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be, path_of
+from ossia.cli.chat.commands.tool_changes import functions, trust, turn_off, turn_on, web, workspace
+from ossia.cli.runtime.families import TRAINED, chosen_tools
+from ossia.cli.terminal.pictures import FORMATS
+from ossia.cli.words import listed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cli.chat.conversation import Conversation
-    from cli.chat.face import Face
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.face import Face
 
 _OTHER_ROWS = 6  # beside a picture
 
@@ -52,7 +52,7 @@ def tools(talk: Conversation, face: Face, argument: str) -> None:
 
 def calls(talk: Conversation, face: Face, argument: str) -> None:
     """`/calls [N]`: the calls of this conversation; N: one of them, whole."""
-    from cli.chat.pager.calls import call_rows, calls_rows
+    from ossia.cli.chat.pager.calls import call_rows, calls_rows
 
     items = talk.transcript.calls()
     if not argument:
@@ -130,7 +130,7 @@ _ASKED = {"auto": "runs without asking", "ask": "asks first", "never": "denied"}
 
 def _what_is_off(talk: Conversation) -> list[tuple[str, str, str]]:
     """What could be on: `("web search", "/tools web URL", "or brave, exa, … with a key")`."""
-    from cli.runtime.python import own_environment
+    from ossia.cli.runtime.python import own_environment
 
     settings = talk.settings
     families = {name if name.startswith("functions.") else name.partition(".")[0] for name in talk.model.tools_off}
@@ -161,7 +161,7 @@ def _what_is_off(talk: Conversation) -> list[tuple[str, str, str]]:
 
 
 def _has_documents() -> bool:
-    from tools.library.library import Library, LibraryError
+    from ossia.tools.library.library import Library, LibraryError
 
     try:
         return bool(Library(paths.library_file()).roots())

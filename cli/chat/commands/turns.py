@@ -6,18 +6,18 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from agent.sessions.session import Entry, UserText
-from cli.attach.attach import OUTPUT
-from cli.chat.commands.common import Block, Choice, CommandError, loaded, must_be, no_argument, turn_of
-from cli.clean import one_line
-from cli.terminal.input.typed import as_text
-from cli.visible import seen_line
-from cli.words import count, undone_or_not
+from ossia.agent.sessions.session import Entry, UserText
+from ossia.cli.attach.attach import OUTPUT
+from ossia.cli.chat.commands.common import Block, Choice, CommandError, loaded, must_be, no_argument, turn_of
+from ossia.cli.clean import one_line
+from ossia.cli.terminal.input.typed import as_text
+from ossia.cli.visible import seen_line
+from ossia.cli.words import count, undone_or_not
 
 if TYPE_CHECKING:
-    from cli.chat.conversation import Conversation
-    from cli.chat.face import Face
-    from tools.undo.journal import Turn, Undone
+    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.face import Face
+    from ossia.tools.undo.journal import Turn, Undone
 
 COPIES: Sequence[Choice] = (
     ("code", "the last code block in the answer"),
@@ -87,7 +87,7 @@ def undo(talk: Conversation, face: Face, argument: str) -> None:
 
 def copy(talk: Conversation, face: Face, argument: str) -> None:
     """`/copy [code|thinking|TURN]`: an answer to the clipboard, as the model wrote it."""
-    from cli.clipboard import copy_with_programs, copyable, fits_terminal
+    from ossia.cli.clipboard import copy_with_programs, copyable, fits_terminal
 
     what, text = _copied(talk, argument)
     text = copyable(text)
@@ -155,8 +155,8 @@ def _cited(talk: Conversation, text: str) -> str:
     """The answer with its citations as numbered footnotes: cursors of the browser mean nothing outside this chat."""
     if "【" not in text:
         return text
-    from agent.citations import cite
-    from cli.footnotes import lines
+    from ossia.agent.citations import cite
+    from ossia.cli.footnotes import lines
 
     numbered, notes = cite(text, talk.page)
     return "\n".join([numbered, "", *lines(notes, links=False)]) if notes else numbered

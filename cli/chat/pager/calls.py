@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from cli.chat.pager.diffs import diffstat
-from cli.chat.pager.items import Item
-from cli.chat.pager.transcript import Transcript
-from cli.clean import clean
-from cli.runtime.progress import fitted
-from cli.terminal.markdown.paint import Painter, Row
-from cli.terminal.markdown.segment import Chunk
-from cli.visible import seen_line, visible
-from cli.words import command_in, parsed, short_arguments, size_words
+from ossia.cli.chat.pager.diffs import diffstat
+from ossia.cli.chat.pager.items import Item
+from ossia.cli.chat.pager.transcript import Transcript
+from ossia.cli.clean import clean
+from ossia.cli.runtime.progress import fitted
+from ossia.cli.terminal.markdown.paint import Painter, Row
+from ossia.cli.terminal.markdown.segment import Chunk
+from ossia.cli.visible import seen_line, visible
+from ossia.cli.words import command_in, parsed, short_arguments, size_words
 
 MAX_RESULT_ROWS = 200
 _SHORT_CHARS = 500  # more than any line holds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tools.spec import Preview
+from ossia.tools.spec import Preview
 
 _HUNK = re.compile(r"@@ -\d+,(\d+) \+\d+,(\d+) @@")
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from cli.chat.pager.scroll import Block, Line, Piece, View
-from cli.emoji import clean_flat
-from cli.terminal.markdown.paint import Painter, Row
+from ossia.cli.chat.pager.scroll import Block, Line, Piece, View
+from ossia.cli.emoji import clean_flat
+from ossia.cli.terminal.markdown.paint import Painter, Row
 
 Spans = list[tuple[int, int, int]]
 """One hit: for each row that it touches, the row's number in its piece, and where the hit begins and ends in it."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agent.events import Delta
-from harmony.messages import Message, Sampled, is_call
-from tools.spec import Attachment, ToolCall, ToolFinished, ToolResult
-from tools.work.result import for_people
+from ossia.agent.events import Delta
+from ossia.harmony.messages import Message, Sampled, is_call
+from ossia.tools.spec import Attachment, ToolCall, ToolFinished, ToolResult
+from ossia.tools.work.result import for_people
 
 ItemKind = Literal["user", "thinking", "preamble", "answer", "call", "note", "summary"]
 ItemState = Literal["open", "asked", "running", "done"]

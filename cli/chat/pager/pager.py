@@ -25,17 +25,17 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.output import ColorDepth, Output
 from rich.cells import cell_len
 
-from cli.chat.pager.find import Finder, Query
-from cli.chat.pager.scroll import Block, Line, View
-from cli.chat.pager.sections import Page
-from cli.clean import clean, one_line
-from cli.runtime.progress import fitted
-from cli.terminal.fold import folded
-from cli.terminal.input.keys import key_parser
-from cli.terminal.markdown.paint import Painter, Row
+from ossia.cli.chat.pager.find import Finder, Query
+from ossia.cli.chat.pager.scroll import Block, Line, View
+from ossia.cli.chat.pager.sections import Page
+from ossia.cli.clean import clean, one_line
+from ossia.cli.runtime.progress import fitted
+from ossia.cli.terminal.fold import folded
+from ossia.cli.terminal.input.keys import key_parser
+from ossia.cli.terminal.markdown.paint import Painter, Row
 
 if TYPE_CHECKING:
-    from cli.chat.pager.transcript import Transcript
+    from ossia.cli.chat.pager.transcript import Transcript
 
 POLL_S = 0.2
 _SWITCH = {True: "hides", False: "shows"}

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from cli.chat.pager.sections import Page, Section, Switches, foldable, remembering, sections
-from cli.terminal.markdown.paint import Painter, Row
+from ossia.cli.chat.pager.sections import Page, Section, Switches, foldable, remembering, sections
+from ossia.cli.terminal.markdown.paint import Painter, Row
 
 if TYPE_CHECKING:
-    from cli.chat.pager.items import Item
-    from cli.chat.pager.transcript import Transcript
+    from ossia.cli.chat.pager.items import Item
+    from ossia.cli.chat.pager.transcript import Transcript
 
 
 @dataclass(slots=True, eq=False)

@@ -10,17 +10,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from cli.chat.pager.calls import Shown, headline, shown_arguments, style_of
-from cli.emoji import clean_flat
-from cli.terminal.fold import folded
-from cli.terminal.markdown.paint import Painter, Row
-from cli.terminal.markdown.segment import Chunk, Segmenter
-from cli.visible import seen_line, visible
-from cli.words import count
+from ossia.cli.chat.pager.calls import Shown, headline, shown_arguments, style_of
+from ossia.cli.emoji import clean_flat
+from ossia.cli.terminal.fold import folded
+from ossia.cli.terminal.markdown.paint import Painter, Row
+from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
+from ossia.cli.visible import seen_line, visible
+from ossia.cli.words import count
 
 if TYPE_CHECKING:
-    from agent.citations import Cited
-    from cli.chat.pager.items import Item
+    from ossia.agent.citations import Cited
+    from ossia.cli.chat.pager.items import Item
 
 Page: TypeAlias = "Callable[[int], Cited | None]"
 
@@ -117,8 +117,8 @@ def _sections(item: Item, switches: Switches, *, opened: bool) -> list[Section]:
 
 
 def _cited(item: Item, page: Page) -> list[Section]:
-    from agent.citations import cite
-    from cli.footnotes import lines
+    from ossia.agent.citations import cite
+    from ossia.cli.footnotes import lines
 
     text, notes = cite(item.text, page)
     footnotes = "\n".join(lines(notes, links=False))

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from agent.events import (
+from ossia.agent.events import (
     ApprovalAsked,
     ApprovalDecided,
     ContextTrimmed,
@@ -24,13 +24,13 @@ from agent.events import (
     TurnEnd,
     TurnEnded,
 )
-from agent.kinds import model_kind
-from agent.sessions.session import Entry, Session
-from cli.chat.pager.diffs import diff_of
-from cli.chat.pager.items import TAIL_CHARS, Item, ItemKind, ItemState, item_name, tokens_of
-from cli.words import ENDS
-from harmony.messages import Message
-from tools.spec import ToolCall, ToolResult
+from ossia.agent.kinds import model_kind
+from ossia.agent.sessions.session import Entry, Session
+from ossia.cli.chat.pager.diffs import diff_of
+from ossia.cli.chat.pager.items import TAIL_CHARS, Item, ItemKind, ItemState, item_name, tokens_of
+from ossia.cli.words import ENDS
+from ossia.harmony.messages import Message
+from ossia.tools.spec import ToolCall, ToolResult
 
 
 @dataclass(slots=True)

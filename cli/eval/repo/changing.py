@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cli.eval.repo.parts import Job
+from ossia.cli.eval.repo.parts import Job
 
 _STORE = '''\
 """Where each $noun is kept."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from string import Template
 
-from cli.eval import runner
+from ossia.cli.eval import runner
 
 PACKAGES = ("granary", "harbour", "orchard", "foundry", "atelier", "lantern", "quarry", "tannery")
 NOUNS = ("crate", "ticket", "parcel", "recipe", "sensor", "badge", "voucher", "barrel", "ledger", "spool")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 
-from cli.eval.repo.changing import CHANGING
-from cli.eval.repo.mending import MENDING
-from cli.eval.repo.parts import NOUNS, PACKAGES, Filled, Job, filled, patch
-from cli.eval.repo.tending import TENDING
-from cli.eval.task import Call, Task
+from ossia.cli.eval.repo.changing import CHANGING
+from ossia.cli.eval.repo.mending import MENDING
+from ossia.cli.eval.repo.parts import NOUNS, PACKAGES, Filled, Job, filled, patch
+from ossia.cli.eval.repo.tending import TENDING
+from ossia.cli.eval.task import Call, Task
 
 _JOBS = {**MENDING, **CHANGING, **TENDING}
 _TEST: Call = ("container.exec", {"command": ["bash", "-lc", "python3 run_tests.py"]})

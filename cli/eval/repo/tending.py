@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from cli.eval.repo.parts import Job
+from ossia.cli.eval.repo.parts import Job
 
 _CLOCK = '''\
 """Times of day, in minutes."""

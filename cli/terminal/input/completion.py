@@ -18,10 +18,10 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.utils import get_cwidth
 
-from cli import paths
-from cli.clean import clean, one_line
-from cli.mentions import Open, is_odd, lookalike, mentions, open_mention, rank_of, shown_name, standing, written
-from cli.visible import seen_line
+from ossia.cli import paths
+from ossia.cli.clean import clean, one_line
+from ossia.cli.mentions import Open, is_odd, lookalike, mentions, open_mention, rank_of, shown_name, standing, written
+from ossia.cli.visible import seen_line
 
 Choice = tuple[str, str]
 """A value and what to say about it: `("/model", "use another model")`."""

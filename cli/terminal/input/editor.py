@@ -16,14 +16,14 @@ from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.utils import get_cwidth
 
-from cli.mentions import mentions, of_dropped
-from cli.terminal.input.completion import Completions, Sources, menu_rows
-from cli.terminal.input.external import EditorFailed
-from cli.terminal.input.history import Entry, History
-from cli.terminal.input.line import Cleaned, Line
-from cli.terminal.input.pastes import Pastes, is_long
-from cli.terminal.input.search import Search
-from cli.terminal.input.typed import Typed, block_is_open, without_quotes
+from ossia.cli.mentions import mentions, of_dropped
+from ossia.cli.terminal.input.completion import Completions, Sources, menu_rows
+from ossia.cli.terminal.input.external import EditorFailed
+from ossia.cli.terminal.input.history import Entry, History
+from ossia.cli.terminal.input.line import Cleaned, Line
+from ossia.cli.terminal.input.pastes import Pastes, is_long
+from ossia.cli.terminal.input.search import Search
+from ossia.cli.terminal.input.typed import Typed, block_is_open, without_quotes
 
 _MAX_ROWS, _MAX_MENU_ROWS = 8, 6
 _MAX_SET_CHARS = 20_000

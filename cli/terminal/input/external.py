@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from pathlib import Path
 
-from cli.clean import clean, one_line
-from cli.streams import stdout_for_programs
+from ossia.cli.clean import clean, one_line
+from ossia.cli.streams import stdout_for_programs
 
 _USUAL = ("notepad",) if sys.platform == "win32" else ("vi", "nano")
 

@@ -12,7 +12,7 @@ from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
-from cli.terminal.input.sequences import plain_keys
+from ossia.cli.terminal.input.sequences import plain_keys
 
 if TYPE_CHECKING:
     from prompt_toolkit.input import Input

@@ -14,10 +14,10 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.formatted_text.utils import fragment_list_to_text
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 
-from cli.clean import clean
-from cli.emoji import clean_flat, pieces
-from cli.terminal.input.history import Entry, History, Walk
-from cli.terminal.input.pastes import Pastes
+from ossia.cli.clean import clean
+from ossia.cli.emoji import clean_flat, pieces
+from ossia.cli.terminal.input.history import Entry, History, Walk
+from ossia.cli.terminal.input.pastes import Pastes
 
 
 class Line(Buffer):

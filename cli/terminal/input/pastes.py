@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from cli.terminal.input.history import Entry
-from cli.terminal.input.typed import without_quotes
-from cli.words import length_of
+from ossia.cli.terminal.input.history import Entry
+from ossia.cli.terminal.input.typed import without_quotes
+from ossia.cli.words import length_of
 
 _NAME = re.compile(r"\[paste \d+: ([\d,]+ (?:characters|lines))\]")
 _MAX_CHARS, _MAX_LINES = 1000, 20

@@ -15,8 +15,8 @@ from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.layout import ConditionalContainer, Window
 from prompt_toolkit.layout.controls import BufferControl
 
-from cli.terminal.input.history import Entry, History, matching
-from cli.terminal.input.line import Cleaned, Line
+from ossia.cli.terminal.input.history import Entry, History, matching
+from ossia.cli.terminal.input.line import Cleaned, Line
 
 
 @dataclass(slots=True)

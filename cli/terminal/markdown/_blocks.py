@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from rich.style import Style
 
-from cli.emoji import clean_parts
-from cli.terminal.markdown._code import code_lines, fenced
-from cli.terminal.markdown._cuts import start_of
-from cli.terminal.markdown._inline import Look, inline_lines
-from cli.terminal.markdown._markdown import MAX_NESTING, parser
-from cli.terminal.markdown._rows import PLAIN, TAB, Span, style, wrapped
-from cli.terminal.markdown._tables import Table, cell_of, table_lines
+from ossia.cli.emoji import clean_parts
+from ossia.cli.terminal.markdown._code import code_lines, fenced
+from ossia.cli.terminal.markdown._cuts import start_of
+from ossia.cli.terminal.markdown._inline import Look, inline_lines
+from ossia.cli.terminal.markdown._markdown import MAX_NESTING, parser
+from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Span, style, wrapped
+from ossia.cli.terminal.markdown._tables import Table, cell_of, table_lines
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

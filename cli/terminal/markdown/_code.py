@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.style import Style
 
-from cli.clean import one_line
-from cli.terminal.markdown._rows import PLAIN, TAB, Span, style
+from ossia.cli.clean import one_line
+from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Span, style
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from cli.terminal.markdown._chunk import BLOCK_CHARS, BLOCK_LINES, PARAGRAPH_CHARS, PARAGRAPH_LINES
+from ossia.cli.terminal.markdown._chunk import BLOCK_CHARS, BLOCK_LINES, PARAGRAPH_CHARS, PARAGRAPH_LINES
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.terminal.markdown._chunk import BLOCK_CHARS, CODE_LINES, CONTEXT_LINES, LONG_LINE, Chunk
+from ossia.cli.terminal.markdown._chunk import BLOCK_CHARS, CODE_LINES, CONTEXT_LINES, LONG_LINE, Chunk
 
 
 class Fence:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from rich.style import Style
 
-from cli.clean import clean, clean_url
-from cli.emoji import clean_parts
-from cli.terminal.markdown._code import UNKNOWN
-from cli.terminal.markdown._rows import PLAIN, TAB, Span, style
+from ossia.cli.clean import clean, clean_url
+from ossia.cli.emoji import clean_parts
+from ossia.cli.terminal.markdown._code import UNKNOWN
+from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Span, style
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from rich.cells import cell_len
 from rich.style import Style
 
-from cli.terminal.markdown._rows import PLAIN, Span, cells, style, wrapped
+from ossia.cli.terminal.markdown._rows import PLAIN, Span, cells, style, wrapped
 
 Cell = list[list[Span]]  # lines
 

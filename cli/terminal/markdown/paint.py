@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from cli.emoji import clean_parts
-from cli.terminal.markdown.segment import Chunk
+from ossia.cli.emoji import clean_parts
+from ossia.cli.terminal.markdown.segment import Chunk
 
 if TYPE_CHECKING:
     from rich.segment import Segment
 
-    from cli.terminal.markdown._rows import Span
+    from ossia.cli.terminal.markdown._rows import Span
 
 Row: TypeAlias = "list[Segment]"
 
@@ -37,7 +37,7 @@ class Painter:
 
     def chunk(self, chunk: Chunk) -> list[Row]:
         """Its rows, an empty one first if it has a gap. Never raises: what can't be drawn comes as it was written."""
-        from cli.terminal.markdown._rows import row
+        from ossia.cli.terminal.markdown._rows import row
 
         try:
             rows = [row(line) for line in self._lines(chunk)]
@@ -50,7 +50,7 @@ class Painter:
 
         A word that is longer than that keeps its length, unless `fold`.
         """
-        from cli.terminal.markdown import _rows
+        from ossia.cli.terminal.markdown import _rows
 
         look = _rows.style(style) if self.colour else _rows.PLAIN
         lines = clean_parts(text).expandtabs(_rows.TAB).split("\n")
@@ -61,7 +61,7 @@ class Painter:
 
         So pasted code keeps its shape.
         """
-        from cli.terminal.markdown import _rows
+        from ossia.cli.terminal.markdown import _rows
 
         look = _rows.style("bold") if self.colour else _rows.PLAIN
         rows = Painter(max(1, self.width - 2), colour=self.colour).text(text, "bold")
@@ -70,19 +70,19 @@ class Painter:
 
     def ansi(self, row: Row) -> str:
         """The row for the terminal, without a line end: text, SGR and OSC 8 links; text alone without colour."""
-        from cli.terminal.markdown import _rows
+        from ossia.cli.terminal.markdown import _rows
 
         return _rows.ansi(row, colour=self.colour, links=self.links)
 
     def fragments(self, rows: list[Row]) -> list[tuple[str, str]]:
         r"""The rows as prompt_toolkit's fragments, joined by `\n`, without links."""
-        from cli.terminal.markdown import _rows
+        from ossia.cli.terminal.markdown import _rows
 
         return _rows.fragments(rows, colour=self.colour)
 
     def _lines(self, chunk: Chunk) -> list[list[Span]]:
-        from cli.terminal.markdown import _blocks, _code
-        from cli.terminal.markdown._inline import Look
+        from ossia.cli.terminal.markdown import _blocks, _code
+        from ossia.cli.terminal.markdown._inline import Look
 
         if chunk.kind == "code":
             lines = _code.code_lines(chunk.source, chunk.info, context=chunk.context, colour=self.colour)

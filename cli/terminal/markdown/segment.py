@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from cli.terminal.markdown._chunk import LONG_CODE_LINE, LONG_LINE, PARAGRAPH_CHARS, PARAGRAPH_LINES, Chunk
-from cli.terminal.markdown._cuts import (
+from ossia.cli.terminal.markdown._chunk import LONG_CODE_LINE, LONG_LINE, PARAGRAPH_CHARS, PARAGRAPH_LINES, Chunk
+from ossia.cli.terminal.markdown._cuts import (
     ITEM,
     after_cap,
     as_item,
@@ -24,9 +24,9 @@ from cli.terminal.markdown._cuts import (
     start_of,
     without_blanks,
 )
-from cli.terminal.markdown._fence import Fence
-from cli.terminal.markdown._long_lines import LongLines
-from cli.terminal.markdown._markdown import block_parser
+from ossia.cli.terminal.markdown._fence import Fence
+from ossia.cli.terminal.markdown._long_lines import LongLines
+from ossia.cli.terminal.markdown._markdown import block_parser
 
 if TYPE_CHECKING:
     from markdown_it.token import Token

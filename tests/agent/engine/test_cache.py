@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agent.control import Control
-from agent.engine.base import Prompt
-from agent.engine.cache import Logits, PrefixCache
-from agent.engine.generation import Lane, Prefill, checkpoints_of
-from agent.engine.llama import LlamaEngine
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Prompt
+from ossia.agent.engine.cache import Logits, PrefixCache
+from ossia.agent.engine.generation import Lane, Prefill, checkpoints_of
+from ossia.agent.engine.llama import LlamaEngine
 from tests.support.engines import GREEDY, fresh_logits, generate, load_engine, prefill
 from tests.support.toy_gguf import write_toy_gguf
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.devices import backend_names, gpu_names, memory_of_gpus
-from agent.engine.llama import build, gpu_memory
-from agent.models.memory import GpuMemory
+from ossia.agent.engine.devices import backend_names, gpu_names, memory_of_gpus
+from ossia.agent.engine.llama import build, gpu_memory
+from ossia.agent.models.memory import GpuMemory
 
 LIBRARY = """
 #include <stddef.h>

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.base import Prompt
-from agent.models.model import open_model
-from agent.models.needs import kv_bytes
-from agent.models.offload import Offload
+from ossia.agent.engine.base import Prompt
+from ossia.agent.models.model import open_model
+from ossia.agent.models.needs import kv_bytes
+from ossia.agent.models.offload import Offload
 from tests.support.engines import ETUDE, generate, load_engine
 
 _SOURCE = random.Random(3)
@@ -35,7 +35,7 @@ def test_llama_cpp_overrides_what_the_plan_counts() -> None:
         import re, sys
         from pathlib import Path
         import llama_cpp as lib
-        from agent.engine import _native
+        from ossia.agent.engine import _native
         lines = []
         keep = lib.llama_log_callback(lambda level, text, data: lines.append(text.decode()))
         lib.llama_log_set(keep, None)

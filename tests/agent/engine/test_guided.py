@@ -9,24 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from agent.control import Control
-from agent.engine.base import Constraint, Forced, LetGo, Progress, Prompt
-from agent.engine.cache import Logits
-from agent.engine.generation import Bounds, Decoder, Lane, LocalGeneration, Prefill
-from agent.engine.guiding import Choice, OneOf
-from agent.engine.llama import LlamaEngine
-from agent.engine.sampling import Sampler
-from agent.events import Event, Stats
-from agent.request import Request
-from agent.respond import LocalResponder
-from harmony.codec import Codec
-from harmony.messages import Completion, Message, ResponseFormat
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Constraint, Forced, LetGo, Progress, Prompt
+from ossia.agent.engine.cache import Logits
+from ossia.agent.engine.generation import Bounds, Decoder, Lane, LocalGeneration, Prefill
+from ossia.agent.engine.guiding import Choice, OneOf
+from ossia.agent.engine.llama import LlamaEngine
+from ossia.agent.engine.sampling import Sampler
+from ossia.agent.events import Event, Stats
+from ossia.agent.request import Request
+from ossia.agent.respond import LocalResponder
+from ossia.harmony.codec import Codec
+from ossia.harmony.messages import Completion, Message, ResponseFormat
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.spec import ToolSpec
 from tests.oracle.guided import play
 from tests.support.engines import ETUDE, GREEDY, generate, load_engine
 from tests.support.streams import harmony_ids
 from tests.support.toy_gguf import write_toy_gguf
-from tools.spec import ToolSpec
 
 WEATHER = ToolSpec(
     "functions.get_weather",

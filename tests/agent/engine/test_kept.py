@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from agent.control import Control
-from agent.engine.base import Prompt
-from agent.engine.llama import LlamaEngine, processor_features
-from agent.models.repack import reason_against
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Prompt
+from ossia.agent.engine.llama import LlamaEngine, processor_features
+from ossia.agent.models.repack import reason_against
 from tests.support.engines import ETUDE, GREEDY, load_engine
 
 MIB = 1 << 20

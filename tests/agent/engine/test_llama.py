@@ -13,16 +13,16 @@ from pathlib import Path
 import llama_cpp
 import pytest
 
-from agent.control import Control
-from agent.engine.base import Constraint, Progress, Prompt, Sampling, StepStats
-from agent.engine.generation import Bounds, LocalGeneration, Prefill
-from agent.engine.llama import LlamaEngine, LlamaSettings
-from agent.engine.meter import Meter
-from agent.engine.sampling import Sampler
-from agent.engine.threads import step_tokens
-from agent.errors import ContextFull, EngineFailed, ModelUnusable
-from agent.models.gguf import read_header
-from agent.models.gpt_oss import read_vocabulary
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Constraint, Progress, Prompt, Sampling, StepStats
+from ossia.agent.engine.generation import Bounds, LocalGeneration, Prefill
+from ossia.agent.engine.llama import LlamaEngine, LlamaSettings
+from ossia.agent.engine.meter import Meter
+from ossia.agent.engine.sampling import Sampler
+from ossia.agent.engine.threads import step_tokens
+from ossia.agent.errors import ContextFull, EngineFailed, ModelUnusable
+from ossia.agent.models.gguf import read_header
+from ossia.agent.models.gpt_oss import read_vocabulary
 from tests.support.engines import ETUDE, GREEDY, generate, load_engine, plain_greedy
 from tests.support.toy_gguf import write_toy_gguf
 
@@ -106,7 +106,7 @@ class Beside:
 @pytest.fixture
 def beside(monkeypatch: pytest.MonkeyPatch) -> type[Beside]:
     Beside.told = []
-    monkeypatch.setattr("agent.engine._native.waiting_for", Beside)
+    monkeypatch.setattr("ossia.agent.engine._native.waiting_for", Beside)
     return Beside
 
 
@@ -448,7 +448,7 @@ def test_a_context_that_does_not_fit_is_out_of_memory(toy: Path) -> None:
         """
         import resource, sys
         from pathlib import Path
-        from agent.errors import OutOfMemory
+        from ossia.agent.errors import OutOfMemory
         from tests.support.engines import load_engine
         held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (held + (300 << 20),) * 2)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.cache import PrefixCache
-from agent.engine.generation import Lane
-from agent.engine.llama import LlamaEngine
+from ossia.agent.engine.cache import PrefixCache
+from ossia.agent.engine.generation import Lane
+from ossia.agent.engine.llama import LlamaEngine
 from tests.oracle.engine import ANSWER_TOKENS, LlamaServer, Parting, ServerError, Tally, compare, report, two_engines
 from tests.support.engines import ETUDE, plain_greedy
 from tests.support.toy_gguf import write_toy_gguf

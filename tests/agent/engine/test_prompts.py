@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.control import Control
-from agent.engine.base import Progress, Prompt, Static
-from agent.engine.kept import About, look, take
-from agent.engine.llama import LlamaEngine
-from agent.engine.prompts import KeptPrompts, kept_in
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Progress, Prompt, Static
+from ossia.agent.engine.kept import About, look, take
+from ossia.agent.engine.llama import LlamaEngine
+from ossia.agent.engine.prompts import KeptPrompts, kept_in
 from tests.support.engines import ETUDE, GREEDY, Logits, fresh_logits, load_engine, prefill
 
 SYSTEM, HEAD = tuple(range(100, 400)), tuple(range(100, 640))

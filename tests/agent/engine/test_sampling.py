@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from agent.engine.base import Sampling
-from agent.engine.guiding import AllBut, Choice, Mask, OneOf
-from agent.engine.sampling import Sampler
-from agent.errors import EngineFailed
+from ossia.agent.engine.base import Sampling
+from ossia.agent.engine.guiding import AllBut, Choice, Mask, OneOf
+from ossia.agent.engine.sampling import Sampler
+from ossia.agent.errors import EngineFailed
 
 Logits = NDArray[np.float32]
 

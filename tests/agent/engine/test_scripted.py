@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.control import Control
-from agent.engine.base import Prompt, Sampling
-from agent.engine.scripted import Script, ScriptedEngine, read_script
-from agent.errors import ContextFull, ScriptEnded, ScriptInvalid
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Prompt, Sampling
+from ossia.agent.engine.scripted import Script, ScriptedEngine, read_script
+from ossia.agent.errors import ContextFull, ScriptEnded, ScriptInvalid
+from ossia.harmony.tokenizer import Tokenizer
 
 
 def _write(folder: Path, content: object) -> Path:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.threads import default_threads
+from ossia.agent.engine.threads import default_threads
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="reads Linux's sysfs")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent.models.catalog import ETUDE_PATH
+from ossia.agent.models.catalog import ETUDE_PATH
 from tests.etude import card
 from tests.etude.card import Training
 from tests.etude.dialogues import SKILLS

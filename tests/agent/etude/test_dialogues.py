@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from harmony.codec import Codec
-from harmony.messages import Message
-from harmony.render import drop_past_analysis
-from harmony.tokenizer import Tokenizer
+from ossia.harmony.codec import Codec
+from ossia.harmony.messages import Message
+from ossia.harmony.render import drop_past_analysis
+from ossia.harmony.tokenizer import Tokenizer
 from tests.etude.dialogues import SKILLS, Dialogue, make_dialogue, unseen_dialogue
 from tests.etude.prompts import Prefix, make_prefix
 from tests.etude.reserved import normalise

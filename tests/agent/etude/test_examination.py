@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from agent.engine.base import Sampling
-from agent.engine.scripted import Script, ScriptedEngine
-from harmony.tokenizer import Tokenizer
+from ossia.agent.engine.base import Sampling
+from ossia.agent.engine.scripted import Script, ScriptedEngine
+from ossia.harmony.tokenizer import Tokenizer
 from tests.bench.report import Report
 from tests.etude import evaluate
 from tests.etude.dialogues import Dialogue

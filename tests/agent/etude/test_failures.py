@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from harmony.messages import Message
+from ossia.harmony.messages import Message
 from tests.etude.exam.failures import FAILURES, failure
 
 PROMPT = (

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.scripted import Script, ScriptedEngine
-from harmony.messages import Message
-from harmony.tokenizer import Tokenizer
+from ossia.agent.engine.scripted import Script, ScriptedEngine
+from ossia.harmony.messages import Message
+from ossia.harmony.tokenizer import Tokenizer
 from tests.bench.report import Report
 from tests.etude import outside
 from tests.etude.outside import Asked, ask, prompt_sets, prompter, reply

@@ -10,25 +10,25 @@ from itertools import islice
 
 import pytest
 
-from agent.prompt import DATA, WORK, compose
-from agent.request import Request
-from cli.runtime.browser import make_browser
-from cli.settings.table import Settings
-from cli.settings.workspace import NOTES_HEAD
-from harmony.codec import Codec
-from harmony.tokenizer import Tokenizer
+from ossia.agent.prompt import DATA, WORK, compose
+from ossia.agent.request import Request
+from ossia.cli.runtime.browser import make_browser
+from ossia.cli.settings.table import Settings
+from ossia.cli.settings.workspace import NOTES_HEAD
+from ossia.harmony.codec import Codec
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.calls.arguments import ArgumentReader
+from ossia.tools.python.tool import PythonTool
+from ossia.tools.sandbox import choose
+from ossia.tools.spec import ToolSpec
+from ossia.tools.work import workspace_tools
+from ossia.tools.work.exec import Exec
 from tests.etude.declared import Usual
 from tests.etude.dialogues import make_dialogue
 from tests.etude.export import read_tokens
 from tests.etude.prompts import Prefix, make_prefix
 from tests.etude.words.values import Unseen, Values
 from tests.support.streams import harmony_ids
-from tools.calls.arguments import ArgumentReader
-from tools.python.tool import PythonTool
-from tools.sandbox import choose
-from tools.spec import ToolSpec
-from tools.work import workspace_tools
-from tools.work.exec import Exec
 
 _CALL = re.compile(r"to=functions\.(\w+) <\|constrain\|>json<\|message\|>(.*?)<\|call\|>(.*?)<\|end\|>", re.DOTALL)
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from gguf import quants
 
-from agent.engine.base import Prompt
-from agent.models.gguf import read_header
-from agent.models.gpt_oss import Architecture, check_gpt_oss, read_vocabulary
+from ossia.agent.engine.base import Prompt
+from ossia.agent.models.gguf import read_header
+from ossia.agent.models.gpt_oss import Architecture, check_gpt_oss, read_vocabulary
 from tests.etude.export import Array, read_tokens, tensors, write_gguf
 from tests.etude.shape import Shape
 from tests.support.engines import generate, load_engine

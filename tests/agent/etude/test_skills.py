@@ -10,8 +10,8 @@ from contextlib import closing
 
 import pytest
 
-from agent.engine.base import Sampling
-from cli.settings.table import Settings
+from ossia.agent.engine.base import Sampling
+from ossia.cli.settings.table import Settings
 from tests.etude.dialogues import SKILLS
 from tests.etude.evaluate import make_cases
 from tests.etude.exam import others

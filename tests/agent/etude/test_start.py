@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agent.models.gguf import read_header
-from agent.models.gguf_parts import StringArray
-from harmony.tokenizer import Tokenizer
+from ossia.agent.models.gguf import read_header
+from ossia.agent.models.gguf_parts import StringArray
+from ossia.harmony.tokenizer import Tokenizer
 from tests.agent.etude.test_recipe import random_weights
 from tests.etude.export import Array, read_tokens, write_gguf
 from tests.etude.shape import Shape

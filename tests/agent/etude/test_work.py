@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools.approval.policy import Policy
+from ossia.tools.spec import NoStop, ToolContext
+from ossia.tools.toolbox import REFUSED, REFUSED_AGAIN, UNASKED, Toolbox
+from ossia.tools.work import workspace_tools
+from ossia.tools.work.exec import Exec
+from ossia.tools.workspace import Workspace
 from tests.etude.dialogues import Dialogue, make_dialogue, unseen_dialogue
 from tests.etude.prompts import Prefix, make_prefix
 from tests.etude.said import failed
 from tests.etude.skills.work import TASKS, Task, files
 from tests.etude.words.values import Values
 from tests.support.calls import call
-from tools.approval.policy import Policy
-from tools.spec import NoStop, ToolContext
-from tools.toolbox import REFUSED, REFUSED_AGAIN, UNASKED, Toolbox
-from tools.work import workspace_tools
-from tools.work.exec import Exec
-from tools.workspace import Workspace
 
 _CALLED = re.compile(r"analysis to=([\w.]+) code<\|message\|>(.*?)<\|call\|>", re.DOTALL)
 _RESULT = re.compile(r"to=assistant<\|channel\|>analysis<\|message\|>(.*?)<\|end\|>", re.DOTALL)

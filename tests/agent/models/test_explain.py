@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from agent.models.explain import explain
-from agent.models.memory import Memory
-from agent.models.plan import Wishes, plan
+from ossia.agent.models.explain import explain
+from ossia.agent.models.memory import Memory
+from ossia.agent.models.plan import Wishes, plan
 from tests.support.announced import LARGE, announced
 
 MB, GB = 10**6, 10**9

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import ModelMissing, ModelUnusable
-from agent.models.catalog import ETUDE_PATH, name_of, part_of, part_path
-from agent.models.find import Found, Locations, find_models
-from agent.models.memory import Memory
-from agent.models.model import open_model
-from agent.models.needs import needs_of
-from agent.models.resolve import resolve
+from ossia.agent.errors import ModelMissing, ModelUnusable
+from ossia.agent.models.catalog import ETUDE_PATH, name_of, part_of, part_path
+from ossia.agent.models.find import Found, Locations, find_models
+from ossia.agent.models.memory import Memory
+from ossia.agent.models.model import open_model
+from ossia.agent.models.needs import needs_of
+from ossia.agent.models.resolve import resolve
 from tests.support.gguf_edit import split_gguf
 from tests.support.toy_gguf import write_toy_gguf
 

@@ -19,10 +19,10 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agent.errors import ModelError, ModelMissing, ModelUnusable
-from agent.models.catalog import ETUDE_PATH
-from agent.models.gguf import MAX_ALL_STRINGS, MAX_STRINGS, read_header
-from agent.models.gguf_parts import BLOCKS, GgufHeader, StringArray
+from ossia.agent.errors import ModelError, ModelMissing, ModelUnusable
+from ossia.agent.models.catalog import ETUDE_PATH
+from ossia.agent.models.gguf import MAX_ALL_STRINGS, MAX_STRINGS, read_header
+from ossia.agent.models.gguf_parts import BLOCKS, GgufHeader, StringArray
 from tests.support.gguf_edit import ARRAY, STRING, U32, GgufEdit, text, texts
 
 
@@ -259,8 +259,8 @@ def test_a_name_that_no_file_can_have(name: str, tmp_path: Path) -> None:
 _AS_PLAIN_USER = """
 import os, sys
 from pathlib import Path
-from agent.errors import ModelUnusable
-from agent.models.gguf import read_header
+from ossia.agent.errors import ModelUnusable
+from ossia.agent.models.gguf import read_header
 if os.geteuid() == 0:  # what is imported is imported: the interpreter itself need not be readable for nobody
     os.setgroups([])
     os.setegid(65534)
@@ -329,7 +329,7 @@ def _damaged(raw: bytes, header_bytes: int, draw: random.Random) -> bytes:
 
 @pytest.mark.parametrize("which", ["etude", "toy"])
 def test_damaged_headers_raise_nothing_else(which: str, toy: Path, tmp_path: Path) -> None:
-    from agent.models.model import open_model
+    from ossia.agent.models.model import open_model
 
     source = ETUDE_PATH if which == "etude" else toy
     raw, header_bytes = source.read_bytes(), read_header(source).data_offset
@@ -386,5 +386,5 @@ def test_many_small_arrays_cost_no_scan_of_the_rest_each(tmp_path: Path) -> None
     struct.pack_into("<Q", head, 16, count + 1)
     head += struct.pack("<Q4sIIQ", 4, b"long", 9, 0, 14_000_000) + bytes(14_000_000)
     path.write_bytes(head)
-    code = "import sys, pathlib, agent.models.gguf as g; g.read_header(pathlib.Path(sys.argv[1]))"
+    code = "import sys, pathlib, ossia.agent.models.gguf as g; g.read_header(pathlib.Path(sys.argv[1]))"
     subprocess.run([sys.executable, "-c", code, str(path)], check=True, timeout=20, cwd=Path(__file__).parents[3])

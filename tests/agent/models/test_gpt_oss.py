@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agent.errors import ModelUnusable
-from agent.models.catalog import ETUDE_PATH
-from agent.models.gguf import read_header
-from agent.models.gguf_parts import StringArray
-from agent.models.gpt_oss import Architecture, check_gpt_oss, read_vocabulary
-from harmony.tokenizer import Tokenizer
+from ossia.agent.errors import ModelUnusable
+from ossia.agent.models.catalog import ETUDE_PATH
+from ossia.agent.models.gguf import read_header
+from ossia.agent.models.gguf_parts import StringArray
+from ossia.agent.models.gpt_oss import Architecture, check_gpt_oss, read_vocabulary
+from ossia.harmony.tokenizer import Tokenizer
 from tests.oracle.gguf_fuzz import KNOWN, search
 from tests.support.gguf_edit import ARRAY, F32, STRING, U32, GgufEdit, list_of, text, texts
 from tests.support.toy_gguf import write_toy_gguf

@@ -6,11 +6,11 @@ from typing import Final
 
 import pytest
 
-from agent.errors import SettingRefused
-from agent.models.memory import Memory
-from agent.models.model import ModelFile
-from agent.models.needs import fits, kv_bytes
-from agent.models.plan import Plan, Wishes, plan
+from ossia.agent.errors import SettingRefused
+from ossia.agent.models.memory import Memory
+from ossia.agent.models.model import ModelFile
+from ossia.agent.models.needs import fits, kv_bytes
+from ossia.agent.models.plan import Plan, Wishes, plan
 from tests.support.announced import LARGE, REAL, announced
 
 MB, GB = 10**6, 10**9

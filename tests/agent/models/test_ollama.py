@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import ModelUnusable
-from agent.models.catalog import ETUDE_PATH
-from agent.models.find import Found, Locations, find_models, found_at
-from agent.models.memory import Memory
-from agent.models.ollama import MODEL_LAYER, OllamaModel, called_there, ollama_models
-from agent.models.resolve import resolve
+from ossia.agent.errors import ModelUnusable
+from ossia.agent.models.catalog import ETUDE_PATH
+from ossia.agent.models.find import Found, Locations, find_models, found_at
+from ossia.agent.models.memory import Memory
+from ossia.agent.models.ollama import MODEL_LAYER, OllamaModel, called_there, ollama_models
+from ossia.agent.models.resolve import resolve
 from tests.support.gguf_edit import STRING, GgufEdit, text
 
 LIBRARY, HUB = "registry.ollama.ai/library/gpt-oss/20b", "hf.co/ggml-org/gpt-oss-20b-GGUF/latest"

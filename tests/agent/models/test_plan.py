@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.llama import processor_features
-from agent.errors import OutOfMemory, SettingRefused
-from agent.models.catalog import ETUDE_PATH
-from agent.models.gguf_parts import TensorInfo
-from agent.models.memory import GpuMemory, Memory, parse_vm_stat, read_memory, size_text
-from agent.models.model import open_model
-from agent.models.needs import Needs, buffer_bytes, fits, kv_bytes, needs_of
-from agent.models.offload import Offload
-from agent.models.plan import Plan, Wishes, plan
-from agent.models.repack import Repack, reason_against, repacked_bytes
+from ossia.agent.engine.llama import processor_features
+from ossia.agent.errors import OutOfMemory, SettingRefused
+from ossia.agent.models.catalog import ETUDE_PATH
+from ossia.agent.models.gguf_parts import TensorInfo
+from ossia.agent.models.memory import GpuMemory, Memory, parse_vm_stat, read_memory, size_text
+from ossia.agent.models.model import open_model
+from ossia.agent.models.needs import Needs, buffer_bytes, fits, kv_bytes, needs_of
+from ossia.agent.models.offload import Offload
+from ossia.agent.models.plan import Plan, Wishes, plan
+from ossia.agent.models.repack import Repack, reason_against, repacked_bytes
 from tests.support.announced import REAL, announced
 from tests.support.toy_gguf import write_toy_gguf
 

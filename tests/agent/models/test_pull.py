@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import DownloadFailed
-from agent.models.catalog import CatalogModel
-from agent.models.pull import on_the_hub, parts_kept, pull
-from agent.models.transfer import PullProgress
+from ossia.agent.errors import DownloadFailed
+from ossia.agent.models.catalog import CatalogModel
+from ossia.agent.models.pull import on_the_hub, parts_kept, pull
+from ossia.agent.models.transfer import PullProgress
 from tests.support.hub import SIGNATURE, Hub
 from tests.support.site import Site
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import AgentError, DownloadFailed, ModelMissing, SettingRefused
-from agent.models.catalog import CatalogModel
-from agent.models.pull import on_the_hub, parts_kept, pull
-from agent.models.pull_url import Pulled, pull_known, pull_url
-from agent.models.pulled import files_of
-from agent.models.transfer import PullProgress
+from ossia.agent.errors import AgentError, DownloadFailed, ModelMissing, SettingRefused
+from ossia.agent.models.catalog import CatalogModel
+from ossia.agent.models.pull import on_the_hub, parts_kept, pull
+from ossia.agent.models.pull_url import Pulled, pull_known, pull_url
+from ossia.agent.models.pulled import files_of
+from ossia.agent.models.transfer import PullProgress
 from tests.support.hub import Hub
 from tests.support.site import Reply, Request, Site
 

@@ -9,31 +9,31 @@ from pathlib import Path
 
 import pytest
 
-from agent.control import Control
-from agent.engine.remote.address import parse_url
-from agent.engine.remote.client import Client
-from agent.engine.remote.detect import models_of
-from agent.events import Delta, Stats
-from agent.limits import Limits
-from agent.loop import run_turn
-from agent.request import Request
-from agent.served.api import ChatApi, Kind
-from agent.served.engine import ServedEngine
-from agent.served.probe import serve
-from agent.served.respond import ServedResponder
-from agent.served.wire import Names
-from agent.sessions.session import Options, Session
-from cli.eval.tools import Function
-from harmony.codec import Codec
-from harmony.messages import ANALYSIS, COMMENTARY, FINAL, Message
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.remote.address import parse_url
+from ossia.agent.engine.remote.client import Client
+from ossia.agent.engine.remote.detect import models_of
+from ossia.agent.events import Delta, Stats
+from ossia.agent.limits import Limits
+from ossia.agent.loop import run_turn
+from ossia.agent.request import Request
+from ossia.agent.served.api import ChatApi, Kind
+from ossia.agent.served.engine import ServedEngine
+from ossia.agent.served.probe import serve
+from ossia.agent.served.respond import ServedResponder
+from ossia.agent.served.wire import Names
+from ossia.agent.sessions.session import Options, Session
+from ossia.cli.eval.tools import Function
+from ossia.harmony.codec import Codec
+from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, Message
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.spec import NoStop, ToolContext
+from ossia.tools.toolbox import Toolbox
 from tests.oracle.engine import LlamaServer
 from tests.support.engines import ETUDE
 from tests.support.turns import GREEDY, drive, end_of
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.spec import NoStop, ToolContext
-from tools.toolbox import Toolbox
 
 # An environment of a test has nothing of the caller's: asked for before.
 _SERVER = os.environ.get("OSSIA_LLAMA_SERVER")

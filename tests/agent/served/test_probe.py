@@ -9,14 +9,14 @@ import json
 
 import pytest
 
-from agent.control import Control
-from agent.engine.remote.address import parse_url
-from agent.engine.remote.client import Client, Json
-from agent.engine.remote.detect import models_of
-from agent.errors import EngineFailed, ModelMissing, ServerRefused
-from agent.served.engine import ServedEngine
-from agent.served.probe import CONTEXT_TOKENS, api_of, serve
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.remote.address import parse_url
+from ossia.agent.engine.remote.client import Client, Json
+from ossia.agent.engine.remote.detect import models_of
+from ossia.agent.errors import EngineFailed, ModelMissing, ServerRefused
+from ossia.agent.served.engine import ServedEngine
+from ossia.agent.served.probe import CONTEXT_TOKENS, api_of, serve
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.site import Reply, Request, Site
 
 REFUSED = {"error": {"message": "model is required", "type": "invalid_request_error"}}

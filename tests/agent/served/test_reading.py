@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.request import Request
-from agent.served.api import Kind
-from agent.served.pieces import Called, Said, Thought
-from agent.served.wire import Names, conversation
-from agent.served.writing import Writing
-from harmony.messages import Message
+from ossia.agent.request import Request
+from ossia.agent.served.api import Kind
+from ossia.agent.served.pieces import Called, Said, Thought
+from ossia.agent.served.wire import Names, conversation
+from ossia.agent.served.writing import Writing
+from ossia.harmony.messages import Message
+from ossia.tools.spec import ToolSpec
 from tests.support.served import APIS
-from tools.spec import ToolSpec
 
 SPECS = (
     ToolSpec("python", "Runs code.", input="text", trained=True, provenance="built-in"),

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from agent.control import Control
-from agent.engine.base import Progress, Sampling
-from agent.errors import ContextFull, EngineFailed
-from agent.events import Delta, Event, MessageAdded, SampledAgain, Stats, ThinkingCut
-from agent.limits import Limits
-from agent.served.api import Kind
-from agent.served.wire import ANSWER_NOW
-from agent.sessions.session import Options, Session
-from harmony.codec import Codec
-from harmony.messages import ANALYSIS, COMMENTARY, FINAL, Message, ResponseFormat
-from harmony.render import drop_nothing
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Progress, Sampling
+from ossia.agent.errors import ContextFull, EngineFailed
+from ossia.agent.events import Delta, Event, MessageAdded, SampledAgain, Stats, ThinkingCut
+from ossia.agent.limits import Limits
+from ossia.agent.served.api import Kind
+from ossia.agent.served.wire import ANSWER_NOW
+from ossia.agent.sessions.session import Options, Session
+from ossia.harmony.codec import Codec
+from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, Message, ResponseFormat
+from ossia.harmony.render import drop_nothing
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.dialects import (
     ANSWER,
     CODE,

@@ -8,15 +8,15 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from agent.request import Request
-from agent.served.api import Api, ChatApi, ResponsesApi
-from agent.served.engine import ServedEngine
-from agent.served.wire import ANSWER_NOW, Names, conversation
-from harmony.builtins import BROWSER, TRAINED_NAMES
-from harmony.messages import ANALYSIS, FINAL, Message, ResponseFormat
-from harmony.tokenizer import Tokenizer
+from ossia.agent.request import Request
+from ossia.agent.served.api import Api, ChatApi, ResponsesApi
+from ossia.agent.served.engine import ServedEngine
+from ossia.agent.served.wire import ANSWER_NOW, Names, conversation
+from ossia.harmony.builtins import BROWSER, TRAINED_NAMES
+from ossia.harmony.messages import ANALYSIS, FINAL, Message, ResponseFormat
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.spec import ToolSpec
 from tests.support.remote import Canned
-from tools.spec import ToolSpec
 
 TOLD = "Runs code.\n\nnumpy is there."
 ANY = {"type": "object"}

@@ -9,20 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.base import Sampling
-from agent.errors import SessionInvalid
-from agent.events import TurnEnd
-from agent.prompt import DATA, compose
-from agent.request import Request
-from agent.sessions.importing import import_session
-from agent.sessions.json import dump_session, session_from_json
-from agent.sessions.session import Entry, Options, Session, Summary, UserText
-from harmony.messages import DeveloperPrompt, Message, ResponseFormat, Sampled, SystemPrompt
-from harmony.tokenizer import Tokenizer
+from ossia.agent.engine.base import Sampling
+from ossia.agent.errors import SessionInvalid
+from ossia.agent.events import TurnEnd
+from ossia.agent.prompt import DATA, compose
+from ossia.agent.request import Request
+from ossia.agent.sessions.importing import import_session
+from ossia.agent.sessions.json import dump_session, session_from_json
+from ossia.agent.sessions.session import Entry, Options, Session, Summary, UserText
+from ossia.harmony.messages import DeveloperPrompt, Message, ResponseFormat, Sampled, SystemPrompt
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.browser import Browser, Document, Hit
+from ossia.tools.spec import Attachment, ToolResult, ToolSpec
 from tests.support.pages import Pages, Results, documents, links, numbered
 from tests.support.turns import Double, Stage, end_of
-from tools.browser import Browser, Document, Hit
-from tools.spec import Attachment, ToolResult, ToolSpec
 
 CALL = (
     "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>analysis to=python code<|message|>x=1<|call|>"

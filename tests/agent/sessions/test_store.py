@@ -21,18 +21,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.engine.base import Sampling
-from agent.errors import SessionInUse, SessionMissing, SessionsUnusable
-from agent.events import Event, MessageAdded
-from agent.sessions._schema import APPLICATION, MIGRATIONS, migrate
-from agent.sessions.session import Entry, Options, Session, Summary, UserText
-from agent.sessions.store import SessionHit, SessionInfo, SessionStore
-from harmony.messages import Message, Sampled
-from harmony.tokenizer import Tokenizer
+from ossia.agent.engine.base import Sampling
+from ossia.agent.errors import SessionInUse, SessionMissing, SessionsUnusable
+from ossia.agent.events import Event, MessageAdded
+from ossia.agent.sessions._schema import APPLICATION, MIGRATIONS, migrate
+from ossia.agent.sessions.session import Entry, Options, Session, Summary, UserText
+from ossia.agent.sessions.store import SessionHit, SessionInfo, SessionStore
+from ossia.harmony.messages import Message, Sampled
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.spec import Attachment, Taint, ToolResult
 from tests.oracle.kill_sessions import play_and_kill
 from tests.support.command import ROOT
 from tests.support.turns import Stage, drive
-from tools.spec import Attachment, Taint, ToolResult
 
 CALL = (
     "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>analysis to=python code<|message|>x=1<|call|>"
@@ -244,8 +244,8 @@ def test_one_goes_on_with_a_session_at_a_time(opened: Open, path: Path) -> None:
 _HOLDS = """
 import sys, time
 from pathlib import Path
-from agent.sessions.session import Session
-from agent.sessions.store import SessionStore
+from ossia.agent.sessions.session import Session
+from ossia.agent.sessions.store import SessionStore
 store = SessionStore(Path(sys.argv[1]), now=time.time)
 session = store.resume(sys.argv[2]) if len(sys.argv) > 2 else Session()
 print(sys.argv[2] if len(sys.argv) > 2 else store.keep(session), flush=True)

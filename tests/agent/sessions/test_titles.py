@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.sessions.session import Session
-from agent.sessions.store import SessionStore, asked_in
+from ossia.agent.sessions.session import Session
+from ossia.agent.sessions.store import SessionStore, asked_in
 
 LOG = "\n".join(f"2026-11-23 08:{number:02} ERROR worker {number} died: why? no idea" for number in range(40))
 CODE = "def f(x):\n    return x + 1\n\nprint(f(1))"

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from agent.engine.llama import LlamaEngine
-from cli import paths
-from cli.runtime.session import Resume
-from harmony.tokenizer import Tokenizer
+from ossia.agent.engine.llama import LlamaEngine
+from ossia.cli import paths
+from ossia.cli.runtime.session import Resume
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.screen import ChatScreen, chatting
 
 TODAY = datetime.date.today()  # as the settings have it
@@ -228,7 +228,7 @@ def test_a_resumed_conversation_is_read_ahead_where_its_cache_is_gone() -> None:
 
 
 def test_across_midnight_the_new_days_prompt_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.chat.ahead._DATE_EVERY_S", 0.05)
+    monkeypatch.setattr("ossia.cli.chat.ahead._DATE_EVERY_S", 0.05)
     days = [TODAY]
 
     async def case() -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from agent.sessions.store import SessionStore
-from cli import paths
-from cli.exits import ExitError
-from cli.runtime.session import Resume
+from ossia.agent.sessions.store import SessionStore
+from ossia.cli import paths
+from ossia.cli.exits import ExitError
+from ossia.cli.runtime.session import Resume
 from tests.support.command import write_script
 from tests.support.documents import counted
 from tests.support.screen import ChatScreen, chatting

@@ -11,16 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from agent.events import ApprovalAsked, Decision
-from cli.runtime.approval_text import arguments_to_edit, decision_of, edited_arguments, explanation, question_of, unseen
-from cli.terminal.question import QUIET_S
+from ossia.agent.events import ApprovalAsked, Decision
+from ossia.cli.runtime.approval_text import (
+    arguments_to_edit,
+    decision_of,
+    edited_arguments,
+    explanation,
+    question_of,
+    unseen,
+)
+from ossia.cli.terminal.question import QUIET_S
+from ossia.tools.approval.policy import FROM_OUTSIDE
+from ossia.tools.calls.arguments import ArgumentReader
+from ossia.tools.spec import CHANGED, Preview, ToolCall, ToolSpec
 from tests.support.command import write_script
 from tests.support.mcp_servers import hostile
 from tests.support.screen import ChatScreen, Clock
 from tests.support.work_calls import patch, wants, writes
-from tools.approval.policy import FROM_OUTSIDE
-from tools.calls.arguments import ArgumentReader
-from tools.spec import CHANGED, Preview, ToolCall, ToolSpec
 
 SHELL = ToolSpec("container.exec", "", effects=frozenset({"run", "write"}), provenance="built-in")
 

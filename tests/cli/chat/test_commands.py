@@ -16,18 +16,18 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.base import StepStats
-from agent.models.catalog import ETUDE_PATH
-from agent.models.memory import GpuMemory
-from agent.sessions.session import Summary
-from agent.sessions.store import SessionStore
-from cli import paths
-from cli.chat.commands.table import GROUPS, arguments, commands, find, run_command
-from cli.clipboard import MAX_TERMINAL_BYTES, copy_with_programs, copyable, fits_terminal
-from cli.runtime.session import Resume
-from cli.runtime.sums import Sums
-from cli.terminal.question import QUIET_S
-from harmony.messages import ResponseFormat
+from ossia.agent.engine.base import StepStats
+from ossia.agent.models.catalog import ETUDE_PATH
+from ossia.agent.models.memory import GpuMemory
+from ossia.agent.sessions.session import Summary
+from ossia.agent.sessions.store import SessionStore
+from ossia.cli import paths
+from ossia.cli.chat.commands.table import GROUPS, arguments, commands, find, run_command
+from ossia.cli.clipboard import MAX_TERMINAL_BYTES, copy_with_programs, copyable, fits_terminal
+from ossia.cli.runtime.session import Resume
+from ossia.cli.runtime.sums import Sums
+from ossia.cli.terminal.question import QUIET_S
+from ossia.harmony.messages import ResponseFormat
 from tests.support.command import write_script
 from tests.support.documents import counted
 from tests.support.gguf_edit import inflated_gguf
@@ -375,7 +375,7 @@ def test_another_model_takes_the_conversation_over_or_everything_stays(tmp_path:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a file with holes")
 def test_what_fits_only_with_the_gpu_is_listed_as_fitting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agent.engine.llama.gpu_memory", lambda: GpuMemory((10**12,)))
+    monkeypatch.setattr("ossia.agent.engine.llama.gpu_memory", lambda: GpuMemory((10**12,)))
     large = paths.data_dir() / "models" / "gpt-oss-20b-mxfp4.gguf"
     large.parent.mkdir(parents=True)
     inflated_gguf(write_toy_gguf(tmp_path / "toy.gguf"), large)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.sessions.store import SessionStore
-from cli import paths
+from ossia.agent.sessions.store import SessionStore
+from ossia.cli import paths
 from tests.support.command import write_script
 from tests.support.documents import answer, counted, thought
 from tests.support.pty import PtyChat

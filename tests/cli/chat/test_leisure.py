@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.chat.leisure import Leisure, on_battery
+from ossia.cli.chat.leisure import Leisure, on_battery
 from tests.support.screen import Clock
 
 pytestmark = pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="they are asked in other ways")

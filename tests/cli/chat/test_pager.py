@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from rich.cells import cell_len
 
-from agent.citations import Cited
-from agent.events import (
+from ossia.agent.citations import Cited
+from ossia.agent.events import (
     ApprovalAsked,
     Delta,
     Event,
@@ -26,19 +26,19 @@ from agent.events import (
     ToolStarted,
     TurnEnded,
 )
-from cli.chat.pager.calls import call_rows, calls_rows
-from cli.chat.pager.pager import show
-from cli.chat.pager.scroll import View
-from cli.chat.pager.transcript import Transcript
-from cli.terminal.fold import folded
-from cli.terminal.markdown.paint import Painter, Row
-from harmony.messages import Message
+from ossia.cli.chat.pager.calls import call_rows, calls_rows
+from ossia.cli.chat.pager.pager import show
+from ossia.cli.chat.pager.scroll import View
+from ossia.cli.chat.pager.transcript import Transcript
+from ossia.cli.terminal.fold import folded
+from ossia.cli.terminal.markdown.paint import Painter, Row
+from ossia.harmony.messages import Message
+from ossia.tools.spec import Attachment, Preview, ToolCall, ToolResult
+from ossia.tools.work.result import formed
 from tests.support.command import write_script
 from tests.support.paging import PagerScreen
 from tests.support.rendering import render_markdown
 from tests.support.screen import ChatScreen
-from tools.spec import Attachment, Preview, ToolCall, ToolResult
-from tools.work.result import formed
 
 PRINT = ToolCall("call_1", "python", "for i in range(30):\n    print(i)")
 NUMBERS = "\n".join(map(str, range(30)))

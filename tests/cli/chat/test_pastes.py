@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.paths import history_file
-from cli.runtime.session import Resume
+from ossia.cli.paths import history_file
+from ossia.cli.runtime.session import Resume
 from tests.support.command import write_script
 from tests.support.documents import answer
 from tests.support.screen import ChatScreen, chatting

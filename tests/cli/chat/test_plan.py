@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from agent.prompt import GO, PLAN
-from cli.runtime.session import Resume
+from ossia.agent.prompt import GO, PLAN
+from ossia.cli.runtime.session import Resume
 from tests.support.command import write_script
 from tests.support.screen import ChatScreen, chatting
 

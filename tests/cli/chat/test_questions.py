@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from cli.chat.pager.diffs import diffstat
-from cli.terminal.question import QUIET_S
+from ossia.cli.chat.pager.diffs import diffstat
+from ossia.cli.terminal.question import QUIET_S
+from ossia.tools.work import _diff
 from tests.support.command import write_script
 from tests.support.documents import answer
 from tests.support.screen import ChatScreen, Clock, chatting
 from tests.support.work_calls import reads, writes
-from tools.work import _diff
 
 CTRL_O, END, PGDN = "\x0f", "\x1b[F", "\x1b[6~"
 SIZES = [(50, 15), (80, 24), (120, 40)]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.chat.commands.table import GROUPS, KEYS
-from cli.runtime.session import Resume
+from ossia.cli.chat.commands.table import GROUPS, KEYS
+from ossia.cli.runtime.session import Resume
 from tests.support.command import write_script
 from tests.support.documents import answer, thought
 from tests.support.screen import ChatScreen, chatting

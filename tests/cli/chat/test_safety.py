@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from cli import paths
-from cli.runtime.session import Resume
-from cli.terminal.input.typed import Typed
-from cli.terminal.question import QUIET_S
+from ossia.cli import paths
+from ossia.cli.runtime.session import Resume
+from ossia.cli.terminal.input.typed import Typed
+from ossia.cli.terminal.question import QUIET_S
 from tests.support.command import ossia_here, write_script
 from tests.support.documents import answer
 from tests.support.screen import ChatScreen, chatting

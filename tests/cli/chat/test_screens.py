@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.terminal.question import QUIET_S
+from ossia.cli.terminal.question import QUIET_S
 from tests.support.command import write_script
 from tests.support.documents import answer, thought
 from tests.support.looks import Looks

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.llama import LlamaEngine
-from agent.models.catalog import ETUDE_PATH
-from cli import paths
-from cli.chat.commands.table import arguments
-from cli.terminal.question import QUIET_S
-from harmony.tokenizer import Tokenizer
+from ossia.agent.engine.llama import LlamaEngine
+from ossia.agent.models.catalog import ETUDE_PATH
+from ossia.cli import paths
+from ossia.cli.chat.commands.table import arguments
+from ossia.cli.terminal.question import QUIET_S
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.approval.trust import Hosts
 from tests.support.command import write_script
 from tests.support.dialects import chat, tool_call
 from tests.support.remote import serve
 from tests.support.screen import ChatScreen, Clock, chatting
 from tests.support.served import Server
 from tests.support.site import Site
-from tools.approval.trust import Hosts
 
 FINAL = "<|channel|>final<|message|>Hi.<|return|>"
 

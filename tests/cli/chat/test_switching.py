@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.llama import LlamaEngine
-from cli.chat.commands.table import arguments
-from harmony.tokenizer import Tokenizer
+from ossia.agent.engine.llama import LlamaEngine
+from ossia.cli.chat.commands.table import arguments
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.command import write_script
 from tests.support.remote import serve
 from tests.support.screen import ChatScreen, chatting

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from agent.control import Control
-from agent.engine.llama import LlamaEngine
-from agent.request import Request, StepEvent
-from agent.respond import LocalResponder
-from agent.sessions.store import SessionStore
-from cli import paths
-from cli.chat.commands.sessions import private
-from cli.runtime.session import Resume
-from cli.terminal.input.typed import Typed
-from harmony.messages import Completion, Delta, Message
+from ossia.agent.control import Control
+from ossia.agent.engine.llama import LlamaEngine
+from ossia.agent.request import Request, StepEvent
+from ossia.agent.respond import LocalResponder
+from ossia.agent.sessions.store import SessionStore
+from ossia.cli import paths
+from ossia.cli.chat.commands.sessions import private
+from ossia.cli.runtime.session import Resume
+from ossia.cli.terminal.input.typed import Typed
+from ossia.harmony.messages import Completion, Delta, Message
 from tests.support.command import write_script
 from tests.support.screen import ChatScreen, chatting
 
@@ -31,7 +31,7 @@ WAITED_S = 0.3
 
 @pytest.fixture(autouse=True)
 def a_short_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.chat.titles._REST_S", 0.05)
+    monkeypatch.setattr("ossia.cli.chat.titles._REST_S", 0.05)
 
 
 class Entitling(LocalResponder):
@@ -137,8 +137,8 @@ def test_it_waits_until_the_machine_is_idle(monkeypatch: pytest.MonkeyPatch) -> 
         def now(self) -> bool:
             return Machine.idle
 
-    monkeypatch.setattr("cli.chat.ahead.Leisure", Machine)
-    monkeypatch.setattr("cli.chat.ahead._LOOK_AGAIN_S", 0.05)
+    monkeypatch.setattr("ossia.cli.chat.ahead.Leisure", Machine)
+    monkeypatch.setattr("ossia.cli.chat.ahead._LOOK_AGAIN_S", 0.05)
 
     async def case() -> None:
         async with _chat(prefill_ahead="auto") as stage:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import EngineFailed
-from agent.events import (
+from ossia.agent.errors import EngineFailed
+from ossia.agent.events import (
     ApprovalAsked,
     ContextTrimmed,
     Delta,
@@ -22,15 +22,15 @@ from agent.events import (
     TurnEnd,
     TurnEnded,
 )
-from agent.sessions.json import dump_session, session_from_json
-from agent.sessions.session import Entry, Session, Summary, UserText
-from cli.chat.pager.items import TAIL_CHARS, Item
-from cli.chat.pager.transcript import Transcript
-from harmony.messages import Message, Sampled
-from harmony.tokenizer import Tokenizer
+from ossia.agent.sessions.json import dump_session, session_from_json
+from ossia.agent.sessions.session import Entry, Session, Summary, UserText
+from ossia.cli.chat.pager.items import TAIL_CHARS, Item
+from ossia.cli.chat.pager.transcript import Transcript
+from ossia.harmony.messages import Message, Sampled
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.spec import Attachment, Preview, ToolCall, ToolResult
 from tests.agent.test_loop import CALL, CASES, FINAL, NEXT, THINK
 from tests.support.turns import Stage
-from tools.spec import Attachment, Preview, ToolCall, ToolResult
 
 ASKED = ToolCall("call_1", "python", "6*7")
 

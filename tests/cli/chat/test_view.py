@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from agent.events import TurnEnded
-from cli.chat.pager.items import Item
-from cli.chat.view import ChatView, Think
-from cli.clean import clean
-from cli.runtime.failures import MAX_ROWS
-from cli.terminal.markdown.paint import Painter
-from harmony.messages import Delta
+from ossia.agent.events import TurnEnded
+from ossia.cli.chat.pager.items import Item
+from ossia.cli.chat.view import ChatView, Think
+from ossia.cli.clean import clean
+from ossia.cli.runtime.failures import MAX_ROWS
+from ossia.cli.terminal.markdown.paint import Painter
+from ossia.harmony.messages import Delta
+from ossia.tools.python.tool import NO_OUTPUT
+from ossia.tools.spec import Attachment, ToolCall, ToolFinished, ToolResult
+from ossia.tools.toolbox import REFUSED, REFUSED_AGAIN
+from ossia.tools.work.result import formed
 from tests.support.screen import Clock
-from tools.python.tool import NO_OUTPUT
-from tools.spec import Attachment, ToolCall, ToolFinished, ToolResult
-from tools.toolbox import REFUSED, REFUSED_AGAIN
-from tools.work.result import formed
 
 HERE = Path("/home/user/project")
 TESTS = '{"command": ["bash", "-lc", "pytest -q"], "timeout": 60000}'

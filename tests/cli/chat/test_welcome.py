@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.models.find import Locations
-from agent.models.memory import Memory
-from cli import __version__
-from cli.chat.welcome import KEYS, Facts, Offer, gather, greeting, model_facts, needed_gb
-from cli.settings.table import Settings
+from ossia.agent.models.find import Locations
+from ossia.agent.models.memory import Memory
+from ossia.cli import __version__
+from ossia.cli.chat.welcome import KEYS, Facts, Offer, gather, greeting, model_facts, needed_gb
+from ossia.cli.settings.table import Settings
 
 GB = 1_000_000_000
 SIZE_20B, SIZE_120B = 12_110_000_000, 63_400_000_000
@@ -112,8 +112,8 @@ def test_this_machine() -> None:
 def test_llama_cpp_is_not_loaded_for_it() -> None:
     code = """
 import sys
-from cli.settings.table import Settings
-from cli.chat.welcome import gather, greeting
+from ossia.cli.settings.table import Settings
+from ossia.cli.chat.welcome import gather, greeting
 greeting(gather(Settings()))
 assert "llama_cpp" not in sys.modules
 """

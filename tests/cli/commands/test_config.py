@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from cli import paths
-from cli.main import invoke
-from cli.settings.config import resolve
-from cli.settings.config_file import set_value
-from cli.settings.table import Settings
+from ossia.cli import paths
+from ossia.cli.main import invoke
+from ossia.cli.settings.config import resolve
+from ossia.cli.settings.config_file import set_value
+from ossia.cli.settings.table import Settings
+from ossia.tools.files import write_whole
 from tests.support.command import start
-from tools.files import write_whole
 
 
 def test_show_prints_each_value_and_where_it_came_from(

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from cli import paths
+from ossia.cli import paths
+from ossia.tools.library.library import Library
+from ossia.tools.spec import NoStop
 from tests.support.command import OSSIA, ossia_here, ossia_text, start
-from tools.library.library import Library
-from tools.spec import NoStop
 
 TIMEOUT_S = 60
 

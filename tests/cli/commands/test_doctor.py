@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cli import paths
+from ossia.cli import paths
 from tests.support.command import OSSIA, ossia, ossia_here, ossia_text
 from tests.support.pty import PtyChat
 

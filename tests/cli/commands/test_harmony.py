@@ -13,8 +13,8 @@ from pathlib import Path
 import openai_harmony
 import pytest
 
-from cli.main import invoke
-from harmony.tokenizer import Tokenizer
+from ossia.cli.main import invoke
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.command import OSSIA, ossia_text
 from tests.support.streams import harmony_ids
 from tests.support.vocabularies import ETUDE, O200K_CACHE_NAME

@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from cli.settings.mcp import add_server, configured_servers
+from ossia.cli.settings.mcp import add_server, configured_servers
+from ossia.tools.approval.trust import look
+from ossia.tools.functions.errors import McpConfigInvalid
 from tests.support.command import OSSIA, ossia_here, ossia_text, start, write_script
 from tests.support.mcp_guarded import guarded
 from tests.support.mcp_servers import HOSTILE, hostile
 from tests.support.pty import PtyChat
 from tests.support.screen import ChatScreen, chatting
 from tests.support.work_calls import writes
-from tools.approval.trust import look
-from tools.functions.errors import McpConfigInvalid
 
 
 def _mcp_json(home: Path) -> Path:

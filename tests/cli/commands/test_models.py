@@ -16,8 +16,8 @@ from typing import TypeVar
 
 import pytest
 
-from agent.models.catalog import ETUDE_PATH
-from cli.runtime.models import locations
+from ossia.agent.models.catalog import ETUDE_PATH
+from ossia.cli.runtime.models import locations
 from tests.support.command import ossia, ossia_here, start
 from tests.support.gguf_edit import STRING, GgufEdit, text
 from tests.support.hub import Hub

@@ -11,10 +11,10 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from agent.engine.llama import gpu_memory
-from agent.models.catalog import ETUDE_PATH
-from agent.models.memory import GpuMemory, Memory
-from cli import paths
+from ossia.agent.engine.llama import gpu_memory
+from ossia.agent.models.catalog import ETUDE_PATH
+from ossia.agent.models.memory import GpuMemory, Memory
+from ossia.cli import paths
 from tests.agent.models.test_ollama import HUB, LIBRARY, add
 from tests.oracle.model_headers import CODES, show
 from tests.support.command import OSSIA, TIMEOUT_S, ossia_here
@@ -248,8 +248,8 @@ def test_an_empty_name(command: str) -> None:
 def test_gpus_count_as_they_do_in_a_run(toy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     large = _own(toy, "gpt-oss-20b-mxfp4.gguf")
     inflated_gguf(toy, large)
-    monkeypatch.setattr("agent.engine.llama.gpu_memory", lambda: GpuMemory((10**12,)))
-    monkeypatch.setattr("cli.runtime.models.read_memory", lambda gpus: Memory(10**12, gpus.free))
+    monkeypatch.setattr("ossia.agent.engine.llama.gpu_memory", lambda: GpuMemory((10**12,)))
+    monkeypatch.setattr("ossia.cli.runtime.models.read_memory", lambda gpus: Memory(10**12, gpus.free))
     assert _out(ossia_here("models", "path")) == f"{large}\n"
     assert _out(ossia_here("models", "show")).startswith(f"gpt-oss-20b  {large}\n")
     assert json.loads(_out(ossia_here("models", "plan", "--json")))["path"] == str(large)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from cli import paths
+from ossia.cli import paths
 from tests.support.command import ossia, ossia_here
 from tests.support.hub import HOST, Hub
 from tests.support.site import Site

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.errors import DownloadFailed
-from agent.models.catalog import download_of
-from agent.models.pull import on_the_hub, pull
-from agent.models.pull_url import pull_url
-from agent.models.transfer import PullProgress
-from cli import paths
+from ossia.agent.errors import DownloadFailed
+from ossia.agent.models.catalog import download_of
+from ossia.agent.models.pull import on_the_hub, pull
+from ossia.agent.models.pull_url import pull_url
+from ossia.agent.models.transfer import PullProgress
+from ossia.cli import paths
 from tests.agent.models.test_ollama import add
 from tests.support.command import ossia_here
 from tests.support.gguf_edit import split_gguf

@@ -14,19 +14,19 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from agent.engine.base import Sampling
-from agent.prompt import WORK
-from agent.sessions.session import Options, Session
-from agent.sessions.store import SessionStore
-from cli import paths
-from cli.main import invoke
-from harmony.messages import Message
+from ossia.agent.engine.base import Sampling
+from ossia.agent.prompt import WORK
+from ossia.agent.sessions.session import Options, Session
+from ossia.agent.sessions.store import SessionStore
+from ossia.cli import paths
+from ossia.cli.main import invoke
+from ossia.harmony.messages import Message
+from ossia.tools.browser import Document
+from ossia.tools.spec import ToolResult
 from tests.support.command import OSSIA, ossia, start, write_script
 from tests.support.documents import counted
 from tests.support.pages import opened
 from tests.support.site import wait_until
-from tools.browser import Document
-from tools.spec import ToolResult
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
 THOUGHT = "<|channel|>analysis<|message|>Secret thought.<|end|><|start|>assistant" + FINAL.replace("Done", "Four")

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from cli.main import invoke
+from ossia.cli.main import invoke
+from ossia.tools.work.result import formed
 from tests.support.command import OSSIA, ossia, ossia_here, ossia_text, start
 from tests.support.pty import PtyChat
 from tests.support.site import Site, wait_until
 from tests.support.work_calls import patch
-from tools.work.result import formed
 
 OWN = '''\
 import pathlib, sys, time

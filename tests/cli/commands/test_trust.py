@@ -8,10 +8,10 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from cli import paths
-from cli.main import invoke
+from ossia.cli import paths
+from ossia.cli.main import invoke
+from ossia.tools.approval.trust import Grants, TrustStore
 from tests.support.command import OSSIA
-from tools.approval.trust import Grants, TrustStore
 
 CONFIG = r"""
 tools = ["fun.py", "./../evil.py", "package"]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from ossia.tools.undo.journal import Journal
 from tests.support.command import OSSIA, ossia, ossia_text, write_script
 from tests.support.trees import snapshot
 from tests.support.work_calls import patch, writes
-from tools.undo.journal import Journal
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="undo works by descriptors of folders")
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.devices import Build
-from cli.doctor.devices import devices, llama
-from cli.doctor.finding import Finding
-from cli.doctor.machine import Machine
-from cli.doctor.rebuild import Installed, installed, needs, rebuild
-from cli.settings.config import resolve
+from ossia.agent.engine.devices import Build
+from ossia.cli.doctor.devices import devices, llama
+from ossia.cli.doctor.finding import Finding
+from ossia.cli.doctor.machine import Machine
+from ossia.cli.doctor.rebuild import Installed, installed, needs, rebuild
+from ossia.cli.settings.config import resolve
 from tests.support.command import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /sys and /proc")

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli.doctor.examine import examine
-from cli.doctor.finding import Finding
-from cli.doctor.machine import Machine
-from cli.exits import ExitError
+from ossia.cli.doctor.examine import examine
+from ossia.cli.doctor.finding import Finding
+from ossia.cli.doctor.machine import Machine
+from ossia.cli.exits import ExitError
 
 SAID = Finding("disk", "ok", "said before that")
 

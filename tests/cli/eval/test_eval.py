@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from cli.eval.suites import SUITES, chosen
-from cli.eval.task import Task
+from ossia.cli.eval.suites import SUITES, chosen
+from ossia.cli.eval.task import Task
+from ossia.tools.sandbox import choose
 from tests.support.command import ossia_here, ossia_text, start, write_script
 from tests.support.evaluating import WRONG, script
-from tools.sandbox import choose
 
 PATTERN = "<|channel|>analysis<|message|>" + "and on it goes, " * 400
 

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.events import MessageAdded
-from agent.prompt import tool_texts
-from cli.eval.suites import chosen
-from cli.eval.sums import is_number
-from cli.oneshot.report import Report
-from harmony.messages import Message
+from ossia.agent.events import MessageAdded
+from ossia.agent.prompt import tool_texts
+from ossia.cli.eval.suites import chosen
+from ossia.cli.eval.sums import is_number
+from ossia.cli.oneshot.report import Report
+from ossia.harmony.messages import Message
+from ossia.tools.approval.policy import Policy, Rule
+from ossia.tools.spec import NoStop, ToolCall, ToolContext, ToolFinished
+from ossia.tools.toolbox import Toolbox
 from tests.cli.eval.test_eval import some
 from tests.oracle.eval_answers import misses
-from tools.approval.policy import Policy, Rule
-from tools.spec import NoStop, ToolCall, ToolContext, ToolFinished
-from tools.toolbox import Toolbox
 
 
 def test_the_prompt_says_what_each_argument_is() -> None:

@@ -12,11 +12,11 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from ossia.tools.toolbox import UNASKED
+from ossia.tools.work.result import formed
 from tests.support.command import OSSIA, line_of, ossia, write_script
 from tests.support.mcp_servers import hostile
 from tests.support.work_calls import reads, runs, wants, writes
-from tools.toolbox import UNASKED
-from tools.work.result import formed
 
 PATCHES = "repo_browser.apply_patch"
 FINAL = "<|channel|>final<|message|>Done.<|return|>"

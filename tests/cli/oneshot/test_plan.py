@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agent.prompt import PLAN, WORK
+from ossia.agent.prompt import PLAN, WORK
 from tests.support.command import ossia, write_script
 from tests.support.work_calls import wants
 

@@ -520,7 +520,7 @@ def test_a_home_that_can_not_be_written(tmp_path: Path) -> None:
 def test_a_python_of_ours_that_does_not_start(tmp_path: Path) -> None:
     """Then the model has no python; it isn't our own error."""
     script, gone = write_script(tmp_path, "<|channel|>final<|message|>Hi.<|return|>"), str(tmp_path / "gone")
-    code = "import sys; sys.executable = sys.argv.pop(1); from cli.main import main; raise SystemExit(main())"
+    code = "import sys; sys.executable = sys.argv.pop(1); from ossia.cli.main import main; raise SystemExit(main())"
     command = [sys.executable, "-c", code, gone, "run", "hi", "--engine", script]
     done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL, timeout=60, check=False, text=True)
     assert (done.returncode, done.stdout) == (0, "Hi.\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from cli.runtime.schema import fault_of
+from ossia.cli.runtime.schema import fault_of
 from tests.support.command import line_of, ossia, ossia_here, write_script
 from tests.support.pty import PtyChat
 

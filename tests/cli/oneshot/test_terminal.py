@@ -10,7 +10,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from cli.runtime.progress import fitted
+from ossia.cli.runtime.progress import fitted
 from tests.support.command import OSSIA, write_script
 from tests.support.documents import counted
 from tests.support.work_calls import wants

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.settings.kinds import thinking_limit
+from ossia.cli.settings.kinds import thinking_limit
 from tests.support.command import ossia, ossia_here, write_script
 
 THOUGHT = "<|channel|>analysis<|message|>" + "on and on it goes in thoughts without any end " * 3

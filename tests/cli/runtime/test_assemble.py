@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from agent.engine.base import Sampling
-from agent.engine.llama import gpu_memory, processor_features
-from agent.models.catalog import ETUDE_PATH
-from agent.models.memory import Memory, read_memory
-from agent.models.model import open_model
-from agent.models.plan import Wishes, plan
-from agent.models.repack import reason_against
-from agent.worker import Worker
-from cli.runtime.assemble import Assembly, begin
-from cli.runtime.options import fresh_options
-from cli.runtime.progress import Display
-from cli.settings.config import Resolved
-from cli.settings.table import Settings
+from ossia.agent.engine.base import Sampling
+from ossia.agent.engine.llama import gpu_memory, processor_features
+from ossia.agent.models.catalog import ETUDE_PATH
+from ossia.agent.models.memory import Memory, read_memory
+from ossia.agent.models.model import open_model
+from ossia.agent.models.plan import Wishes, plan
+from ossia.agent.models.repack import reason_against
+from ossia.agent.worker import Worker
+from ossia.cli.runtime.assemble import Assembly, begin
+from ossia.cli.runtime.options import fresh_options
+from ossia.cli.runtime.progress import Display
+from ossia.cli.settings.config import Resolved
+from ossia.cli.settings.table import Settings
 from tests.support.command import write_script
 
 QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agent.events import Delta, MessageAdded, Progress, ToolStarted
-from cli.runtime.doing import Doing
-from harmony.messages import Message
-from tools.spec import Preview, ToolCall
+from ossia.agent.events import Delta, MessageAdded, Progress, ToolStarted
+from ossia.cli.runtime.doing import Doing
+from ossia.harmony.messages import Message
+from ossia.tools.spec import Preview, ToolCall
 
 
 def test_each_thing_is_said_until_the_next_one() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from agent.loop import TOO_LATE
-from cli.runtime.failures import Fixes, reason_of
-from cli.settings.table import Settings
-from tools.spec import CHANGED, ToolCall, ToolFinished, ToolResult, ToolSpec
-from tools.toolbox import REFUSED
-from tools.work.result import formed
+from ossia.agent.loop import TOO_LATE
+from ossia.cli.runtime.failures import Fixes, reason_of
+from ossia.cli.settings.table import Settings
+from ossia.tools.spec import CHANGED, ToolCall, ToolFinished, ToolResult, ToolSpec
+from ossia.tools.toolbox import REFUSED
+from ossia.tools.work.result import formed
 
 
 @pytest.mark.parametrize(

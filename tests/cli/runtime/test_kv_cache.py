@@ -7,8 +7,8 @@ import re
 import stat
 from pathlib import Path
 
-from cli import paths
-from cli.runtime import kv_cache
+from ossia.cli import paths
+from ossia.cli.runtime import kv_cache
 from tests.support.command import line_of, ossia, ossia_text, start
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.events import Progress
-from agent.models.memory import mapped_bytes
-from cli.chat.view import ChatView
-from cli.runtime.loading import LoadProgress
-from cli.runtime.pace import Pace, Reading, worded
-from cli.runtime.progress import LiveLine
-from cli.terminal.markdown.paint import Painter
+from ossia.agent.events import Progress
+from ossia.agent.models.memory import mapped_bytes
+from ossia.cli.chat.view import ChatView
+from ossia.cli.runtime.loading import LoadProgress
+from ossia.cli.runtime.pace import Pace, Reading, worded
+from ossia.cli.runtime.progress import LiveLine
+from ossia.cli.terminal.markdown.paint import Painter
 
 
 class Clock:

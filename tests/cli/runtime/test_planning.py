@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agent.engine.llama import LlamaSettings
-from agent.models.memory import Memory
-from cli.runtime.planning import native_settings, on_gpu, plan_for
-from cli.settings.table import Settings
+from ossia.agent.engine.llama import LlamaSettings
+from ossia.agent.models.memory import Memory
+from ossia.cli.runtime.planning import native_settings, on_gpu, plan_for
+from ossia.cli.settings.table import Settings
 from tests.support.announced import announced
 
 GB = 10**9

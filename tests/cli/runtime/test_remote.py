@@ -16,27 +16,27 @@ from pathlib import Path
 
 import pytest
 
-from agent.control import Control
-from agent.errors import EngineFailed
-from agent.models.catalog import ETUDE_PATH
-from cli import paths
-from cli.exits import ExitCode, ExitError
-from cli.own import own_parts
-from cli.runtime.consent import must_be_agreed
-from cli.runtime.progress import Display
-from cli.runtime.remote import connect
-from cli.settings.config import ConfigError, resolve
-from cli.settings.engines import address_of, engine_names
-from cli.settings.mcp import configured_servers
-from cli.settings.table import Settings
-from harmony.tokenizer import Tokenizer, Vocabulary
+from ossia.agent.control import Control
+from ossia.agent.errors import EngineFailed
+from ossia.agent.models.catalog import ETUDE_PATH
+from ossia.cli import paths
+from ossia.cli.exits import ExitCode, ExitError
+from ossia.cli.own import own_parts
+from ossia.cli.runtime.consent import must_be_agreed
+from ossia.cli.runtime.progress import Display
+from ossia.cli.runtime.remote import connect
+from ossia.cli.settings.config import ConfigError, resolve
+from ossia.cli.settings.engines import address_of, engine_names
+from ossia.cli.settings.mcp import configured_servers
+from ossia.cli.settings.table import Settings
+from ossia.harmony.tokenizer import Tokenizer, Vocabulary
+from ossia.tools.approval.trust import Hosts, look
+from ossia.tools.functions.errors import McpConfigInvalid
 from tests.oracle.engine import LlamaServer
 from tests.support.command import OSSIA, ossia, ossia_here, start
 from tests.support.remote import EVENTS, answer, serve
 from tests.support.site import Reply, Request, Site, wait_until
 from tests.support.streams import harmony_ids
-from tools.approval.trust import Hosts, look
-from tools.functions.errors import McpConfigInvalid
 
 QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=True)
 FINAL = "<|channel|>final<|message|>Done.<|return|>"

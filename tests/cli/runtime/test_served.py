@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from agent.control import Control
-from agent.models.catalog import ETUDE_PATH
-from agent.served.engine import LESS, NOT_HAD, ServedEngine
-from agent.served.respond import ServedResponder
-from cli.runtime.progress import Display
-from cli.runtime.remote import connect
-from cli.settings.table import Settings
-from harmony.codec import Codec
+from ossia.agent.control import Control
+from ossia.agent.models.catalog import ETUDE_PATH
+from ossia.agent.served.engine import LESS, NOT_HAD, ServedEngine
+from ossia.agent.served.respond import ServedResponder
+from ossia.cli.runtime.progress import Display
+from ossia.cli.runtime.remote import connect
+from ossia.cli.settings.table import Settings
+from ossia.harmony.codec import Codec
 from tests.support.command import line_of, ossia
 from tests.support.dialects import ANSWER, DONE, call, chat, chunk, responses, sse, text, thoughts, tool_call
 from tests.support.served import Server

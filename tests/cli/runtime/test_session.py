@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.runtime.session import Resume
+from ossia.cli.runtime.session import Resume
 from tests.support.command import ossia, write_script
 from tests.support.documents import answer
 from tests.support.pty import PtyChat

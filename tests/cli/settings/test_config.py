@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli import paths
-from cli.commands.trust import describe
-from cli.exits import ExitError
-from cli.settings.config import ConfigError, Resolved, config_path, resolve
-from cli.settings.config_file import set_value
-from cli.settings.mcp import configured_servers
-from cli.settings.table import SETTINGS, Settings
-from tools.approval.trust import Grants, Hosts, Offer, look
-from tools.functions.errors import McpConfigInvalid
-from tools.mcp._pins import Pins
+from ossia.cli import paths
+from ossia.cli.commands.trust import describe
+from ossia.cli.exits import ExitError
+from ossia.cli.settings.config import ConfigError, Resolved, config_path, resolve
+from ossia.cli.settings.config_file import set_value
+from ossia.cli.settings.mcp import configured_servers
+from ossia.cli.settings.table import SETTINGS, Settings
+from ossia.tools.approval.trust import Grants, Hosts, Offer, look
+from ossia.tools.functions.errors import McpConfigInvalid
+from ossia.tools.mcp._pins import Pins
 
 ConfigFile = Callable[[str], Path]
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from cli import paths
-from cli.settings.mcp import configured_servers
-from cli.settings.workspace import MAX_NOTES_BYTES, resolve_with_folder
+from ossia.cli import paths
+from ossia.cli.settings.mcp import configured_servers
+from ossia.cli.settings.workspace import MAX_NOTES_BYTES, resolve_with_folder
+from ossia.tools.approval.trust import TrustStore, look
 from tests.support.command import ossia, write_script
 from tests.support.work_calls import writes
-from tools.approval.trust import TrustStore, look
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
 

@@ -19,14 +19,14 @@ import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
-from cli.attach.attach import attach
-from cli.terminal.input.completion import Completions, Found, Sources, find_paths
-from cli.terminal.input.external import EditorFailed, edit
-from cli.terminal.input.history import Entry, History
-from cli.terminal.input.typed import Typed
+from ossia.cli.attach.attach import attach
+from ossia.cli.terminal.input.completion import Completions, Found, Sources, find_paths
+from ossia.cli.terminal.input.external import EditorFailed, edit
+from ossia.cli.terminal.input.history import Entry, History
+from ossia.cli.terminal.input.typed import Typed
+from ossia.tools.browser import Document as Page
+from ossia.tools.spec import NoStop, ToolFailed
 from tests.support.editing import PASTE, EditorStage
-from tools.browser import Document as Page
-from tools.spec import NoStop, ToolFailed
 
 ALT_ENTER, UP, DOWN, LEFT, DELETE, BACKSPACE = "\x1b\r", "\x1b[A", "\x1b[B", "\x1b[D", "\x1b[3~", "\x7f"
 CTRL_A, CTRL_E, CTRL_J, CTRL_K = "\x01", "\x05", "\n", "\x0b"
@@ -346,7 +346,7 @@ def test_it_stays_within_its_bounds(tmp_path: Path) -> None:
 def test_two_processes_lose_nothing(tmp_path: Path) -> None:
     file = tmp_path / "history.jsonl"
     script = (
-        "import sys; from pathlib import Path; from cli.terminal.input.history import Entry, History\n"
+        "import sys; from pathlib import Path; from ossia.cli.terminal.input.history import Entry, History\n"
         "for number in range(150):\n"
         "    History(Path(sys.argv[1]), max_entries=int(sys.argv[3])).add(Entry(f'{sys.argv[2]} {number}'))\n"
     )
@@ -669,8 +669,8 @@ _PROGRAM = """
 import asyncio, os
 from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.layout import Layout
-from cli.terminal.input.editor import Editor
-from cli.terminal.input.external import edit
+from ossia.cli.terminal.input.editor import Editor
+from ossia.cli.terminal.input.external import edit
 
 def sent(typed):
     app.exit()

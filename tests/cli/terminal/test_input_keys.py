@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cli.terminal.input.keys import KeyParser
-from cli.terminal.modes import KEYS_BACK, PLAIN_KEYS, plain_keys_on, without_sequences
+from ossia.cli.terminal.input.keys import KeyParser
+from ossia.cli.terminal.modes import KEYS_BACK, PLAIN_KEYS, plain_keys_on, without_sequences
 from tests.support.command import write_script
 from tests.support.documents import answer
 from tests.support.pty import PtyChat

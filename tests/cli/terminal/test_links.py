@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.terminal.links import knows_links
+from ossia.cli.terminal.links import knows_links
 from tests.support.command import OSSIA, write_script
 from tests.support.documents import answer
 from tests.support.pty import IDLE, PtyChat

@@ -12,10 +12,10 @@ import pytest
 from rich.segment import Segment
 from rich.style import Style
 
-from cli.clean import clean
-from cli.emoji import clean_parts
-from cli.terminal.markdown.paint import Painter
-from cli.terminal.markdown.segment import Chunk, Segmenter
+from ossia.cli.clean import clean
+from ossia.cli.emoji import clean_parts
+from ossia.cli.terminal.markdown.paint import Painter
+from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
 from tests.oracle import hostile_output
 from tests.oracle.segments import random_text, splits
 from tests.support.command import ROOT
@@ -289,7 +289,7 @@ def test_the_check_of_styles_is_strict() -> None:
 
 def test_nothing_heavy_is_loaded_before_the_first_row() -> None:
     heavy = {"rich", "pygments", "markdown_it", "prompt_toolkit"}
-    drawing = "cli.terminal.markdown.paint, cli.terminal.markdown.segment"
+    drawing = "ossia.cli.terminal.markdown.paint, ossia.cli.terminal.markdown.segment"
     code = f"import sys, {drawing}; print(*sorted(sys.modules.keys() & {heavy}))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""

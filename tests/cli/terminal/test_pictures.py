@@ -14,8 +14,8 @@ import pyte
 import pytest
 from PIL import Image, PngImagePlugin
 
-from cli.terminal.markdown.paint import Painter, Row
-from cli.terminal.pictures import MAX_FILE_BYTES, MAX_PIXELS, Drawn, Pictures, Way, cell_size, way_of
+from ossia.cli.terminal.markdown.paint import Painter, Row
+from ossia.cli.terminal.pictures import MAX_FILE_BYTES, MAX_PIXELS, Drawn, Pictures, Way, cell_size, way_of
 from tests.support.command import write_script
 from tests.support.screen import ChatScreen
 

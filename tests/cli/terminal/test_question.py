@@ -19,10 +19,10 @@ from prompt_toolkit.layout.dimension import Dimension
 from rich.cells import cell_len
 from rich.segment import Segment
 
-from cli.clean import clean
-from cli.terminal.fold import folded
-from cli.terminal.markdown.paint import Painter
-from cli.terminal.question import QUIET_S, Question, QuestionPane
+from ossia.cli.clean import clean
+from ossia.cli.terminal.fold import folded
+from ossia.cli.terminal.markdown.paint import Painter
+from ossia.cli.terminal.question import QUIET_S, Question, QuestionPane
 from tests.support.screen import Terminal
 
 PGUP, PGDN, UP, DOWN = "\x1b[5~", "\x1b[6~", "\x1b[A", "\x1b[B"

@@ -16,12 +16,12 @@ from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.key_binding import KeyBindings
 from rich.segment import Segment
 
-from cli.terminal.input.editor import Editor
-from cli.terminal.input.typed import Typed
-from cli.terminal.markdown.paint import Painter, Row
-from cli.terminal.question import Question, QuestionPane
-from cli.terminal.screen import Screen
-from cli.terminal.vt import Output, rewraps
+from ossia.cli.terminal.input.editor import Editor
+from ossia.cli.terminal.input.typed import Typed
+from ossia.cli.terminal.markdown.paint import Painter, Row
+from ossia.cli.terminal.question import Question, QuestionPane
+from ossia.cli.terminal.screen import Screen
+from ossia.cli.terminal.vt import Output, rewraps
 from tests.support.screen import Terminal
 
 BEGIN, END = "\x1b[?2026h", "\x1b[?2026l"

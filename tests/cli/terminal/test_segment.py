@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.terminal.markdown._chunk import (
+from ossia.cli.terminal.markdown._chunk import (
     BLOCK_LINES,
     CODE_LINES,
     CONTEXT_LINES,
@@ -16,7 +16,7 @@ from cli.terminal.markdown._chunk import (
     PARAGRAPH_CHARS,
     PARAGRAPH_LINES,
 )
-from cli.terminal.markdown.segment import Chunk, Segmenter
+from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
 from tests.oracle.segments import CASES, FRAGMENTS, LONG, chunks, differences, random_text
 
 

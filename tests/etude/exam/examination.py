@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agent.control import Control
-from agent.engine.base import Engine, Prompt, Sampling
-from harmony.errors import ParseError
-from harmony.messages import ANALYSIS, COMMENTARY, FINAL, Message
-from harmony.parse import StreamParser
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Engine, Prompt, Sampling
+from ossia.harmony.errors import ParseError
+from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, Message
+from ossia.harmony.parse import StreamParser
+from ossia.harmony.tokenizer import Tokenizer
 from tests.etude.dialogues import Dialogue
 from tests.etude.exam.failures import ONLY_WORDS, calls, failure, parsed
 from tests.support.streams import harmony_ids

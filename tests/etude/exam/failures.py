@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from harmony.messages import NOT_TOOLS, Message
+from ossia.harmony.messages import NOT_TOOLS, Message
 
 MALFORMED = "malformed"
 ONLY_WORDS = "only the thought or the spelling"

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from agent.prompt import compose
-from agent.request import Request
+from ossia.agent.prompt import compose
+from ossia.agent.request import Request
+from ossia.tools.spec import ToolSpec
 from tests.etude.dialogues import Dialogue
 from tests.etude.exam.examination import Case, make_case
 from tests.etude.prompts import rendered
 from tests.etude.said import answers, calls, user
-from tools.spec import ToolSpec
 
 _FUNCTIONS = (
     ("set_lamp", {"room": "string", "level": "integer"},

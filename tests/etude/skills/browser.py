@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from ossia.tools.browser.document import Document, Hit
+from ossia.tools.browser.page import Page, search_page
+from ossia.tools.browser.search import SEARCH_FAILED
+from ossia.tools.library.library import EMPTY
 from tests.etude.prompts import Prefix
 from tests.etude.said import Segment, answers, asks, compact, failed, runs
 from tests.etude.words.values import Values
-from tools.browser.document import Document, Hit
-from tools.browser.page import Page, search_page
-from tools.browser.search import SEARCH_FAILED
-from tools.library.library import EMPTY
 
 _VERBS = ("is", "was", "means", "has")
 NO_WEB = "No web search service is set up: `browser.open` of a URL works without one"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
+from ossia.tools.calls.arguments import ArgumentReader
+from ossia.tools.spec import ToolFailed
 from tests.etude.declared import Function, value_for
 from tests.etude.prompts import Prefix, unknown_function
 from tests.etude.said import Segment, answers, asks, calls, compact, denied, failed
 from tests.etude.words.values import Values
 from tests.etude.words.wording import arguments_of
-from tools.calls.arguments import ArgumentReader
-from tools.spec import ToolFailed
 
 _CONDITIONS = ("sunny", "cloudy", "rainy", "snowy", "windy", "foggy", "clear", "stormy")
 _EXCEPTIONS = ("ValueError", "KeyError", "RuntimeError", "FileNotFoundError", "TimeoutError", "TypeError")

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from ossia.tools.work._folder import count
+from ossia.tools.work.result import TIMED_OUT, formed
 from tests.etude.declared import PURPOSES, Usual
 from tests.etude.prompts import Prefix
 from tests.etude.said import Segment, answers, asks, calls, compact, denied, failed, question, runs
 from tests.etude.words.values import Values
-from tools.work._folder import count
-from tools.work.result import TIMED_OUT, formed
 
 Task = Literal["list", "tree", "read", "grep", "shell", "write"]
 

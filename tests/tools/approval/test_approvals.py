@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.folders import rewritten
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule, parse_rule
-from tools.sandbox import choose
-from tools.spec import (
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule, parse_rule
+from ossia.tools.sandbox import choose
+from ossia.tools.spec import (
     CHANGED,
     ApprovalAsked,
     ApprovalDecided,
@@ -24,11 +23,12 @@ from tools.spec import (
     ToolResult,
     ToolStarted,
 )
-from tools.toolbox import DRY_RUN, REFUSED, REFUSED_AGAIN, Toolbox
-from tools.undo.journal import Journal
-from tools.work import workspace_tools
-from tools.work.exec import Exec
-from tools.workspace import Workspace
+from ossia.tools.toolbox import DRY_RUN, REFUSED, REFUSED_AGAIN, Toolbox
+from ossia.tools.undo.journal import Journal
+from ossia.tools.work import workspace_tools
+from ossia.tools.work.exec import Exec
+from ossia.tools.workspace import Workspace
+from tests.support.folders import rewritten
 
 PATCH = "*** Begin Patch\n*** Update File: a.md\n@@\n-one\n+two\n*** End Patch"
 

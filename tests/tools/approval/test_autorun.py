@@ -14,6 +14,17 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools import sandbox
+from ossia.tools.approval import autorun, sensitive
+from ossia.tools.approval.autorun_look import Look
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.spec import NoStop, ToolCall, ToolContext, ToolResult
+from ossia.tools.toolbox import Toolbox
+from ossia.tools.undo.journal import Journal, KeepLimits
+from ossia.tools.work.exec import Exec
+from ossia.tools.work.result import for_people, formed
+from ossia.tools.workspace import Workspace
 from tests.support.command import OSSIA, ossia_text, write_script
 from tests.support.documents import answer
 from tests.support.folders import Folder
@@ -21,17 +32,6 @@ from tests.support.kernels import NO_BWRAP, count_tokens
 from tests.support.pty import PtyChat
 from tests.support.trees import snapshot
 from tests.support.work_calls import runs, writes
-from tools import sandbox
-from tools.approval import autorun, sensitive
-from tools.approval.autorun_look import Look
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.spec import NoStop, ToolCall, ToolContext, ToolResult
-from tools.toolbox import Toolbox
-from tools.undo.journal import Journal, KeepLimits
-from tools.work.exec import Exec
-from tools.work.result import for_people, formed
-from tools.workspace import Workspace
 
 ALLOWED = (Rule("repo_browser.apply_patch", "allow"), Rule("container.exec", "allow"))
 CHANGED = "a command changed files that run or instruct later tools: "

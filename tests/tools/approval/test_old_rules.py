@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule, parse_rule
-from tools.sandbox import choose
-from tools.spec import NoStop, Preview, Taint, Tool, ToolContext, ToolSpec
-from tools.work import workspace_tools
-from tools.work.exec import Exec
-from tools.workspace import Workspace
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule, parse_rule
+from ossia.tools.sandbox import choose
+from ossia.tools.spec import NoStop, Preview, Taint, Tool, ToolContext, ToolSpec
+from ossia.tools.work import workspace_tools
+from ossia.tools.work.exec import Exec
+from ossia.tools.workspace import Workspace
 
 Calls = Sequence[tuple[str, dict[str, Any]]]
 FILES = {"a.md": "one\n", "docs/b.md": "b\n", "docs/key.pem": "k\n", "prod.env": "KEY=1\n", "Makefile": "all:\n"}

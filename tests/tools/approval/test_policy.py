@@ -13,20 +13,20 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from cli.settings.config import Resolved
-from cli.settings.rules import rules_of
-from cli.settings.table import Settings
-from tools import sandbox
-from tools.approval.policy import FROM_OUTSIDE, Policy, Ruling, suggested_rules
-from tools.approval.rule_names import BUILT_IN, is_about
-from tools.approval.rules import ACTIONS, Action, Origin, Rule, parse_rule
-from tools.approval.shell_words import command_allowed, command_denied, words_of
-from tools.approval.trust import Grants
-from tools.approval.wildcards import path_allowed, path_denied, url_allowed, url_denied
-from tools.python.tool import PythonTool
-from tools.spec import Effect, NoStop, Preview, Taint, ToolContext, ToolSpec
-from tools.work import workspace_tools
-from tools.workspace import Workspace
+from ossia.cli.settings.config import Resolved
+from ossia.cli.settings.rules import rules_of
+from ossia.cli.settings.table import Settings
+from ossia.tools import sandbox
+from ossia.tools.approval.policy import FROM_OUTSIDE, Policy, Ruling, suggested_rules
+from ossia.tools.approval.rule_names import BUILT_IN, is_about
+from ossia.tools.approval.rules import ACTIONS, Action, Origin, Rule, parse_rule
+from ossia.tools.approval.shell_words import command_allowed, command_denied, words_of
+from ossia.tools.approval.trust import Grants
+from ossia.tools.approval.wildcards import path_allowed, path_denied, url_allowed, url_denied
+from ossia.tools.python.tool import PythonTool
+from ossia.tools.spec import Effect, NoStop, Preview, Taint, ToolContext, ToolSpec
+from ossia.tools.work import workspace_tools
+from ossia.tools.workspace import Workspace
 
 READS: frozenset[Effect] = frozenset({"read"})
 WRITES: frozenset[Effect] = frozenset({"write"})

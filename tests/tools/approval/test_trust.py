@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.approval.rules import Rule
-from tools.approval.trust import FILE, MAX_FILES, Grants, Hosts, TrustError, TrustStore, look
+from ossia.tools.approval.rules import Rule
+from ossia.tools.approval.trust import FILE, MAX_FILES, Grants, Hosts, TrustError, TrustStore, look
 
 
 @pytest.fixture

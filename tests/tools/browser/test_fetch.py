@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools.browser import Browser
+from ossia.tools.convert import Converter, ConvertLimits
+from ossia.tools.fetch import Fetcher, FetchLimits
+from ossia.tools.fetch.cache import PageCache
+from ossia.tools.fetch.loader import WebLoader
+from ossia.tools.toolbox import Toolbox
 from tests.support.calls import call, toolbox_of
 from tests.support.pdfs import pdf
 from tests.support.site import Names, Site
-from tools.browser import Browser
-from tools.convert import Converter, ConvertLimits
-from tools.fetch import Fetcher, FetchLimits
-from tools.fetch.cache import PageCache
-from tools.fetch.loader import WebLoader
-from tools.toolbox import Toolbox
 
 NAMES = {"a.test": ["127.0.0.1"], "mixed.test": ["93.184.215.14", "10.0.0.1"], "evil.test": ["10.0.0.1"]}
 

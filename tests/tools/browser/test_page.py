@@ -11,13 +11,13 @@ import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ossia.tools.browser._wrap import wrap
+from ossia.tools.browser.document import Document, Hit
+from ossia.tools.browser.page import Page, find_page, search_page
+from ossia.tools.convert._html import document_from_html
+from ossia.tools.decoding import decode_page
+from ossia.tools.spec import ToolFailed
 from tests.oracle.browser import DIFFERENCES, GOLDEN, Wanted, ours
-from tools.browser._wrap import wrap
-from tools.browser.document import Document, Hit
-from tools.browser.page import Page, find_page, search_page
-from tools.convert._html import document_from_html
-from tools.decoding import decode_page
-from tools.spec import ToolFailed
 
 FIXTURES = sorted(file.name for file in GOLDEN.glob("*.html"))
 

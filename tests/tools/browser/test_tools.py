@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent.citations import cite, lookup_in
-from harmony.builtins import BROWSER
+from ossia.agent.citations import cite, lookup_in
+from ossia.harmony.builtins import BROWSER
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.browser import Browser, Document, Hit, Loader, Source
+from ossia.tools.spec import NoStop, Preview, Taint, ToolCall, ToolContext, ToolFailed, ToolFinished, ToolResult
+from ossia.tools.toolbox import Toolbox
 from tests.support.pages import Pages, Results, documents, links, numbered
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.browser import Browser, Document, Hit, Loader, Source
-from tools.spec import NoStop, Preview, Taint, ToolCall, ToolContext, ToolFailed, ToolFinished, ToolResult
-from tools.toolbox import Toolbox
 
 CAPY = Document(
     "Capy — facts",

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.control import Control
+from ossia.agent.control import Control
+from ossia.tools.browser import KINDS, Hit, Source, web_source
+from ossia.tools.fetch import FetchLimits, JsonClient
+from ossia.tools.spec import NoStop, ToolFailed
 from tests.support.search_services import KEY, Services, search_services
-from tools.browser import KINDS, Hit, Source, web_source
-from tools.fetch import FetchLimits, JsonClient
-from tools.spec import NoStop, ToolFailed
 
 SERVICES = tuple(kind for kind in KINDS if kind != "ddgs")
 HITS = (

@@ -11,12 +11,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from tools.calls.arguments import ArgumentReader
-from tools.calls.coerce import Misfit, closed, fitted
-from tools.calls.foreign_arguments import patch_in
-from tools.spec import ToolFailed, ToolSpec
-from tools.work import ApplyPatch, ListDir, OpenFile, PrintTree, Search
-from tools.work.exec import Exec
+from ossia.tools.calls.arguments import ArgumentReader
+from ossia.tools.calls.coerce import Misfit, closed, fitted
+from ossia.tools.calls.foreign_arguments import patch_in
+from ossia.tools.spec import ToolFailed, ToolSpec
+from ossia.tools.work import ApplyPatch, ListDir, OpenFile, PrintTree, Search
+from ossia.tools.work.exec import Exec
 
 DOUBLE = ToolSpec(
     "functions.double",

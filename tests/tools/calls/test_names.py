@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.calls.names import resolve_name, unknown_name
+from ossia.tools.calls.names import resolve_name, unknown_name
 
 KNOWN = (
     *("python", "browser.search", "browser.open", "browser.find", "container.exec", "repo_browser.print_tree"),

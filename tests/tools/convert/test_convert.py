@@ -16,13 +16,13 @@ from pathlib import Path
 
 import pytest
 
-from agent.control import Control
+from ossia.agent.control import Control
+from ossia.tools.browser import Document
+from ossia.tools.convert import ConversionFailed, Converter, ConvertLimits
+from ossia.tools.convert.converter import worker_command
+from ossia.tools.spec import NoStop
 from tests.support.pdfs import pdf
 from tests.support.site import wait_until
-from tools.browser import Document
-from tools.convert import ConversionFailed, Converter, ConvertLimits
-from tools.convert.converter import worker_command
-from tools.spec import NoStop
 
 URL = "http://a.test/folder/file"
 ROOT = Path(__file__).parents[3]
@@ -359,7 +359,7 @@ def test_the_worker_ends_with_its_stdin_and_at_its_alarm(taken: Taken) -> None:
 @needs_proc
 def test_no_worker_is_left_when_its_user_is_killed() -> None:
     code = (
-        "from tools.convert import Converter; from tools.spec import NoStop; import time\n"
+        "from ossia.tools.convert import Converter; from ossia.tools.spec import NoStop; import time\n"
         "c = Converter(); c.convert(b'<p>x', 'text/html', url='http://a.test/', charset=None, stop=NoStop())\n"
         "print('ready', flush=True); time.sleep(60)"
     )

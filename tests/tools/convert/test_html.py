@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.browser.document import Document
-from tools.convert._flow import TooLong
-from tools.convert._html import EMPTY, TOO_DEEP, document_from_html
-from tools.convert._stream import Links
+from ossia.tools.browser.document import Document
+from ossia.tools.convert._flow import TooLong
+from ossia.tools.convert._html import EMPTY, TOO_DEEP, document_from_html
+from ossia.tools.convert._stream import Links
 
 URL = "http://a.test/d/page.html"
 
@@ -177,7 +177,7 @@ HOSTILE = {
 def test_hostile_row_8_pages_made_to_be_slow(name: str) -> None:
     """Hostile row 8 (bug 10 of the reference): each is read in a second or two; quadratic time would be minutes."""
     code = (
-        "from tools.convert._html import document_from_html; from tools.browser.page import Page, find_page\n"
+        "from ossia.tools.convert._html import document_from_html; from ossia.tools.browser.page import Page, find_page\n"
         f"page = Page.of(document_from_html({HOSTILE[name]}, 'http://a.test/'))\n"
         "page.show(0, count_tokens=len); find_page(page, 'zq'); print(page.total_lines)"
     )
@@ -189,7 +189,7 @@ def test_hostile_row_8_pages_made_to_be_slow(name: str) -> None:
 def test_the_conversion_imports_no_libraries_but_lxml() -> None:
     """It runs in a process that is started for it."""
     heavy = ("httpx", "httpcore", "pydantic", "jsonschema", "mcp", "tiktoken", "numpy", "jupyter_client")
-    code = f"import sys, tools.convert._html; print(*sorted(sys.modules.keys() & {set(heavy)}))"
+    code = f"import sys, ossia.tools.convert._html; print(*sorted(sys.modules.keys() & {set(heavy)}))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.split() == []
 

@@ -20,11 +20,11 @@ from pathlib import Path
 
 import pytest
 
-from agent.control import Control
+from ossia.agent.control import Control
+from ossia.tools.fetch import Fetched, Fetcher, FetchFailed, FetchLimits, HostPort, JsonClient, ServiceFailed
+from ossia.tools.fetch.guard import is_public, parse_allow_host, parse_url
+from ossia.tools.spec import INTERRUPTED, NoStop, StopReason, ToolFailed
 from tests.support.site import Names, Reply, Site, wait_until
-from tools.fetch import Fetched, Fetcher, FetchFailed, FetchLimits, HostPort, JsonClient, ServiceFailed
-from tools.fetch.guard import is_public, parse_allow_host, parse_url
-from tools.spec import INTERRUPTED, NoStop, StopReason, ToolFailed
 
 _BAD_REDIRECT = "it redirects to a URL that can't be opened (unknown, not http(s), or not on the public internet)"
 NAMES = {"a.test": ["127.0.0.1"], "b.test": ["127.0.0.1"]}

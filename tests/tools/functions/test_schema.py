@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field, TypeAdapter
 
-from harmony.typescript import typescript
-from tools.functions.schema import SchemaLimits, flatten
-from tools.text import one_line
+from ossia.harmony.typescript import typescript
+from ossia.tools.functions.schema import SchemaLimits, flatten
+from ossia.tools.text import one_line
 
 
 class Color(enum.Enum):

@@ -14,14 +14,14 @@ from textwrap import dedent
 
 import pytest
 
-from agent.control import Control
-from harmony.typescript import typescript
+from ossia.agent.control import Control
+from ossia.harmony.typescript import typescript
+from ossia.tools.functions._result import result_text
+from ossia.tools.functions.errors import FunctionsInvalid
+from ossia.tools.functions.naming import Loaded, without_duplicates
+from ossia.tools.functions.user import load_entry_points, load_functions
+from ossia.tools.spec import ToolOutput
 from tests.support.calls import call
-from tools.functions._result import result_text
-from tools.functions.errors import FunctionsInvalid
-from tools.functions.naming import Loaded, without_duplicates
-from tools.functions.user import load_entry_points, load_functions
-from tools.spec import ToolOutput
 
 
 @pytest.fixture(autouse=True)
@@ -270,8 +270,8 @@ def test_what_others_print_meanwhile_is_not_the_functions(tmp_path: Path, capsys
             time.sleep(0.2)
         """
     (tool,) = _load(tmp_path, source).tools
+    from ossia.tools.spec import Decision, NoStop, ToolCall
     from tests.support.calls import toolbox_of
-    from tools.spec import Decision, NoStop, ToolCall
 
     running = toolbox_of([tool], tmp_path).run(ToolCall("c", tool.spec.name, "{}"), stop=NoStop())
     event: object = None
@@ -537,7 +537,7 @@ def test_entry_points_of_the_names_given(tmp_path: Path, monkeypatch: pytest.Mon
 def test_loading_imports_no_mcp(tmp_path: Path) -> None:
     (tmp_path / "f.py").write_text("def f(x: int) -> int:\n    return x\n")
     code = (
-        "import sys; from pathlib import Path; from tools.functions.user import load_functions\n"
+        "import sys; from pathlib import Path; from ossia.tools.functions.user import load_functions\n"
         "assert 'pydantic' not in sys.modules\n"
         "load_functions(Path('f.py')); print([m for m in ('mcp', 'jsonschema', 'asyncio.events') if m in sys.modules])"
     )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tools.functions.errors import McpConfigInvalid
-from tools.mcp.config import McpConfig, child_environment, expanded, parse_servers, variables_in
+from ossia.tools.functions.errors import McpConfigInvalid
+from ossia.tools.mcp.config import McpConfig, child_environment, expanded, parse_servers, variables_in
 
 
 def _one(**entry: object) -> McpConfig:

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from agent.control import Control
+from ossia.agent.control import Control
+from ossia.tools.mcp.servers import McpServers
+from ossia.tools.spec import Decision
 from tests.support.calls import Called, call
 from tests.support.mcp_servers import hostile, over_http, servers, study
-from tools.mcp.servers import McpServers
-from tools.spec import Decision
 
 BOOK = "functions.study__book"
 NOTE = "[the server asked the user for input: "

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from agent.control import Control
-from harmony.typescript import typescript
+from ossia.agent.control import Control
+from ossia.harmony.typescript import typescript
+from ossia.tools.mcp._faults import fault_of
+from ossia.tools.mcp._pins import PinsUnusable
+from ossia.tools.mcp.config import parse_servers
+from ossia.tools.mcp.servers import McpServers
+from ossia.tools.mcp.status import McpStatus
+from ossia.tools.spec import Attachment
 from tests.support import mcp_server
 from tests.support.calls import call, toolbox_of
 from tests.support.mcp_servers import hostile, over_http, servers, study
-from tools.mcp._faults import fault_of
-from tools.mcp._pins import PinsUnusable
-from tools.mcp.config import parse_servers
-from tools.mcp.servers import McpServers
-from tools.mcp.status import McpStatus
-from tools.spec import Attachment
 
 STUDY = "functions.study__"
 
@@ -474,7 +474,7 @@ def test_a_damaged_file_of_pins_is_said(tmp_path: Path) -> None:
 
 def test_without_servers_nothing_is_imported_or_started(tmp_path: Path) -> None:
     code = (
-        "import sys, threading; from pathlib import Path; from tools.mcp.servers import McpServers\n"
+        "import sys, threading; from pathlib import Path; from ossia.tools.mcp.servers import McpServers\n"
         "made = McpServers((), data_dir=Path('d'), log_dir=Path('l'), environ={})\n"
         "assert made.connect() == () and made.tools == (); made.close()\n"
         "print('mcp' in sys.modules, 'pydantic' in sys.modules, threading.active_count())"

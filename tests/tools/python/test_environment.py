@@ -9,12 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools.python.environment import (
+    Environment,
+    EnvironmentFailed,
+    Package,
+    interpreter_at,
+    packages_of,
+    sentence,
+)
+from ossia.tools.python.tool import PythonTool
+from ossia.tools.sandbox import choose, inspect
 from tests.support.command import ossia_text
 from tests.support.kernels import context as tool_context
 from tests.support.wheelhouse import pack_installed, write_wheel
-from tools.python.environment import Environment, EnvironmentFailed, Package, interpreter_at, packages_of, sentence
-from tools.python.tool import PythonTool
-from tools.sandbox import choose, inspect
 
 NOWHERE = "http://127.0.0.1:9/simple"
 NEEDED = ["ipykernel", *(["landlockpy"] if sys.platform == "linux" else [])]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools import sandbox
+from ossia.tools.python.session_folder import SessionFolder
+from ossia.tools.python.tool import PythonTool
 from tests.support.kernels import run
-from tools import sandbox
-from tools.python.session_folder import SessionFolder
-from tools.python.tool import PythonTool
 
 
 def ended(data_dir: Path, count: int) -> list[Path]:

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools import sandbox
+from ossia.tools.python._kernel import KernelMessage
+from ossia.tools.python.output import Cell
+from ossia.tools.python.tool import DESCRIPTION, NO_OUTPUT, PythonTool, Timing, code_of
+from ossia.tools.spec import Attachment, Taint, ToolResult
+from ossia.tools.text import Bounded, clean, trim
 from tests.support.kernels import BACKENDS, StopByHand, confinement, context, count_tokens, run
-from tools import sandbox
-from tools.python._kernel import KernelMessage
-from tools.python.output import Cell
-from tools.python.tool import DESCRIPTION, NO_OUTPUT, PythonTool, Timing, code_of
-from tools.spec import Attachment, Taint, ToolResult
-from tools.text import Bounded, clean, trim
 
 LOST = "kernel restarted, variables lost, /mnt/data kept"
 PRIVATE: frozenset[Taint] = frozenset({"private"})

@@ -21,11 +21,11 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools.python.tool import NO_OUTPUT, PythonTool
+from ossia.tools.sandbox import PYTHON_LIMITS, _cgroup, _seccomp, hostile_folder
+from ossia.tools.sandbox.usage import own_memory_bytes, usage_of_folders
 from tests.support.floods import flood
 from tests.support.kernels import BACKENDS, confinement, descendants, run
-from tools.python.tool import NO_OUTPUT, PythonTool
-from tools.sandbox import PYTHON_LIMITS, _cgroup, _seccomp, hostile_folder
-from tools.sandbox.usage import own_memory_bytes, usage_of_folders
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
 
@@ -665,7 +665,7 @@ import sys, time
 from pathlib import Path
 from tests.support.floods import flood
 from tests.support.kernels import confinement, run
-from tools.python.tool import PythonTool
+from ossia.tools.python.tool import PythonTool
 tool = PythonTool(data_dir=Path(sys.argv[1]), confinement=confinement(sys.argv[2]))
 run(tool, "import subprocess; p = subprocess.Popen(['sleep', '300'], start_new_session=True)")
 run(tool, "import os, time\\nif os.fork() == 0:\\n    if os.fork() == 0:\\n        os.setsid(); time.sleep(300)\\n"
@@ -765,7 +765,7 @@ def test_gap_the_machines_name_can_be_seen(attack: PythonTool) -> None:
 
 
 def test_every_gap_is_described() -> None:
-    from tools.sandbox._landlock import Landlock
+    from ossia.tools.sandbox._landlock import Landlock
 
     text = Landlock("python", abi=4).describe()
     for gap_ in ("path exists", "no /mnt/data", "changing modes", "process ID", "machine's name", "multiprocessing",

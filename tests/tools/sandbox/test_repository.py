@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools import sandbox
+from ossia.tools.sandbox.job import Repository
+from ossia.tools.sandbox.repository import repository_of
+from ossia.tools.spec import NoStop, ToolContext
+from ossia.tools.work.exec import Exec
+from ossia.tools.workspace import Workspace
 from tests.support.kernels import NO_BWRAP, count_tokens
-from tools import sandbox
-from tools.sandbox.job import Repository
-from tools.sandbox.repository import repository_of
-from tools.spec import NoStop, ToolContext
-from tools.work.exec import Exec
-from tools.workspace import Workspace
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
 

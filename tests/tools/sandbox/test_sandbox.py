@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools import sandbox
+from ossia.tools.python.tool import PythonTool
+from ossia.tools.sandbox import PYTHON_LIMITS, Job, Unconfined, _seatbelt, _seccomp, hostile_folder
+from ossia.tools.sandbox._bwrap import Bwrap, find
+from ossia.tools.sandbox._interpreter import _PARTS, _existing, _prefixes_behind
+from ossia.tools.sandbox._landlock import Landlock
+from ossia.tools.sandbox.usage import Usage, usage_in_all, usage_of_folders
 from tests.support.kernels import NO_BWRAP, confinement, run
-from tools import sandbox
-from tools.python.tool import PythonTool
-from tools.sandbox import PYTHON_LIMITS, Job, Unconfined, _seatbelt, _seccomp, hostile_folder
-from tools.sandbox._bwrap import Bwrap, find
-from tools.sandbox._interpreter import _PARTS, _existing, _prefixes_behind
-from tools.sandbox._landlock import Landlock
-from tools.sandbox.usage import Usage, usage_in_all, usage_of_folders
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
 
@@ -323,7 +323,7 @@ def test_which_limit_is_broken(used: Usage, before: Usage, why: str) -> None:
 
 def test_nothing_heavy_is_imported_before_a_kernel_starts() -> None:
     heavy = ("zmq", "jupyter_client", "IPython")
-    code = f"import sys, tools.python.tool, tools.sandbox; print([n for n in {heavy} if n in sys.modules])"
+    code = f"import sys, ossia.tools.python.tool, ossia.tools.sandbox; print([n for n in {heavy} if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
                           cwd=Path(__file__).parents[3])  # fmt: skip
     assert done.stdout == "[]\n"

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools.python.tool import PythonTool
+from ossia.tools.sandbox import PYTHON_LIMITS, SHELL_LIMITS, Job, Launch, _cgroup
+from ossia.tools.sandbox._process import CommandProcess
+from ossia.tools.sandbox._system_memory import Fall, beside_processes, socket_bytes, without_owner
+from ossia.tools.sandbox.usage import usage_in_all
 from tests.support.floods import flood
 from tests.support.kernels import confinement, run
-from tools.python.tool import PythonTool
-from tools.sandbox import PYTHON_LIMITS, SHELL_LIMITS, Job, Launch, _cgroup
-from tools.sandbox._process import CommandProcess
-from tools.sandbox._system_memory import Fall, beside_processes, socket_bytes, without_owner
-from tools.sandbox.usage import usage_in_all
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="of Linux")
 

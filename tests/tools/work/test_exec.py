@@ -21,17 +21,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.floods import flood
-from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, descendants
-from tests.support.trees import snapshot
-from tools import sandbox
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.sandbox import SHELL_LIMITS, Confinement, Job, _cgroup, hostile_folder
-from tools.sandbox._bwrap import Bwrap
-from tools.sandbox._landlock import Landlock
-from tools.sandbox._seatbelt import Seatbelt, profile
-from tools.spec import (
+from ossia.tools import sandbox
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.sandbox import SHELL_LIMITS, Confinement, Job, _cgroup, hostile_folder
+from ossia.tools.sandbox._bwrap import Bwrap
+from ossia.tools.sandbox._landlock import Landlock
+from ossia.tools.sandbox._seatbelt import Seatbelt, profile
+from ossia.tools.spec import (
     ApprovalAsked,
     Decision,
     NoStop,
@@ -42,12 +39,15 @@ from tools.spec import (
     ToolOutput,
     ToolResult,
 )
-from tools.toolbox import Toolbox
-from tools.undo.journal import Journal, KeepLimits
-from tools.work._command import Command
-from tools.work.exec import Exec, ShellTiming
-from tools.work.result import for_people
-from tools.workspace import Workspace
+from ossia.tools.toolbox import Toolbox
+from ossia.tools.undo.journal import Journal, KeepLimits
+from ossia.tools.work._command import Command
+from ossia.tools.work.exec import Exec, ShellTiming
+from ossia.tools.work.result import for_people
+from ossia.tools.workspace import Workspace
+from tests.support.floods import flood
+from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, descendants
+from tests.support.trees import snapshot
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
 
@@ -744,9 +744,9 @@ print('done')
 
 def test_ossia_killed_leaves_nothing_running(shell: Shell, tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from tools import sandbox\n"
-        "from tools.work.exec import Exec\n"
-        "from tools.spec import NoStop, ToolContext; from tools.workspace import Workspace\n"
+        "import sys; from pathlib import Path; from ossia.tools import sandbox\n"
+        "from ossia.tools.work.exec import Exec\n"
+        "from ossia.tools.spec import NoStop, ToolContext; from ossia.tools.workspace import Workspace\n"
         f"tool = Exec(confinement=sandbox.choose(bwrap={NO_BWRAP if landlocked(shell) else None!r}))\n"
         f"context = ToolContext(NoStop(), Workspace(Path({str(shell.root)!r})), Path({str(tmp_path)!r}), len)\n"
         "command = ['bash', '-lc', 'echo on; sleep 300 & sleep 300']\n"

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from agent.control import Control
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.approval.policy import Policy
+from ossia.tools.approval.rules import Rule
+from ossia.tools.names import escaped
+from ossia.tools.spec import NoStop, Preview, ToolCall, ToolContext, ToolFailed, ToolResult
+from ossia.tools.toolbox import Toolbox
+from ossia.tools.work import Search, workspace_tools
+from ossia.tools.workspace import Workspace
 from tests.support.folders import Folder
-from tools.approval.policy import Policy
-from tools.approval.rules import Rule
-from tools.names import escaped
-from tools.spec import NoStop, Preview, ToolCall, ToolContext, ToolFailed, ToolResult
-from tools.toolbox import Toolbox
-from tools.work import Search, workspace_tools
-from tools.workspace import Workspace
 
 
 @pytest.fixture

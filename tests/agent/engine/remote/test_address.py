@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent.engine.remote.address import Address, parse_engine, parse_url
-from agent.errors import AddressUnusable
+from ossia.agent.engine.remote.address import Address, parse_engine, parse_url
+from ossia.agent.errors import AddressUnusable
 
 WHERE = "config.toml: engines.team"
 

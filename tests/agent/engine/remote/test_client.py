@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from agent.control import Control
-from agent.engine.remote.address import Address
-from agent.engine.remote.client import Client
-from agent.errors import AddressUnusable, EngineFailed, ServerRefused
+from ossia.agent.control import Control
+from ossia.agent.engine.remote.address import Address
+from ossia.agent.engine.remote.client import Client
+from ossia.agent.errors import AddressUnusable, EngineFailed, ServerRefused
 from tests.support.remote import EVENTS
 from tests.support.site import Reply, Request, Site, wait_until
 

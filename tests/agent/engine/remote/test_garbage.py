@@ -7,15 +7,15 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent.control import Control
-from agent.engine.base import Prompt, Sampling
-from agent.engine.remote.client import Json
-from agent.engine.remote.detect import detect
-from agent.engine.remote.engine import RemoteEngine
-from agent.engine.remote.llama_server import LlamaServer
-from agent.engine.remote.vllm import Vllm
-from agent.errors import EngineFailed
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Prompt, Sampling
+from ossia.agent.engine.remote.client import Json
+from ossia.agent.engine.remote.detect import detect
+from ossia.agent.engine.remote.engine import RemoteEngine
+from ossia.agent.engine.remote.llama_server import LlamaServer
+from ossia.agent.engine.remote.vllm import Vllm
+from ossia.agent.errors import EngineFailed
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.remote import Canned
 
 VALUES = st.none() | st.booleans() | st.integers(-5, 5000) | st.floats() | st.text(max_size=5)

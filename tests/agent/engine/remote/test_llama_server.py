@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from agent.control import Control
-from agent.engine.base import Progress, Prompt, Sampling
-from agent.engine.remote.address import Address, parse_url
-from agent.engine.remote.client import Client, Json
-from agent.engine.remote.detect import detect
-from agent.engine.remote.engine import RemoteEngine
-from agent.engine.remote.llama_server import LlamaServer as Remote
-from agent.engine.remote.proof import prove
-from agent.errors import ContextFull, EngineFailed
-from harmony.tokenizer import Tokenizer, Vocabulary
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Progress, Prompt, Sampling
+from ossia.agent.engine.remote.address import Address, parse_url
+from ossia.agent.engine.remote.client import Client, Json
+from ossia.agent.engine.remote.detect import detect
+from ossia.agent.engine.remote.engine import RemoteEngine
+from ossia.agent.engine.remote.llama_server import LlamaServer as Remote
+from ossia.agent.engine.remote.proof import prove
+from ossia.agent.errors import ContextFull, EngineFailed
+from ossia.harmony.tokenizer import Tokenizer, Vocabulary
 from tests.oracle.engine import LlamaServer, ServerError
 from tests.support.engines import ETUDE, GREEDY, load_engine
 

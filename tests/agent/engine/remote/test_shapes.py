@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from agent.control import Control
-from agent.engine.base import Prompt, Sampling, StepStats
-from agent.engine.remote.detect import detect
-from agent.engine.remote.engine import RemoteEngine, RemoteGeneration
-from agent.engine.remote.llama_server import LlamaServer, samplers
-from agent.engine.remote.proof import prove
-from agent.engine.remote.server import Task, seed_of
-from agent.engine.remote.vllm import Vllm
-from agent.errors import EngineFailed
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Prompt, Sampling, StepStats
+from ossia.agent.engine.remote.detect import detect
+from ossia.agent.engine.remote.engine import RemoteEngine, RemoteGeneration
+from ossia.agent.engine.remote.llama_server import LlamaServer, samplers
+from ossia.agent.engine.remote.proof import prove
+from ossia.agent.engine.remote.server import Task, seed_of
+from ossia.agent.engine.remote.vllm import Vllm
+from ossia.agent.errors import EngineFailed
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.remote import Canned
 from tests.support.streams import harmony_ids
 

@@ -16,16 +16,16 @@ from typing import Any
 
 import pytest
 
-from agent.control import Control
-from agent.engine.base import Progress, Prompt, Sampling, StepStats
-from agent.engine.remote.address import parse_url
-from agent.engine.remote.client import Client
-from agent.engine.remote.detect import Found, Listed, detect
-from agent.engine.remote.engine import RemoteEngine, RemoteGeneration
-from agent.engine.remote.proof import prove
-from agent.engine.remote.vllm import Vllm
-from agent.errors import EngineFailed
-from harmony.tokenizer import Tokenizer
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Progress, Prompt, Sampling, StepStats
+from ossia.agent.engine.remote.address import parse_url
+from ossia.agent.engine.remote.client import Client
+from ossia.agent.engine.remote.detect import Found, Listed, detect
+from ossia.agent.engine.remote.engine import RemoteEngine, RemoteGeneration
+from ossia.agent.engine.remote.proof import prove
+from ossia.agent.engine.remote.vllm import Vllm
+from ossia.agent.errors import EngineFailed
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.site import Reply, Request, Site
 from tests.support.streams import harmony_ids
 
