@@ -1,3 +1,1 @@
 """The command line: the one package that prints, exits, and reads the environment and the clock."""
-
-__version__ = "0.1.0"

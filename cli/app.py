@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from ossia.cli import __version__
+from ossia import __version__
 from ossia.cli.commands import cache, config, docs, harmony, mcp, models, python, sessions, tools
 from ossia.cli.commands.doctor import doctor
 from ossia.cli.commands.eval import evaluate

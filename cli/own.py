@@ -6,48 +6,34 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import PathFinder
 from pathlib import Path
+
+import ossia
 
 TYPE_CHECKING = False  # typing's own would be an import
 if TYPE_CHECKING:
-    from types import ModuleType
-
     from ossia.cli.settings.table import Settings
     from ossia.tools.mcp.config import McpConfig
     from ossia.tools.own import Own
 
-_PACKAGES = ("cli", "agent", "tools", "harmony")
 _NEEDED = "llama_cpp"
 """The other packages that we need are where this one is."""
 _SITES = ("site-packages", "dist-packages")
 _SCRIPTS = (".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl")
 
-_FOLDER = Path(__file__).resolve().parent.parent
-"""Where our packages lie: a clone, or an environment."""
-
 _taken: list[str] = []
 """What was taken off `sys.path`, in its order."""
 
 
-class _ByFolder:
-    """Finds our own packages by their folder, whatever stands on `sys.path`."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = str(folder)
-
-    def find_spec(
-        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        return PathFinder.find_spec(name, [self._folder]) if path is None and name in _PACKAGES else None
-
-
 def stand_alone() -> None:
-    """Take the folder of our packages off `sys.path` if it is a clone: that has other files in it as well.
+    """Take the folder of our package off `sys.path` if it is a clone: that has other files in it as well.
 
     Call it before anything but the standard library is imported, so that nothing an earlier run left there is found.
+    What is in the package is found by its `__path__`.
     """
-    take_off(_FOLDER)
+    take_off(Path(ossia.__path__[0]).resolve().parent)
+    _taken.clear()  # for good: to the user's own modules its `tools` and `cli` must not be there
 
 
 def take_off(root: Path) -> None:
@@ -55,8 +41,6 @@ def take_off(root: Path) -> None:
 
     Entries with packages that we need stay, too (`pip install --target`): they are parts that no call may change.
     """
-    if not any(isinstance(finder, _ByFolder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _ByFolder(_FOLDER))
     inside = [entry for entry in sys.path if _leads_into(root, entry)]
     others = [entry for entry in sys.path if entry not in inside]
     if PathFinder.find_spec(_NEEDED, others) is None:

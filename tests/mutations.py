@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("harmony", "tools", "agent", "cli", "tests", "pyproject.toml")
+COPIED = ("ossia", "harmony", "tools", "agent", "cli", "tests", "pyproject.toml")
 
 
 @dataclass(frozen=True, slots=True)

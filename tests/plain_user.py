@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 NOBODY = 65534
 PACKAGES = ("ipykernel", "jsonschema", "jupyter-client", "landlockpy", "pytest")
 COPIED = (
-    "tools", "pyproject.toml", "tests/__init__.py", "tests/support/__init__.py", "tests/support/kernels.py",
+    "ossia", "tools", "pyproject.toml", "tests/__init__.py", "tests/support/__init__.py", "tests/support/kernels.py",
     "tests/support/floods.py", "tests/support/trees.py", "tests/support/work_calls.py", "tests/oracle/__init__.py",
     "tests/oracle/undo.py", "tests/tools/sandbox/test_confinement.py", "tests/tools/sandbox/test_sandbox.py",
     "tests/tools/sandbox/test_system_memory.py", "tests/tools/python/test_tool.py", "tests/tools/work/test_exec.py",

@@ -18,7 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-PACKAGES = ("cli", "agent", "tools", "harmony")
+import ossia
+
+_PACKAGES = ("cli", "agent", "tools", "harmony")
+"""In an environment they lie in `ossia`, in a clone beside it."""
 
 _PARTS = ("bin", "lib", "lib64", "pyvenv.cfg", "Python", "Resources", "DLLs", "Lib", "Scripts")
 """What is Python's in a prefix that holds the whole workspace (`python -m venv .` makes a project a prefix)."""
@@ -84,8 +87,7 @@ def parts_of_this_python(root: Path) -> list[Path]:
     parts = [Path(sys.executable)]
     for prefix in _prefixes():
         parts += parts_of_prefix(Path(prefix), root)
-    here = Path(__file__).absolute().parent.parent
-    parts += [here / name for name in PACKAGES]
+    parts += [Path(ossia.__path__[0]), *(Path(ossia.__path__[-1]) / name for name in _PACKAGES)]
     parts += [path for entry in sys.path if (path := Path(entry).absolute()).resolve().is_relative_to(root)]
     modules = [vars(module) for module in list(sys.modules.values()) if isinstance(module, ModuleType)]
     loaded = [place for names in modules for place in (names.get("__file__"), *(names.get("__path__") or ()))]

@@ -187,9 +187,9 @@ def gather(settings: Settings, *, workspace: Path | None = None, title: str | No
 
 def model_facts(settings: Settings, locations: Locations, memory: Memory, *, gpu: bool) -> Facts:
     """The model that `agent.models.resolve` will choose, and the free memory; with a `gpu` that isn't known."""
+    from ossia import __version__
     from ossia.agent.models.catalog import DOWNLOADS, ETUDE
     from ossia.agent.models.find import find_models
-    from ossia.cli import __version__
 
     free = None if gpu else memory.all_free
     if settings.engine != "llama":

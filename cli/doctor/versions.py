@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 
-from ossia.cli import __version__
+from ossia import __version__
 from ossia.cli.doctor.finding import Finding
 from ossia.cli.doctor.machine import Machine
 from ossia.cli.doctor.rebuild import installed, needs

@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from ossia import __version__
 from ossia.agent.engine.base import Sampling
 from ossia.agent.sessions.session import Options
 from ossia.agent.sessions.store import SessionStore
 from ossia.agent.worker import Worker
-from ossia.cli import __version__, paths
+from ossia.cli import paths
 from ossia.cli.clean import clean
 from ossia.cli.eval.estimate import Speed, remaining_s
 from ossia.cli.eval.keep import Kept, Outcome

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from ossia import __version__
 from ossia.agent.errors import (
     AgentError,
     ContextFull,
@@ -23,7 +24,6 @@ from ossia.agent.errors import (
     ScriptInvalid,
     SessionInvalid,
 )
-from ossia.cli import __version__
 from ossia.cli.exits import ExitCode, ExitError, exit_code
 from ossia.cli.settings.config import ConfigError
 from tests.support.command import OSSIA, ROOT, ossia_here, ossia_text, write_script
@@ -150,17 +150,29 @@ def test_other_names_in_every_group(arguments: str, code: int, told: str) -> Non
 
 
 def test_python_dash_m_in_the_clone() -> None:
-    command = [sys.executable, "-m", "cli", "--version"]
+    command = [sys.executable, "-m", "ossia", "--version"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == (f"ossia {__version__}\n", "")
 
 
 def test_a_folder_with_packages_of_our_names_changes_nothing(tmp_path: Path) -> None:
-    for name in ("cli", "agent", "tools", "harmony", "typer"):
+    for name in ("cli", "agent", "tools", "harmony", "ossia", "typer"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('the folder of the user won')")
     done = ossia_text("config", "show", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_file_of_functions_has_neighbours_of_any_name(tmp_path: Path) -> None:
+    names = ("cli", "agent", "tools", "harmony")
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "mine.py").write_text(f"NAME = {name!r}")
+    imports = "\n".join(f"from {name} import mine as {name}_mine" for name in names)
+    found = ", ".join(f"{name}_mine.NAME" for name in names)
+    (tmp_path / "f.py").write_text(f"{imports}\n\ndef names() -> list[str]:\n    'Names.'\n    return [{found}]\n")
+    done = ossia_text("tools", "call", "names", "--tools", "f.py", "--allow", "names", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, '["cli", "agent", "tools", "harmony"]\n'), done.stderr
 
 
 @pytest.mark.parametrize(
@@ -198,7 +210,7 @@ before = set(sys.modules)
 from ossia.cli.main import invoke
 code = invoke(sys.argv[1:])
 print(*sorted({name.split(".")[0] for name in set(sys.modules) - before} - sys.stdlib_module_names), file=sys.stderr)
-print(*sorted(name for name in sys.modules if name.split(".")[0] == "cli"), file=sys.stderr)
+print(*sorted(name for name in sys.modules if name.startswith("ossia.")), file=sys.stderr)
 sys.exit(code)
 """
 
@@ -208,7 +220,7 @@ def test_help_loads_nothing_heavy(args: str) -> None:
     command = [sys.executable, "-P", "-c", _WHAT_IS_LOADED, *args.split()]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     foreign, ours = (set(line.split()) for line in done.stderr.splitlines())
-    assert foreign <= {"cli", "typer", "click", "annotated_doc", "shellingham", "typing_extensions"}
+    assert foreign <= {"ossia", "typer", "click", "annotated_doc", "shellingham", "typing_extensions"}
     assert "ossia.cli.settings.config" not in ours  # nor any other module that only a command needs
     assert "ossia.cli.clean" not in ours
 
@@ -246,7 +258,7 @@ def test_the_console_script_loads_nothing_before_it_can_answer_an_interrupt() ->
     """What `from ossia.cli.main import main` loads, beyond what Python has loaded anyway."""
     source = "import sys; before = set(sys.modules); import ossia.cli.main; print(*sorted(set(sys.modules) - before))"
     done = subprocess.run([sys.executable, "-P", "-c", source], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["__future__", "cli", "ossia.cli.main"]
+    assert done.stdout.split() == ["__future__", "ossia", "ossia.cli", "ossia.cli.main"]
 
 
 # -- how it ends --

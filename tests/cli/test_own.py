@@ -175,7 +175,8 @@ def test_the_worker_that_reads_pages_finds_nothing_beside_our_packages(tmp_path:
     for name in ("lxml.py", "pypdfium2.py", "sitecustomize.py"):
         (root / name).write_text(f"import pathlib; pathlib.Path({str(mark)!r}).touch()\n")
     code = (
-        "from ossia.tools.convert.converter import Converter; from ossia.tools.spec import NoStop; converter = Converter()\n"
+        "from ossia.tools.convert.converter import Converter; from ossia.tools.spec import NoStop\n"
+        "converter = Converter()\n"
         "said = dict(url='https://a.test/', charset=None, stop=NoStop())\n"
         "print(converter.convert(b'<title>Hi</title>', 'text/html', **said).title, converter.confinement)\n"
         "converter.close()\n"

@@ -384,7 +384,7 @@ _HEAVY = (
         "ossia.cli.commands.tools_list",
         "ossia.tools.library.indexing",
     ),
-    *("ossia.tools.convert", "ossia.tools.fetch", "ossia.tools.mcp.servers", "ossia.tools.work.exec", "ossia.tools.functions.user"),
+    *(f"ossia.tools.{name}" for name in ("convert", "fetch", "mcp.servers", "work.exec", "functions.user")),
 )
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import tomllib
 import zipfile
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
 
-from ossia.cli import __version__
+from ossia import __version__
 from tests import third_party
 from tests.support.command import ROOT
-
-PACKAGES = {"cli", "agent", "tools", "harmony"}
 
 
 @pytest.fixture(scope="module")
@@ -25,20 +22,17 @@ def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         return archive.namelist()
 
 
-def test_the_wheel_holds_the_four_packages_and_nothing_else(wheel_names: list[str]) -> None:
-    assert {name.split("/")[0] for name in wheel_names} == PACKAGES | {f"ossia-{__version__}.dist-info"}
+def test_the_wheel_has_one_top_level(wheel_names: list[str]) -> None:
+    assert {name.split("/")[0] for name in wheel_names} == {"ossia", f"ossia-{__version__}.dist-info"}
+    parts = {name.split("/")[1] for name in wheel_names if name.startswith("ossia/")}
+    assert parts == {"__init__.py", "__main__.py", "cli", "agent", "tools", "harmony"}
     assert [name for name in wheel_names if "__pycache__" in name or name.endswith(".pyc")] == []
 
 
 def test_the_wheel_holds_the_model_the_licence_and_the_notices(wheel_names: list[str]) -> None:
     licences = f"ossia-{__version__}.dist-info/licenses"
-    model = {"agent/models/etude.gguf", "agent/models/etude.md"}
+    model = {"ossia/agent/models/etude.gguf", "ossia/agent/models/etude.md"}
     assert model | {f"{licences}/LICENSE", f"{licences}/THIRD_PARTY.md"} <= set(wheel_names)
-
-
-def test_no_dependency_ships_a_package_of_our_names() -> None:
-    owners = importlib.metadata.packages_distributions()
-    assert {name: set(owners.get(name, ())) - {"ossia"} for name in PACKAGES} == {name: set() for name in PACKAGES}
 
 
 def test_every_dependency_has_an_upper_bound() -> None:

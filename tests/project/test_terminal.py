@@ -62,7 +62,8 @@ def offences(source: str, file: str) -> list[str]:
         called = _called(node)
         to_a_stream = called.startswith(_STREAMS) and not called.endswith(_HARMLESS)
         name = _name(node)
-        says = isinstance(node, ast.ImportFrom) and node.module == "ossia.cli.streams" and "say" in map(_name, node.names)
+        imported = isinstance(node, ast.ImportFrom) and node.module == "ossia.cli.streams"
+        says = imported and "say" in map(_name, node.names)
         says = says or (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("streams.say"))
         if called == "print" or to_a_stream or name in _BYPASSES or says:
             found.append(f"{file}: {function} uses {called or name or 'say'}")

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.support.command import ROOT
 
-PACKAGES = ("cli", "agent", "tools", "harmony")
+PACKAGES = ("ossia", "cli", "agent", "tools", "harmony")
 
 
 def make_clone(root: Path) -> Path:

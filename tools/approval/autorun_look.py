@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import ossia
 from ossia.tools._scratch import Scratch
 from ossia.tools.approval.autorun import (
     BARE,
@@ -84,7 +85,7 @@ class Look:
         self._kept = Bytes(self._scratch.path)
         self._taken_ns = self._scratch.path.stat().st_ctime_ns
         self._links = linked_at_the_top(root) if os.access(root, os.R_OK | os.X_OK) else {}
-        packages = Path(__file__).resolve().parents[2]  # the folder that ossia's own packages lie in
+        packages = Path(ossia.__path__[0]).resolve().parent  # a clone, or the environment's site-packages
         inside = packages.relative_to(root).as_posix() if packages.is_relative_to(root) else None
         self._start = None if inside is None else "" if inside == "." else f"{inside}/"
         self._closed: set[str] = set()

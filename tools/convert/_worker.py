@@ -16,6 +16,7 @@ import os
 import signal
 import struct
 import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -44,11 +45,11 @@ def main() -> None:
 
 
 def _find_tools_in(folder: str) -> None:
-    """Make only our own package importable: not what lies beside it in a clone."""
-    spec = importlib.util.spec_from_file_location("tools", Path(folder, "__init__.py"),
-                                                  submodule_search_locations=[folder])  # fmt: skip
-    assert spec is not None
-    sys.modules["tools"] = importlib.util.module_from_spec(spec)
+    """Make only this package importable: not what lies beside it in a clone."""
+    for name, places in (("ossia", []), ("ossia.tools", [folder])):
+        spec = ModuleSpec(name, None, is_package=True)
+        spec.submodule_search_locations = places
+        sys.modules[name] = importlib.util.module_from_spec(spec)
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:

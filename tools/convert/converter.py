@@ -22,7 +22,8 @@ _START_S = 30.0
 _NO_START = "the worker that converts documents doesn't start"
 _TOO_SLOW = "page too complex: it takes too long to read"
 _ENDED = "page too complex: the worker ended over it"
-_MODULES = ("lxml.html", "pypdfium2", "ossia.tools.convert._html", "encodings.cp1252", "encodings.latin_1", "encodings.idna")
+_ENCODINGS = ("encodings.cp1252", "encodings.latin_1", "encodings.idna")
+_MODULES = ("lxml.html", "pypdfium2", "ossia.tools.convert._html", *_ENCODINGS)
 _PACKAGES = ("lxml", "webencodings", "pypdfium2", "pypdfium2_raw", "landlockpy")
 
 

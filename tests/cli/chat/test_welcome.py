@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ossia import __version__
 from ossia.agent.models.find import Locations
 from ossia.agent.models.memory import Memory
-from ossia.cli import __version__
 from ossia.cli.chat.welcome import KEYS, Facts, Offer, gather, greeting, model_facts, needed_gb
 from ossia.cli.settings.table import Settings
 

@@ -179,7 +179,7 @@ def test_progress_is_drawn_on_a_terminal(home: Path, toy: Path) -> None:
 
     ours, theirs = pty.openpty()
     with Hub({FILE: toy.read_bytes()}, repo=REPO) as hub:
-        command = [sys.executable, "-P", "-m", "cli", "models", "pull", "gpt-oss-20b"]
+        command = [sys.executable, "-P", "-m", "ossia", "models", "pull", "gpt-oss-20b"]
         process = subprocess.Popen(
             command,
             cwd=Path(__file__).parents[3],

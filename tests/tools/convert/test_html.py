@@ -177,7 +177,8 @@ HOSTILE = {
 def test_hostile_row_8_pages_made_to_be_slow(name: str) -> None:
     """Hostile row 8 (bug 10 of the reference): each is read in a second or two; quadratic time would be minutes."""
     code = (
-        "from ossia.tools.convert._html import document_from_html; from ossia.tools.browser.page import Page, find_page\n"
+        "from ossia.tools.convert._html import document_from_html\n"
+        "from ossia.tools.browser.page import Page, find_page\n"
         f"page = Page.of(document_from_html({HOSTILE[name]}, 'http://a.test/'))\n"
         "page.show(0, count_tokens=len); find_page(page, 'zq'); print(page.total_lines)"
     )
