@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from ossia.agent.errors import SettingRefused
 from ossia.agent.models.catalog import CatalogModel, download_of, part_of, part_path, stem_of
 from ossia.agent.models.find import MODELS_FOLDER
 
@@ -44,23 +43,17 @@ def files_of(name: str, data_dir: Path) -> tuple[Path, ...]:
 
     files_of("someone/tuned-GGUF", data)    # (…/someone/tuned-GGUF/tuned-Q8_0.gguf.0123456789ab.part,)
     """
-    from ossia.agent.models.pull_url import folders_of
-
     known, there = download_of(name), in_repository(name)
     if known is not None:
         files = _files(folder_of(known, data_dir))
         return tuple(path for path in files if re.fullmatch(known.files, _PART.sub("", path.name)))
-    if there is not None:
-        repo, wanted = there
-        files = _files(data_dir / MODELS_FOLDER / repo)
-        stems = sorted({model_stem(path) for path in files})
-        chosen = stems if wanted is None else matching(stems, wanted)
-        return tuple(path for path in files if model_stem(path) in chosen)
-    try:
-        folders = folders_of(name, data_dir) if "://" in name else []
-    except SettingRefused:
+    if there is None:
         return ()
-    return tuple(path for folder in folders for path in _files(folder))
+    repo, wanted = there
+    files = _files(data_dir / MODELS_FOLDER / repo)
+    stems = sorted({model_stem(path) for path in files})
+    chosen = stems if wanted is None else matching(stems, wanted)
+    return tuple(path for path in files if model_stem(path) in chosen)
 
 
 def unfinished(data_dir: Path) -> tuple[Path, ...]:

@@ -22,6 +22,7 @@ TIMEOUT_S: Final = 30
 _BLOCK_BYTES: Final = 1 << 20
 _TRIES: Final = 5
 _LOCK_WAIT_S: Final = 0.2
+_PAUSE_S: Final = 0.2
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 Report = Callable[[int], None]
@@ -158,6 +159,46 @@ def digest(path: Path, report: Report) -> str:
             report(content.tell())
         os.fsync(content.fileno())
     return found.hexdigest()
+
+
+def pull_known(url: str, target: Path, count: int, sha256: str) -> None:
+    """Download a small file whose size and hash are known, in one piece. Raises `DownloadFailed`, OSError."""
+    host, partial = urlsplit(url).hostname or "", target.with_name(f"{target.name}.part")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with quiet_hub(), only_one(target.parent, target.name):
+        partial.unlink(missing_ok=True)
+        fill(partial, count, lambda came: _whole(url, count), lambda: _faults_of(host), lambda done: None,
+             retry_pause_s=_PAUSE_S)  # fmt: skip
+        if digest(partial, lambda done: None) != sha256:
+            partial.unlink()
+            raise DownloadFailed(f"{host} sent another file")
+        partial.replace(target)
+
+
+@contextmanager
+def _whole(url: str, count: int) -> Iterator[tuple[int, Iterable[bytes]]]:
+    from huggingface_hub.utils import http_stream_backoff
+
+    asked = {"Accept-Encoding": "identity"}
+    with http_stream_backoff(
+        "GET", url, headers=asked, timeout=TIMEOUT_S, max_retries=0, retry_on_status_codes=(), follow_redirects=False
+    ) as got:
+        if got.status_code != 200:
+            kind = Transient if got.status_code in (408, 429) or got.status_code >= 500 else DownloadFailed
+            raise kind(f"{urlsplit(url).hostname}: it answered {got.status_code}")
+        yield blocks_of(got, 0, count)
+
+
+@contextmanager
+def _faults_of(host: str) -> Iterator[None]:
+    from huggingface_hub.errors import HTTPError, OfflineModeIsEnabled  # the first is httpx2's, no dependency of ours
+
+    try:
+        yield
+    except OfflineModeIsEnabled as error:
+        raise DownloadFailed(f"{host} can't be reached: HF_HUB_OFFLINE is set; unset it to download") from error
+    except (HTTPError, ConnectionError) as error:
+        raise Transient(f"no connection to {host} ({type(error).__name__})") from error
 
 
 @contextmanager

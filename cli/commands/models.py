@@ -141,7 +141,7 @@ def pull(
         str,
         typer.Argument(
             metavar="NAME|ORG/REPO[:FILE]|URL",
-            help="gpt-oss-20b (12 GB), gpt-oss-120b (63 GB), a repository on Hugging Face, or https://….gguf.",
+            help="gpt-oss-20b (12 GB), gpt-oss-120b (63 GB), or a repository on Hugging Face.",
         ),
     ],
 ) -> None:

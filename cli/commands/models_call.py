@@ -207,17 +207,13 @@ def pull_model(name: str) -> None:
     if name == ETUDE:
         print(ETUDE_PATH)
         return
-    if "://" in name:
-        _from_address(name)
-        return
     if line := token_kept_back():
         say(line)
     model, found = download_of(name), in_repository(name)
     if model is None and found is None:
         choices = ", ".join(download.name for download in DOWNLOADS)
-        raise typer.BadParameter(
-            f"must be {choices}, ORG/REPO[:FILE] or https://….gguf, not {name!r}", param_hint="NAME"
-        )
+        seen = "an address: download that with `curl -LOC -`, then --model FILE" if "://" in name else repr(name)
+        raise typer.BadParameter(f"must be {choices} or ORG/REPO[:FILE], not {seen}", param_hint="NAME")
     if model is None:
         assert found is not None
         model = on_the_hub(*found, paths.data_dir())
@@ -251,21 +247,6 @@ def _from_hub(name: str, model: CatalogModel) -> None:
 
     path = _shown(name, f"`ossia models pull {name}`", download, lambda: bool(parts_kept(model, data)))
     _checked(path)
-
-
-def _from_address(url: str) -> None:
-    from ossia.agent.models.pull_url import pull_url
-    from ossia.agent.models.pulled import files_of
-    from ossia.cli import paths
-
-    data, label = paths.data_dir(), url.partition("?")[0].rsplit("/", 1)[-1]
-
-    def kept() -> bool:
-        return any(path.suffix == ".part" and path.stat().st_size for path in files_of(url, data))
-
-    pulled = _shown(label, "the same command", lambda show: pull_url(url, data, on_progress=show), kept)
-    say(f"sha256 {pulled.sha256}")
-    _checked(pulled.path)
 
 
 def _shown(

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ossia.agent.models.describe import Description, Stored
-    from ossia.agent.models.explain import Row
     from ossia.agent.models.find import Found
     from ossia.agent.models.memory import Memory
     from ossia.agent.models.model import ModelFile
     from ossia.agent.models.plan import Plan
 
+Row = tuple[str, str]
 VERSION = 1
 """Of the JSON."""
 
@@ -46,13 +46,11 @@ def print_plan(given: Mapping[str, object], *, as_json: bool) -> None:
 
     Raises ModelError, DoesNotFit, SettingRefused, ConfigError.
     """
-    from ossia.agent.engine.llama import processor_features
-    from ossia.agent.models.explain import explain
     from ossia.agent.models.resolve import locate
     from ossia.agent.models.resolve import resolve as resolve_model
     from ossia.cli.commands.models_call import say_engine, say_more
     from ossia.cli.runtime.models import free_memory, locations
-    from ossia.cli.runtime.planning import plan_for, wishes_of
+    from ossia.cli.runtime.planning import plan_for
     from ossia.cli.settings.config import resolve
     from ossia.cli.streams import say
 
@@ -64,13 +62,32 @@ def print_plan(given: Mapping[str, object], *, as_json: bool) -> None:
     memory = free_memory()
     model = resolve_model(settings.model, locations=locations(), memory=memory)
     planned = plan_for(settings, model, memory, stays=True)
-    rows = explain(model, memory, planned, wishes_of(settings, model, stays=True), processor_features())
     if as_json:
-        print(json.dumps(_plan_document(model, memory, planned, rows)))
+        print(json.dumps(_plan_document(model, memory, planned)))
         return
     for note in (*model.notes, *planned.warnings):
         say(f"warning: {note}")
-    _print_rows(model.name, model.path, rows)
+    _print_rows(model.name, model.path, _figures(model, memory, planned))
+
+
+def _figures(model: ModelFile, memory: Memory, planned: Plan) -> list[Row]:
+    """`[("context", "32,768 of 131,072 tokens, KV cache 0.8 GB as f16"), ("GPU", …), ("memory", …)]`."""
+    from ossia.agent.models.memory import size_text
+    from ossia.cli.runtime.assemble import memory_lines
+    from ossia.cli.runtime.planning import on_gpu
+
+    own, put = model.architecture.context_tokens, planned.offload
+    cache = f"KV cache {size_text(planned.needs.kv)} as {planned.kv_type}"
+    each = zip(put.gpu_bytes or (0,) * len(memory.gpu_free), memory.gpu_free, strict=True)
+    gpus = ", ".join(f"{size_text(used)} of {size_text(free)}" for used, free in each)
+    free = "an unknown amount is" if memory.ram_free is None else f"{size_text(memory.ram_free)} are"
+    _, parts = memory_lines(planned)
+    copy = "" if planned.repack else "; not repacked"
+    return [
+        ("context", f"{planned.context_tokens:,} of {own:,} tokens, {cache}"),
+        ("GPU", f"{on_gpu(planned)}: {gpus}" if gpus else "none that llama.cpp can use"),
+        ("memory", f"{size_text(planned.ram_bytes)}, {free} free: {parts}{copy}"),
+    ]
 
 
 def _print_rows(name: str, path: Path, rows: Sequence[Row]) -> None:
@@ -161,7 +178,7 @@ def _document(name: str, told: Description) -> dict[str, object]:
     }
 
 
-def _plan_document(model: ModelFile, memory: Memory, planned: Plan, rows: tuple[Row, ...]) -> dict[str, object]:
+def _plan_document(model: ModelFile, memory: Memory, planned: Plan) -> dict[str, object]:
     put = planned.offload
     return {
         "version": VERSION,
@@ -179,6 +196,5 @@ def _plan_document(model: ModelFile, memory: Memory, planned: Plan, rows: tuple[
             {"used": used, "free": free}
             for used, free in zip(put.gpu_bytes or (0,) * len(memory.gpu_free), memory.gpu_free, strict=True)
         ],
-        "why": dict(rows),
         "warnings": [*model.notes, *planned.warnings],
     }

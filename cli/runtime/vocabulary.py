@@ -56,7 +56,7 @@ def _found(say: Callable[[str], object]) -> Vocabulary | None:
 
 def _o200k(say: Callable[[str], object]) -> Vocabulary:
     from ossia.agent.errors import DownloadFailed
-    from ossia.agent.models.pull_url import pull_known
+    from ossia.agent.models.transfer import pull_known
     from ossia.cli.exits import ExitCode, ExitError
 
     if (cached := _cached()) is not None:

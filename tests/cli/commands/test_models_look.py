@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -181,13 +182,13 @@ def test_mutated_headers(tmp_path: Path) -> None:
 @without_gpu
 def test_the_plan_of_the_built_in_one() -> None:
     shown = _out(ossia_here("models", "plan", "etude", "--context", "1000", "--repack", "off")).splitlines()
-    assert [line for line in shown if not line.startswith("memory")] == [
+    assert shown[:3] == [
         f"etude  {ETUDE_PATH}",
-        "context   1,000 of the model's 4,096 tokens, as asked for",
-        "GPU       none that llama.cpp can use: the processor does everything",
-        "KV cache  1.8 MB as f16, with flash attention where the device has it; --kv-type q8_0: 975 kB",
-        "weights   5.0 MB, not repacked",
+        "context  1,000 of 4,096 tokens, KV cache 1.8 MB as f16",
+        "GPU      none that llama.cpp can use",
     ]
+    figures = r"memory   [\d.]+ MB, [\d.]+ GB are free: weights 5.0 MB, KV cache 1.8 MB, the rest .*; not repacked"
+    assert len(shown) == 4 and re.fullmatch(figures, shown[3]), shown[3]
 
 
 @without_gpu
@@ -206,7 +207,6 @@ def test_the_plan_as_json(home: Path) -> None:
         "kv_type": "q8_0",
         "gpus": [],
     }
-    assert list(told["why"]) == ["context", "GPU", "KV cache", "weights", "memory"]
 
 
 def test_a_plan_that_can_not_be(toy: Path) -> None:

@@ -8,17 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ossia.agent.errors import DownloadFailed
 from ossia.agent.models.catalog import download_of
 from ossia.agent.models.pull import on_the_hub, pull
-from ossia.agent.models.pull_url import pull_url
 from ossia.agent.models.transfer import PullProgress
 from ossia.cli import paths
 from tests.agent.models.test_ollama import add
 from tests.support.command import ossia_here
 from tests.support.gguf_edit import split_gguf
 from tests.support.hub import Hub
-from tests.support.site import Reply, Site
 
 REPO = "someone/tuned-GGUF"
 
@@ -109,26 +106,7 @@ def test_a_part_of_a_repositorys_or_an_addresses_file(models: Path) -> None:
     assert f"; `ossia models rm {part}` removes it\n" in _run("list")[1]
     assert "no such file" in _run("rm", "--yes", f"{REPO}:Q4", code=3)[1]
     assert _run("rm", "--yes", f"{REPO}:q8")[1] == f"ossia: removed {part}\n"
-    with Site() as site:
-        url = site.url("/x.gguf")
-        site.route("/x.gguf", _Cut([b"GGUF", b"GGUF", b""]).answer)
-        with pytest.raises(DownloadFailed, match="answered 404"):
-            pull_url(url, paths.data_dir(), on_progress=[].append, retry_pause_s=0)
-        (part,) = models.rglob("*.part")
-        assert _run("rm", "--yes", f"{url}?key=other")[1] == f"ossia: removed {part}\n"
 
-
-class _Cut:
-    """Announces five bytes; the last of `bodies` is a refusal."""
-
-    def __init__(self, bodies: list[bytes]) -> None:
-        self._bodies = bodies
-
-    def answer(self, _: object) -> Reply:
-        body = self._bodies.pop(0)
-        if not body:
-            return Reply(b"", 404)
-        return Reply(iter([body]), headers={"ETag": '"one"', "Content-Length": "5"})
 
 
 def test_a_model_of_any_name_in_our_folder(toy: Path, models: Path) -> None:
