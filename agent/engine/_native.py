@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,6 @@ from llama_cpp._ggml import libggml
 from ossia.agent.engine.cache import Logits
 from ossia.agent.engine.devices import Build, backend_names, experts_with_processor, gpu_names, memory_of_gpus
 from ossia.agent.engine.log import Log
-from ossia.agent.engine.meter import Meter
 from ossia.agent.engine.openmp import Waiting, waiting_for
 from ossia.agent.engine.threads import default_threads, step_tokens
 from ossia.agent.errors import EngineFailed, ModelUnusable, OutOfMemory, SettingRefused
@@ -30,7 +30,6 @@ from ossia.agent.models.memory import GpuMemory
 
 _MOST_THREADS = 512  # GGML_MAX_N_THREADS; OpenMP ends the process when it can't start a thread
 _DONE, _ABORTED = 0, 2  # what llama_decode returns
-_LAYER_OPERATIONS, _LESS = 34, 8  # a gpt-oss layer's operations; so many fewer in the whole network; tested
 _COPY_HEAD_BYTES = 8
 """A copy of a sequence's state in memory begins with this many bytes that a file doesn't have (llama-context.cpp)."""
 _NO_LOGITS: Logits = np.empty(0, np.float32)
@@ -40,6 +39,8 @@ memory. `agent.engine.cache` keeps checkpoints instead."""
 _KV_TYPES = {"f16": lib.GGML_TYPE_F16, "q8_0": lib.GGML_TYPE_Q8_0}
 _WINDOW_ONLY = lib.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
 
+_C: Any = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
+_FLAG_BYTES = 2
 _MEMORY_FAULT = re.compile(r"alloc|out of memory|enough memory|mlock", re.IGNORECASE)
 
 
@@ -96,8 +97,7 @@ class Native:
         self._waiting = waiting_for(self._threads)
         self._batch = _Batch(self.batch_tokens)
         self._row_type, self._row_address, self._row = ctypes.c_float * self.vocabulary_size, 0, _NO_LOGITS
-        self._meter: Meter | None = None
-        self._operations = _LAYER_OPERATIONS * int(lib.llama_model_n_layer(self._model)) - _LESS  # of a step
+        self._abort_flag = ctypes.create_string_buffer(_FLAG_BYTES)
         _LOG.owner = self
 
     @property
@@ -118,20 +118,19 @@ class Native:
     def new_abort_flag(self) -> Callable[[], None]:
         """Make a new flag that aborts a decode step once it is raised. Returns a function to raise it from any thread.
 
-        Each generation has its own flag, so that a late stop can't hit the next one.
+        Each generation has its own flag, so that a late stop can't hit the next one. llama.cpp asks after each of the
+        network's operations. A function in Python would need the interpreter's lock each time, which another thread may
+        hold for milliseconds; so it asks `strlen`, of a text that is empty until the flag is raised.
         """
-        meter = Meter()
-        callback = ctypes.cast(meter.callback, lib.ggml_abort_callback)
-        lib.llama_set_abort_callback(self._context, callback, meter.argument)
-        self._meter = meter
-        return meter.abort
+        flag = ctypes.create_string_buffer(_FLAG_BYTES)
+        callback = ctypes.cast(ctypes.cast(_C.strlen, ctypes.c_void_p), lib.ggml_abort_callback)
+        lib.llama_set_abort_callback(self._context, callback, ctypes.cast(flag, ctypes.c_void_p))
+        self._abort_flag = flag  # llama.cpp holds its address only
 
-    def meter(self) -> Callable[[], float]:
-        meter, whole = self._meter, self._operations
-        if meter is None:
-            return lambda: 0.0
-        begin = meter.operations
-        return lambda: min((meter.operations - begin) / whole, 1.0)
+        def abort() -> None:
+            flag[0] = b"\x01"
+
+        return abort
 
     def _usual_step(self, settings: LlamaSettings) -> int:
         on_gpu = lib.llama_supports_gpu_offload() and settings.gpu_layers

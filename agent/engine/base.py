@@ -99,7 +99,6 @@ class LetGo:
 class Progress:
     """How far a prefill is: `done` of `total` prompt tokens, of which `reused` came from the cache.
 
-    `now` may be called from any thread while the next step is under way: it returns how many are done at that moment.
     Phase "summary": older turns are being summarised to make room, and `done` of at most `total` tokens are written.
     The first event of that phase (0 done) comes before the summary's own prefill.
     """
@@ -108,12 +107,6 @@ class Progress:
     total: int
     reused: int = 0
     phase: Literal["prefill", "summary"] = "prefill"
-    now: Callable[[], int] | None = field(default=None, compare=False, repr=False)
-
-    @property
-    def at_present(self) -> int:
-        """How many are done at this moment."""
-        return self.now() if self.now else self.done
 
 
 @dataclass(frozen=True, slots=True)

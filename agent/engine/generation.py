@@ -32,9 +32,6 @@ class Decoder(Protocol):
     def step_tokens(self) -> int:
         """How many ids of a prompt one step takes: no more than `batch_tokens`, and the same for every prompt."""
 
-    def meter(self) -> Callable[[], float]:
-        """A function for any thread: what share of the next step is done, from 0.0 to 1.0; 0.0 if that isn't known."""
-
     def decode(self, start: int, ids: Sequence[int], *, logits: bool = True) -> bool:
         """Run the network over `ids`, the first of them at position `start`. False: it was aborted.
 
@@ -119,7 +116,7 @@ class Prefill:
             self.lane.cache.checkpoint()
         while done < total:
             end = min([mark for mark in checkpoints if mark > done] + [total, done + self.lane.decoder.step_tokens])
-            yield self._progress(done, end)
+            yield Progress(done, total, self.reused)
             began = time.monotonic()
             self.aborted = not self.lane.advance(self.prompt.ids[done:end], logits=end == total and not self._ahead)
             if not self.aborted:
@@ -130,11 +127,6 @@ class Prefill:
             if self.aborted:
                 return
         yield Progress(done, total, self.reused)
-
-    def _progress(self, done: int, end: int) -> Progress:
-        """How far it is before a step from `done` to `end`."""
-        share = self.lane.decoder.meter()
-        return Progress(done, len(self.prompt.ids), self.reused, now=lambda: done + int((end - done) * share()))
 
     def _arrive(self, done: int, *, at_checkpoint: bool) -> None:
         # Only the last step has logits. Those that were here before belong to where the prefill began.

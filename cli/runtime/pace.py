@@ -62,7 +62,7 @@ class Reading:
         progress = self._progress
         if progress is None:
             return ""
-        done, total = progress.at_present - progress.reused, progress.total - progress.reused
+        done, total = progress.done - progress.reused, progress.total - progress.reused
         return worded("reading the prompt", f"{done:,} of {total:,}", self._pace.seconds_left(done, total))
 
 

@@ -207,7 +207,6 @@ class _BrokenOff:
         self._native = engine.native
         self._error = error
         self.batch_tokens = self.step_tokens = engine.native.batch_tokens
-        self.meter = engine.native.meter
 
     def decode(self, start: int, ids: Sequence[int], *, logits: bool = True) -> bool:
         self._native.decode(start, ids[:10])
@@ -225,7 +224,6 @@ class _Watched:
     def __init__(self, engine: LlamaEngine) -> None:
         self._native = engine.native
         self.batch_tokens = self.step_tokens = engine.native.batch_tokens
-        self.meter = engine.native.meter
         self.steps: list[tuple[int, bool]] = []
 
     def decode(self, start: int, ids: Sequence[int], *, logits: bool = True) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -141,9 +141,6 @@ class Counting:
     @property
     def step_tokens(self) -> int:
         return self.inner.step_tokens
-
-    def meter(self) -> Callable[[], float]:
-        return self.inner.meter()
 
     def decode(self, start: int, ids: Sequence[int], *, logits: bool = True) -> bool:
         self.sizes.append(len(ids))

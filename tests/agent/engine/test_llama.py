@@ -17,7 +17,6 @@ from ossia.agent.control import Control
 from ossia.agent.engine.base import Constraint, Progress, Prompt, Sampling, StepStats
 from ossia.agent.engine.generation import Bounds, LocalGeneration, Prefill
 from ossia.agent.engine.llama import LlamaEngine, LlamaSettings
-from ossia.agent.engine.meter import Meter
 from ossia.agent.engine.sampling import Sampler
 from ossia.agent.engine.threads import step_tokens
 from ossia.agent.errors import ContextFull, EngineFailed, ModelUnusable
@@ -230,37 +229,6 @@ def test_a_stop_from_another_thread_breaks_into_a_batch(tmp_path: Path) -> None:
     assert generation.stats.end == "stopped"
     assert len(engine.lane.cache) < 8192
     assert len(generate(engine, Prompt(ids[:40]), 3)) == 3
-    engine.close()
-
-
-def test_progress_moves_while_a_step_is_under_way(tmp_path: Path) -> None:
-    path = write_toy_gguf(tmp_path / "slow.gguf", layers=8, embd=256, heads=8, quantized=False, context=16384)
-    engine = load_engine(path, context_tokens=16384, batch_tokens=8192, step_tokens=8192)
-    control = Control()
-    generation = _start(engine, _ids(8192, seed=8), control=control)
-    progress = next(generation)
-    assert isinstance(progress, Progress) and progress.at_present == 0
-    step = threading.Thread(target=lambda: next(generation, None))
-    step.start()
-    seen = [0]
-    while step.is_alive() and len(set(seen)) < 4:
-        seen.append(progress.at_present)
-    control.stop()
-    assert progress.at_present < 8192, "what is broken off isn't done"
-    step.join()
-    assert seen == sorted(seen)
-    if Meter().counts:
-        assert len(set(seen)) == 4 and 0 < seen[-1] < 8192
-    engine.close()
-
-
-@pytest.mark.skipif(not Meter().counts, reason="this system has no semaphores to count with")
-def test_a_step_has_as_many_operations_as_we_think() -> None:
-    engine = load_engine(ETUDE)
-    generation = _start(engine, _ids(70, seed=1), max_tokens=1)
-    before, after = next(generation), next(generation)
-    assert isinstance(before, Progress) and isinstance(after, Progress)
-    assert (before.done, before.at_present, after.at_present) == (0, 70, 70)
     engine.close()
 
 

@@ -96,14 +96,14 @@ def test_words(left_s: int | None, said: str) -> None:
 
 
 def test_reading_a_prompt() -> None:
-    """What the cache holds isn't read; a step that is under way counts as far as it is; a second prompt begins anew."""
-    clock, done = Clock(), 100
+    """What the cache holds isn't read; a second prompt begins anew."""
+    clock = Clock()
     reading = Reading(clock)
     assert reading.text() == ""
-    reading.see(Progress(100, 1733, 100, now=lambda: done))
+    reading.see(Progress(100, 1733, 100))
     assert reading.text() == "reading the prompt · 0 of 1,633"
     clock.now += 4
-    done = 140
+    reading.see(Progress(140, 1733, 100))
     assert reading.text() == "reading the prompt · 40 of 1,633 · 2 min 40 s"
     reading.see(Progress(164, 1733, 100))
     assert reading.text() == "reading the prompt · 64 of 1,633 · 99 s"
@@ -126,7 +126,7 @@ def test_the_chat_says_the_same() -> None:
     view.begin()
     view.see(Progress(0, 633))
     clock.now += 5
-    view.see(Progress(64, 633, now=lambda: 100))
+    view.see(Progress(100, 633))
     assert view.activity() == "reading the prompt · 100 of 633 · 27 s"
 
 
