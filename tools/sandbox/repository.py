@@ -11,6 +11,7 @@ import re
 import stat
 import subprocess
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from ossia.tools.sandbox.job import Repository
@@ -36,6 +37,10 @@ _LEFT_OUT = re.compile(
 _USER_INFO = re.compile(r"(?<=://)[^/\s]*@")
 _ODD_ADDRESS = re.compile(r"://.*[@?]|^[\w-]+::|^[^@/]*:.*@", re.DOTALL)
 """An address that may hold a secret elsewhere, or names a program: `ext::sh -c …`."""
+_SECRET_WORD = re.compile(r"\S*:\S*[@?]\S*|\b[\w-]+::\S+")
+"""In a reflog's message, such an address: `git pull https://me:token@host/…` is written there as it was typed."""
+_MAX_LOG_BYTES = 16 << 20
+_MAX_SUBMODULES, _MAX_LOOKED_AT = 50, 1000
 _PROGRAMS = "/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
 
 
@@ -56,6 +61,7 @@ def repository_of(root: Path, *, home: Path | None, data: Path, trusted: bool) -
         if top != root and not trusted:
             raise _NotShown(f"the repository lies above the workspace, in {top}, and the folder isn't trusted")
         folder, common = _folders(top, root)
+        _check_objects(common, root)
         if folder == root or folder.is_relative_to(root):
             return None
         if root.is_relative_to(common) or common == home or too_wide(common, home):
@@ -97,8 +103,11 @@ def _folders(top: Path, root: Path) -> tuple[Path, Path]:
     if folder.is_relative_to(root):
         return folder, folder
     if (folder / "commondir").is_file():
+        common = folder.parent.parent
         if folder.parent.name == "worktrees" and _named(folder / "gitdir") == pointer:
-            return folder, folder.parent.parent
+            if _named(folder / "commondir") != common:
+                raise _NotShown(f"{folder}/commondir doesn't lead to {common}")
+            return folder, common
     elif (own := _worktree(folder)) and Path(os.path.realpath(folder / own)) == top:
         return folder, folder
     raise _NotShown(f"{pointer} names {folder}, which doesn't name this folder in turn")
@@ -109,7 +118,21 @@ def _named(file: Path, prefix: str = "") -> Path:
     text = _text(file).rstrip("\n")
     if not text.startswith(prefix):
         raise _NotShown(f"{file} isn't git's")
-    return Path(os.path.realpath(file.parent / text.removeprefix(prefix)))
+    written = Path(os.path.realpath(file.parent), text.removeprefix(prefix))
+    place = Path(os.path.realpath(written))
+    if prefix and place != Path(os.path.normpath(written)):  # where bubblewrap shows the place, the link is missing
+        raise _NotShown(f"{file} leads through a link: `git worktree repair` in the other folder writes it anew")
+    return place
+
+
+def _check_objects(common: Path, root: Path) -> None:
+    """Raises `_NotShown` if some of its objects lie where commands see nothing."""
+    objects = common / "objects"
+    file = objects / "info" / "alternates"
+    for line in _text(file).splitlines() if file.exists() else ():
+        place = Path(os.path.realpath(objects / line))
+        if not (place.is_relative_to(root) or place.is_relative_to(common)):
+            raise _NotShown(f"some of its objects lie in {place}: `git repack -ad`, outside, brings them here")
 
 
 def _text(file: Path) -> str:
@@ -125,7 +148,7 @@ def _worktree(folder: Path) -> str:
 
 
 def _shown(top: Path, folder: Path, common: Path) -> Repository:
-    folders = dict.fromkeys((common, folder))
+    folders = dict.fromkeys((common, folder, *_submodules(folder)))
     if not (common / "objects").is_dir():
         raise _NotShown(f"{common} is no git folder")
     entries = [place / name for place in folders for name in _SHOWN]
@@ -141,7 +164,35 @@ def _shown(top: Path, folder: Path, common: Path) -> Repository:
             kept = [(key, value) for key, value in kept if not _ODD_ADDRESS.search(value or "")]
             left_out += [key for key, value in pairs if (key, value) not in kept]
             settings[path] = "".join(_written(key, value) for key, value in kept)
+    for path, text in chain.from_iterable(map(_changed_logs, folders)):
+        settings[path] = text
+        left_out.append(f"an address in {path.relative_to(common)}")
     return Repository(common, tuple(entries), settings, tuple(dict.fromkeys(left_out)))
+
+
+def _submodules(folder: Path) -> Iterator[Path]:
+    """The git folders of submodules that lie in this one, and of theirs: `git status` looks into them."""
+    pending, looked_at, found = [folder / "modules"], 0, 0
+    while pending and looked_at < _MAX_LOOKED_AT and found < _MAX_SUBMODULES:
+        place = pending.pop()
+        looked_at += 1
+        if (place / "HEAD").is_file():
+            found += 1
+            yield place
+            pending.append(place / "modules")
+        elif place.is_dir() and not place.is_symlink():
+            pending += place.iterdir()
+
+
+def _changed_logs(folder: Path) -> Iterator[tuple[Path, str]]:
+    """The reflogs that hold addresses with secrets, and their text without those."""
+    for path in sorted((folder / "logs").rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            text = path.read_bytes().decode("utf-8", "replace") if path.stat().st_size <= _MAX_LOG_BYTES else "?\t:?"
+            lines = [line.partition("\t") for line in text.splitlines(keepends=True)]
+            shown = "".join(f"{head}{tab}{_SECRET_WORD.sub('…', said)}" for head, tab, said in lines)
+            if shown != text:
+                yield path, shown
 
 
 def _settings(path: Path) -> Iterator[tuple[str, str | None]]:

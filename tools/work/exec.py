@@ -215,7 +215,8 @@ class Exec:
         found = repository_of(workspace.root, home=home, data=data, trusted=workspace.trusted)
         if isinstance(found, Repository) and found.left_out and self.confinement.name != "bwrap":
             names = ", ".join(found.left_out[:3])
-            return f"its settings hold what commands mustn't see ({names}); only bubblewrap can show them without that"
+            what = f"its settings or logs hold what commands mustn't see ({names})"
+            return f"{what}; only bubblewrap can show them without that"
         return found
 
     def _job(self, plan: _Plan, workspace: Workspace, context: ToolContext, scratch: Path,

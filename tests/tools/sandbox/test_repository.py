@@ -113,16 +113,24 @@ def test_secrets_of_its_settings_are_not_shown(tool: Exec, user_home: Path) -> N
         ("user.name", 'A "quoted" \\ name\n#'),
     ):
         git(main, "config", name, value)
+    with (main / ".git" / "logs" / "HEAD").open("a") as log:  # as git 2.39 writes it
+        head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=main, capture_output=True, check=True, text=True).stdout
+        log.write(
+            f"{head.strip()} {head.strip()} a <a@b> 1 +0000\tpull -q https://me:{SECRET}@a.example/b main: Merge\n"
+        )
     shown = repository_of(root, home=user_home, data=DATA, trusted=False)
-    assert isinstance(shown, Repository) and len(shown.left_out) == 16
+    assert isinstance(shown, Repository) and len(shown.left_out) == 17
+    assert shown.settings[main / ".git" / "logs" / "HEAD"].endswith(" a <a@b> 1 +0000\tpull -q … main: Merge\n")
     text = said(
-        tool, root, f"git log --format=%s; git config user.name; git remote -v; cat {main}/.git/{{config,token}}"
+        tool,
+        root,
+        f"git log --format=%s; git config user.name; git remote -v; cat {main}/.git/{{config,token,logs/HEAD}}",
     )
     assert SECRET not in text, text
     if tool.confinement.name == "bwrap":
         assert 'the first\nA "quoted" \\ name\n#\norigin\thttps://a.example/b (fetch)' in text, text
     else:
-        assert "[git's folder can't be read here: its settings hold what commands mustn't see (" in text, text
+        assert "[git's folder can't be read here: its settings or logs hold what commands mustn't see (" in text, text
 
 
 def test_a_pointer_is_believed_only_if_it_is_returned(tmp_path: Path, user_home: Path) -> None:
@@ -158,6 +166,36 @@ def test_a_pointer_is_believed_only_if_it_is_returned(tmp_path: Path, user_home:
     (root / ".git").unlink()
     os.mkfifo(root / ".git")
     assert isinstance(repository_of(root, home=user_home, data=DATA, trusted=True), str)
+
+
+def test_a_git_folder_that_needs_another_one_says_so(tmp_path: Path) -> None:
+    home = tmp_path.resolve()
+    git(home, "init", "-q", "main")
+    git(home / "main", "commit", "-qm", "x", "--allow-empty")
+    git(home, "init", "-q", "--separate-git-dir", "apart.git", "apart")
+    git(home, "clone", "-q", "--shared", "main", "shared")
+    for tree in ("other", "linked"):
+        git(home / "main", "worktree", "add", "-q", f"../{tree}")
+    (home / "main/.git/worktrees/other/commondir").write_text(f"{home}/shared/.git\n")
+    (home / "link").symlink_to("main")
+    (home / "linked/.git").write_text(f"gitdir: {home}/link/.git/worktrees/linked\n")
+    reasons = {
+        "apart": f"{home}/apart/.git names {home}/apart.git, which doesn't name this folder in turn",
+        "shared": f"some of its objects lie in {home}/main/.git/objects: `git repack -ad`, outside, brings them here",
+        "other": f"{home}/main/.git/worktrees/other/commondir doesn't lead to {home}/main/.git",
+        "linked": f"{home}/linked/.git leads through a link: `git worktree repair` in the other folder writes it anew",
+    }
+    assert {name: repository_of(home / name, home=home, data=DATA, trusted=True) for name in reasons} == reasons
+
+
+def test_submodules_of_a_linked_worktree_are_shown(tool: Exec, user_home: Path) -> None:
+    root = user_home / f"tree-{tool.confinement.name}"
+    git(user_home / "outer", "commit", "-qm", "a submodule", "--allow-empty")
+    git(user_home / "outer", "worktree", "add", "-q", str(root))
+    git(root, "submodule", "--quiet", "update", "--init")
+    (root / "deps" / "lib" / "sub" / "file").write_text("three\n")
+    text = said(tool, root, "git status -s && git -C deps/lib log --format=%s && git submodule status --cached")
+    assert " m deps/lib\nthe first\n" in text and "fatal" not in text, text
 
 
 def test_where_there_is_nothing_to_show(tmp_path: Path, user_home: Path) -> None:
