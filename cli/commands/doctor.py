@@ -15,11 +15,10 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="Print one line of 
     network settings and the config. Changes nothing and asks nobody over the network. Exits with 1 if something that
     ossia needs doesn't work (a fault), else with 0.
     """
-    from ossia.cli.doctor.examine import examine
-    from ossia.cli.doctor.report import print_findings
+    from ossia.cli.doctor.examine import examine, print_findings
     from ossia.cli.exits import ExitCode
 
     found = examine(os.environ)
     print_findings(found, json=json)
-    if any(one.state == "fault" for one in found):
+    if any(one.state == "fault" for _, one in found):
         raise typer.Exit(ExitCode.FAILED)

@@ -1,5 +1,5 @@
-"""What `ossia doctor` looks at: one small check a function, each of which only reads, and the report.
+"""The checks of `ossia doctor`.
 
-Begin with `finding.py`, then `examine.py`, which runs the checks. `rebuild.py` has the commands that compile llama.cpp
-for a GPU.
+Begin with `check.py`, then `examine.py`, which runs them. `installed.py` has the commands that compile llama.cpp for a
+GPU.
 """

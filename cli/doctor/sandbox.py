@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ossia.cli.doctor.finding import Finding
-from ossia.cli.doctor.machine import Machine
+from ossia.cli.doctor.check import Finding, Machine
 from ossia.cli.runtime.python import interpreter_of, own_environment
 from ossia.tools.sandbox import Confinement, InterpreterUnusable, choose
 from ossia.tools.sandbox.account import has_control_groups
@@ -18,30 +17,28 @@ def sandbox(machine: Machine) -> Iterator[Finding]:
     try:
         ways.insert(0, choose(interpreter_of(settings)[0], unconfined=settings.unconfined, search_path=search_path))
     except InterpreterUnusable as error:
-        yield Finding(
-            "sandbox", "warning", f"python is off: {error}", "ossia python setup gives it a Python of its own"
-        )
+        yield Finding("warning", f"python is off: {error}", "ossia python setup gives it a Python of its own")
     yield from (_about(way, machine.resolved.origins["unconfined"]) for way in ways)
     if any(way.name in ("bwrap", "landlock") for way in ways):
         how = "by a control group" if has_control_groups() else "by a look four times a second (no control group)"
-        yield Finding("sandbox", "ok", f"the memory of what a call starts is limited {how}")
+        yield Finding("ok", f"the memory of what a call starts is limited {how}")
     if settings.python is None and own_environment().executable is None:
         text = "the model's Python has only the standard library"
-        yield Finding("sandbox", "ok", text, "give it numpy, pandas, matplotlib and sympy", "ossia python setup")
+        yield Finding("ok", text, "give it numpy, pandas, matplotlib and sympy", "ossia python setup")
 
 
 def _about(way: Confinement, set_by: str) -> Finding:
     what = {"python": "python", "shell": "container.exec"}[way.runs]
     if way.name == "off":
         reason, _, unconfined = way.reason.partition("; ")
-        return Finding("sandbox", "warning", f"{what} is off, since nothing confines it here: {reason}", unconfined)
+        return Finding("warning", f"{what} is off, since nothing confines it here: {reason}", unconfined)
     if way.name == "unconfined":
         text = f"{what} runs unconfined: it can do whatever you can"
         by_variable = set_by.startswith("OSSIA_")
         command = "unset OSSIA_UNCONFINED" if by_variable else "ossia config unset unconfined"
-        return Finding("sandbox", "warning", text, "let it be confined again", command)
+        return Finding("warning", text, "let it be confined again", command)
     if way.reason:
         text = f"{what} is confined by {way.name}, which holds back less than bubblewrap: {way.reason}"
         fix = "get bubblewrap 0.8 or later; docs/confinement.md says what is not held back until then"
-        return Finding("sandbox", "warning", text, fix)
-    return Finding("sandbox", "ok", f"{what} is confined by {way.name}")
+        return Finding("warning", text, fix)
+    return Finding("ok", f"{what} is confined by {way.name}")

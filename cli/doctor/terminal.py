@@ -6,8 +6,7 @@ import sys
 from collections.abc import Iterator
 
 from ossia.cli import streams
-from ossia.cli.doctor.finding import Finding
-from ossia.cli.doctor.machine import Machine
+from ossia.cli.doctor.check import Finding, Machine
 
 _NARROW = 60
 """Columns below which diffs and tables are hard to read."""
@@ -22,19 +21,19 @@ def terminal(machine: Machine) -> Iterator[Finding]:
     out, environ = streams.stdout(), machine.environ
     if (out.encoding or "").lower().replace("-", "") not in ("utf8", "utf8sig"):
         text = f"output is encoded as {out.encoding}: what that lacks becomes `?`"
-        yield Finding("terminal", "warning", text, "use a UTF-8 locale", "export LANG=C.UTF-8")
+        yield Finding("warning", text, "use a UTF-8 locale", "export LANG=C.UTF-8")
     if not (sys.stdin.isatty() and out.isatty()):
         text = "stdin or stdout isn't a terminal: there, `ossia` alone is `ossia run`"
-        yield Finding("terminal", "ok", text)
+        yield Finding("ok", text)
         return
     term, size = environ.get("TERM", ""), terminal_size()
     if term == "dumb":
         text = "TERM is dumb: the chat prints plain lines"
-        yield Finding("terminal", "ok", text, "set TERM to your terminal's name if it can do more")
+        yield Finding("ok", text, "set TERM to your terminal's name if it can do more")
         return
     if size.columns < _NARROW:
         text = f"the terminal has {size.columns} columns: diffs and tables are hard to read"
-        yield Finding("terminal", "warning", text, f"make it at least {_NARROW} columns wide")
+        yield Finding("warning", text, f"make it at least {_NARROW} columns wide")
     parts = [
         f"{term or 'no TERM'}, {size.columns} by {size.rows}",
         "no colours (NO_COLOR)" if environ.get("NO_COLOR") else "colours",
@@ -44,4 +43,4 @@ def terminal(machine: Machine) -> Iterator[Finding]:
         ),
         "the keys of vi" if machine.settings.vi else "the keys of Emacs",
     ]
-    yield Finding("terminal", "ok", "; ".join(parts))
+    yield Finding("ok", "; ".join(parts))

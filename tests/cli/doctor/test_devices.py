@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from ossia.agent.engine.devices import Build
+from ossia.cli.doctor.check import Finding, Machine
 from ossia.cli.doctor.devices import devices, llama
-from ossia.cli.doctor.finding import Finding
-from ossia.cli.doctor.machine import Machine
-from ossia.cli.doctor.rebuild import Installed, installed, needs, rebuild
+from ossia.cli.doctor.installed import Installed, installed, needs, rebuild
 from ossia.cli.settings.config import resolve
 from tests.support.command import ROOT
 
@@ -77,7 +76,7 @@ def test_an_unused_card_and_what_compiling_for_it_takes(tmp_path: Path) -> None:
     (aside,) = devices(_machine(tmp_path, CPU))
     assert (aside.fix, aside.command) == (takes, f"CUDACXX={tmp_path}/usr/local/cuda/bin/nvcc {bare.command}")
     _program(tmp_path, "nvcc")
-    assert list(devices(_machine(tmp_path, CPU))) == [Finding("devices", "warning", text, takes, bare.command)]
+    assert list(devices(_machine(tmp_path, CPU))) == [Finding("warning", text, takes, bare.command)]
 
 
 def test_a_card_of_amds_goes_by_vulkan(tmp_path: Path) -> None:

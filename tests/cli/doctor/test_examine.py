@@ -8,26 +8,24 @@ from collections.abc import Iterator
 
 import pytest
 
+from ossia.cli.doctor.check import Finding, Machine
 from ossia.cli.doctor.examine import examine
-from ossia.cli.doctor.finding import Finding
-from ossia.cli.doctor.machine import Machine
 from ossia.cli.exits import ExitError
 
-SAID = Finding("disk", "ok", "said before that")
+SAID = Finding("ok", "said before that")
 
 
 @pytest.mark.parametrize(
     ("error", "found"),
     [
-        (ExitError("--proxy: must be…"), Finding("disk", "fault", "--proxy: must be…")),
+        (ExitError("--proxy: must be…"), Finding("fault", "--proxy: must be…")),
         (
             OSError(errno.EACCES, "Permission denied", "/x\ny"),
-            Finding("disk", "warning", "/x y: Permission denied", "check its permissions"),
+            Finding("warning", "/x y: Permission denied", "check its permissions"),
         ),
         (
             ValueError("a\nb"),
             Finding(
-                "disk",
                 "warning",
                 "this couldn't be checked (ValueError: a b)",
                 "please report it: it is a fault of ossia",
@@ -35,7 +33,7 @@ SAID = Finding("disk", "ok", "said before that")
         ),
         (
             OSError(errno.ENOSPC, "No space left on device", "/x"),
-            Finding("disk", "fault", "/x: the disk is full (No space left on device): free some space"),
+            Finding("fault", "/x: the disk is full (No space left on device): free some space"),
         ),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
@@ -46,8 +44,8 @@ def test_what_a_check_raises(error: Exception, found: Finding) -> None:
         raise error
 
     def later(machine: Machine) -> Iterator[Finding]:
-        yield Finding("caches", "ok", "said after that")
+        yield Finding("ok", "said after that")
         yield SAID  # once is enough
 
     all_of_them = examine(os.environ, (("disk", failing), ("caches", later)))
-    assert all_of_them == [found, SAID, Finding("caches", "ok", "said after that")]
+    assert all_of_them == [("disk", found), ("disk", SAID), ("caches", Finding("ok", "said after that"))]

@@ -1,18 +1,24 @@
-"""The command that compiles llama.cpp again, for each way of installing ossia.
+"""ossia as it is installed: its versions, its packages, and the command that compiles llama.cpp again.
 
 Each installer caches what it compiled, and reuses that unless it is told not to.
 """
 
 from __future__ import annotations
 
+import platform
 import shlex
+import sqlite3
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Literal
 from urllib.parse import unquote, urlsplit
+
+from ossia import __version__
+from ossia.cli.doctor.check import Finding, Machine
+from ossia.cli.words import listed
 
 Way = Literal["clone", "uv tool", "pipx", "uv", "pip"]
 PACKAGE = "llama-cpp-python"
@@ -29,6 +35,16 @@ class Installed:
     way: Way
     place: Path
     version: str
+
+
+def versions(machine: Machine) -> Iterator[Finding]:
+    """ossia, Python, the system; the packages that are missing."""
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    python = f"Python {platform.python_version()} ({sys.executable}), SQLite {sqlite3.sqlite_version}"
+    yield Finding("ok", f"ossia {__version__}, {python}, {system}; installed by way of {installed().way}")
+    missing = [name for name, _ in needs() if not _there(name)]
+    if missing:
+        yield Finding("fault", f"packages are missing: {listed(missing)}", "install ossia again")
 
 
 def installed(prefix: Path = Path(sys.prefix)) -> Installed:
@@ -103,3 +119,11 @@ def _clone(direct_url: str) -> Path | None:
     except (ValueError, KeyError, TypeError):
         return None
     return Path(unquote(url.path)) if editable and url.scheme == "file" else None
+
+
+def _there(name: str) -> bool:
+    try:
+        version(name)
+    except PackageNotFoundError:
+        return False
+    return True

@@ -1,16 +1,36 @@
-"""What the checks look at."""
+"""A check: a function that looks at a `Machine` and yields each `Finding`. It only reads."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from ossia.agent.engine.devices import Build
 from ossia.cli.settings.config import Resolved
 from ossia.cli.settings.table import Settings
+
+Area = Literal[
+    "ossia", "config", "llama.cpp", "devices", "models", "sandbox", "terminal", "sessions", "disk", "caches", "network"
+]
+State = Literal["fault", "warning", "ok"]
+"""Something that ossia needs doesn't work; it works, but less or slower than it could; nothing is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. `fix` says what to do, `command` is what to type for it; "": nothing.
+
+    Finding("warning", "EXA_API_KEY isn't set", "set it to your key")
+    """
+
+    state: State
+    text: str
+    fix: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +55,4 @@ class Machine:
         return next(filter(None, (shutil.which(name, path=path) for name in names)), None)
 
 
-def text_of(path: Path) -> str:
-    """What a small file of the system says; "" where it can't be read."""
-    try:
-        return path.read_text("utf-8", "replace").strip()
-    except OSError:
-        return ""
+Check = Callable[[Machine], Iterator[Finding]]
