@@ -92,10 +92,8 @@ def _convert(body: bytes, meta: dict[str, Any], limits: dict[str, Any]) -> Docum
         if source:
             raise Unreadable(_NO_SOURCE)
         return _from_pdf(body, url, limits)
-    if kind == "html":
-        if not source:
-            return document_from_html(body, url, charset=charset, refresh=refresh)
-        return Document(_name(url), url, plain(decode_page(body, charset).shown))
+    if kind == "html" and not source:
+        return document_from_html(body, url, charset=charset, refresh=refresh)
     text = from_text(body, url, charset)
     if refresh and not source and len(text.text) <= SHORT:
         html = f"<title>{escape(text.title)}</title><pre>{escape(text.text)}</pre>"

@@ -13,7 +13,7 @@ from pathlib import Path
 from ossia.tools.browser.document import Document
 from ossia.tools.sandbox.hostile_folder import make_private
 
-_FORMAT = 2
+_FORMAT = 3
 """Incremented when pages are converted differently: entries from before are then no longer found."""
 _CLOCK = ".clock"
 _KEPT_SHARE = 0.9

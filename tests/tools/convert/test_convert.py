@@ -102,6 +102,9 @@ def test_the_source_of_a_page_is_left_as_it_is(converter: Converter) -> None:
     body = "<p>【1†x】 ü\x1b</p>".encode("cp1252", "replace")
     shown = converter.convert(body, "text/html", url=URL, charset="cp1252", stop=NoStop(), source=True)
     assert shown == Document("file", URL, "<p>?1?x? ü</p>".replace("1?", "1†"))
+    legacy = "<p>Привет, мир\r<p>Ещё".encode("cp1251")
+    guessed = converter.convert(legacy, "text/html", url=URL, charset=None, stop=NoStop(), source=True)
+    assert guessed.text == "<p>Привет, мир\n<p>Ещё\n[not UTF-8: read as cp1251, by guess]"
     with pytest.raises(ConversionFailed, match="a PDF has no source"):
         converter.convert(pdf(["x"]), "text/html", url=URL, charset=None, stop=NoStop(), source=True)
 
