@@ -17,7 +17,8 @@ GUESSED = {
     "gb18030": ("中文网页内容，价格 100 元。", "# 配置文件\n"),
     "big5": ("繁體中文網頁內容，價格一百元。",),
     "cp949": ("안녕하세요 한국어 텍스트입니다", "한글"),
-    "cp1250": ("Příliš žluťoučký kůň úpěl",),
+    "cp1250": ("Příliš žluťoučký kůň úpěl", "Zażółć gęślą jaźń", "Łódź, Wrocław, Kraków"),
+    "cp1255": ("שלום עולם, זה מבחן",),
     "cp1253": ("Καλημέρα κόσμε",),
 }
 
@@ -26,6 +27,13 @@ def test_an_encoding_is_guessed_of_a_short_text() -> None:
     for encoding, texts in GUESSED.items():
         for text in texts:
             assert decode(text.encode(encoding)) == Text(text, encoding, guessed=True)
+
+
+def test_an_encoding_is_guessed_of_what_stands_far_into_a_long_line() -> None:
+    for encoding, texts in GUESSED.items():
+        text = "x = 1; " * 100_000 + texts[0].strip() + " ; y = 2" * 100_000
+        found = decode(text.encode(encoding))
+        assert found is not None and (found.encoding, found.text == text) == (encoding, True)
 
 
 def test_broken_bytes_in_utf_8_stay_what_they_are() -> None:
