@@ -38,9 +38,7 @@ def terminal(machine: Machine) -> Iterator[Finding]:
         f"{term or 'no TERM'}, {size.columns} by {size.rows}",
         "no colours (NO_COLOR)" if environ.get("NO_COLOR") else "colours",
         "links" if knows_links(environ) else "links only if the terminal says so itself",
-        {"off": "no pictures", "blocks": "pictures as blocks", "blocks256": "pictures as blocks"}.get(
-            way := way_of(environ), f"pictures ({way})"
-        ),
+        {"off": "no pictures", "blocks": "pictures as blocks", "kitty": "pictures (kitty)"}[way_of(environ)],
         "the keys of vi" if machine.settings.vi else "the keys of Emacs",
     ]
     yield Finding("ok", "; ".join(parts))

@@ -1,8 +1,8 @@
-"""Pictures between the rows: kitty's protocol, sixels, or half blocks; and always the path.
+"""Pictures between the rows: kitty's protocol or half blocks; and always the path.
 
 Which of them is decided by the environment alone: the terminal is never asked, since its answer would come among the
 keys that are typed. What is written is made here from decoded pixels; not a byte of the file reaches the terminal. It
-needs the extra `pictures` (Pillow, and textual-image for sixels); without it only the path is shown.
+needs the extra `pictures` (Pillow); without it only the path is shown.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import os
 import stat
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal
 
 from ossia.cli import streams
 
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
     from ossia.cli.terminal.markdown.paint import Painter, Row
 
-_Rgb: TypeAlias = tuple[int, int, int]
-Way = Literal["kitty", "sixel", "blocks", "blocks256", "off"]
+Way = Literal["kitty", "blocks", "off"]
 
 MAX_FILE_BYTES: Final = 32 << 20
 MAX_PIXELS: Final = 40_000_000  # a PNG of so many takes 0.7 s of CPU and 210 MB (measured)
@@ -36,7 +35,6 @@ _CELL: Final = (10, 20)  # pixels, of a terminal that doesn't tell
 _MAX_SENT: Final = (2400, 1600)
 _CHUNK_CHARS: Final = 4096  # kitty's protocol allows no longer ones
 _KONSOLE_WITH_KITTY = 220400
-_LEVELS: Final = (0, 95, 135, 175, 215, 255)  # of the 256 colours' cube
 
 
 class Drawn(list["Segment"]):
@@ -110,11 +108,7 @@ def way_of(environ: Mapping[str, str]) -> Way:
         return "kitty"
     if environ.get("KITTY_WINDOW_ID"):
         return "kitty"
-    if program == "iTerm.app" or term.startswith(("foot", "mlterm", "contour")):
-        return "sixel"
-    if environ.get("COLORTERM") in ("truecolor", "24bit"):
-        return "blocks"
-    return "blocks256" if "256color" in term else "off"
+    return "blocks" if environ.get("COLORTERM") in ("truecolor", "24bit") else "off"
 
 
 def cell_size() -> tuple[int, int]:
@@ -186,12 +180,6 @@ def _kitty(picture: Image, size: tuple[int, int], cell: tuple[int, int]) -> Draw
     return Drawn(_within("".join(parts), rows), rows)
 
 
-def _sixel(picture: Image, size: tuple[int, int], cell: tuple[int, int]) -> Drawn:
-    from textual_image._sixel import image_to_sixels  # its public modules ask the terminal when they are imported
-
-    return Drawn(_within(image_to_sixels(_shrunk(picture, size, cell)), size[1]), size[1])
-
-
 def _shrunk(picture: Image, size: tuple[int, int], cell: tuple[int, int]) -> Image:
     width, height = size[0] * cell[0], size[1] * cell[1]
     copy = picture.copy()
@@ -206,46 +194,24 @@ def _within(escapes: str, rows: int) -> str:
 
 
 def _blocks(picture: Image, size: tuple[int, int], cell: tuple[int, int]) -> Drawn:
-    return Drawn("\r\n".join(_half_rows(picture, size, _true_colour)), size[1])
-
-
-def _blocks256(picture: Image, size: tuple[int, int], cell: tuple[int, int]) -> Drawn:
-    return Drawn("\r\n".join(_half_rows(picture, size, _cube_colour)), size[1])
-
-
-def _half_rows(picture: Image, size: tuple[int, int], colour: Callable[[_Rgb], str]) -> Iterator[str]:
     """Two pixels a cell: the upper one in the colour of the text, the lower one in that of its background."""
     columns, rows = size
     pixels = picture.resize((columns, 2 * rows)).tobytes()
 
     def at(x: int, y: int) -> str:
         red, green, blue = pixels[3 * (y * columns + x) : 3 * (y * columns + x) + 3]
-        return colour((red, green, blue))
+        return f"2;{red};{green};{blue}"
 
+    lines = []
     for y in range(0, 2 * rows, 2):
         pairs = [(at(x, y), at(x, y + 1)) for x in range(columns)]
         same = [x > 0 and pairs[x - 1] == pair for x, pair in enumerate(pairs)]
         cells = ("▀" if same[x] else f"\x1b[38;{top};48;{bottom}m▀" for x, (top, bottom) in enumerate(pairs))
-        yield "".join(cells) + "\x1b[0m"
-
-
-def _true_colour(rgb: _Rgb) -> str:
-    return f"2;{rgb[0]};{rgb[1]};{rgb[2]}"
-
-
-def _cube_colour(rgb: _Rgb) -> str:
-    """The nearest of the 216 colours that a terminal with 256 has in a cube of six levels each."""
-    red, green, blue = (_nearest_level(value) for value in rgb)
-    return f"5;{16 + 36 * red + 6 * green + blue}"
-
-
-def _nearest_level(value: int) -> int:
-    return min(range(len(_LEVELS)), key=lambda level: abs(_LEVELS[level] - value))
+        lines.append("".join(cells) + "\x1b[0m")
+    return Drawn("\r\n".join(lines), rows)
 
 
 _WAYS: Final[Mapping[Way, Callable[[Image, tuple[int, int], tuple[int, int]], Drawn]]] = {
     "kitty": _kitty,
-    "sixel": _sixel,
     "blocks": _blocks,
-    "blocks256": _blocks256,
 }
