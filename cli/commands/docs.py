@@ -9,6 +9,7 @@ import typer
 
 from ossia.cli.commands import exit_error, group
 from ossia.cli.settings.flags import option
+from ossia.cli.terminal.keyboard import plain_keys
 
 app = group("Keep documents of yours for the model to search.")
 
@@ -19,6 +20,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
 @app.command()
+@plain_keys()
 def add(
     places: Annotated[
         list[str] | None,

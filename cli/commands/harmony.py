@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ossia.cli.commands import exit_error, group
+from ossia.cli.terminal.keyboard import plain_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -170,7 +171,8 @@ def _read_json(file: str) -> object:
 
 def _read_text(file: str) -> str:
     try:
-        return (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8-sig")
+        with plain_keys():
+            return (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise _unusable(file, f"not UTF-8 text (byte {error.start} is {error.object[error.start]:#04x})") from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path

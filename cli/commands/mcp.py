@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ossia.cli.commands import exit_error, group, writing
+from ossia.cli.terminal.keyboard import plain_keys
 
 if TYPE_CHECKING:
     from ossia.tools.approval.trust import Offer
@@ -114,6 +115,7 @@ def rm(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 
 
 @app.command()
+@plain_keys()
 def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Log in to a server over HTTP, in the browser. The key is kept in the data folder, for you only.
 
@@ -170,6 +172,7 @@ def logout(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 
 
 @app.command()
+@plain_keys()
 def test(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="[default: all]")] = None,
     accept: Annotated[bool, typer.Option("--accept", help="Accept what is new or has changed.")] = False,

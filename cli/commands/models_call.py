@@ -12,6 +12,7 @@ import typer
 
 from ossia.cli.commands import exit_error, writing
 from ossia.cli.streams import say
+from ossia.cli.terminal.keyboard import plain_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -120,14 +121,14 @@ def _remove_empty(folder: Path) -> None:
 
 
 def _asked(files: Sequence[Path], size: str) -> bool:
+    from ossia.cli.runtime.consent import confirmed
     from ossia.cli.visible import seen_line
 
     for path in files:
         print(seen_line(str(path)), file=sys.stderr)
     if not sys.stdin.isatty():
         raise exit_error("rm: there is no terminal to ask on: --yes removes without asking")
-    print(f"Remove {size}? [y/N] ", end="", file=sys.stderr, flush=True)
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
+    return confirmed(f"Remove {size}?")
 
 
 def _elsewhere(one: Found) -> str:
@@ -193,6 +194,7 @@ def say_engine(settings: Settings) -> None:
         say(f"the engine is {settings.engine}: a local model is used with --engine llama only")
 
 
+@plain_keys()
 def pull_model(name: str) -> None:
     """Download what `name` names, and print its path. A file that is no usable gpt-oss stays, and is exit code 3.
 

@@ -8,11 +8,13 @@ from typing import Annotated
 import typer
 
 from ossia.cli.commands import exit_error, group
+from ossia.cli.terminal.keyboard import plain_keys
 
 app = group("Give the model's Python packages of its own, or list them.")
 
 
 @app.command()
+@plain_keys()
 def setup(
     packages: Annotated[
         list[str] | None, typer.Argument(metavar="[PACKAGE]...", help="More packages, e.g. requests or 'scipy>=1.15'.")

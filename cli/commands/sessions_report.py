@@ -11,6 +11,7 @@ from ossia.agent.sessions.store import SessionHit, SessionInfo
 from ossia.cli.clean import clean, one_line
 from ossia.cli.exits import ExitError
 from ossia.cli.streams import shown
+from ossia.cli.terminal.keyboard import plain_keys
 from ossia.cli.words import json_line, when
 
 VERSION = 1
@@ -63,7 +64,8 @@ def read_text(name: str) -> str:
 
     try:
         if name == "-":
-            data = sys.stdin.buffer.read(_MAX_BYTES + 1)
+            with plain_keys():
+                data = sys.stdin.buffer.read(_MAX_BYTES + 1)
         else:
             with Path(expanded(name)).open("rb") as file:
                 data = file.read(_MAX_BYTES + 1)

@@ -24,6 +24,8 @@ from ossia.cli.runtime.toolset import Toolset, collect
 from ossia.cli.runtime.vocabulary import own_tokenizer
 from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.streams import shown, stdout
+from ossia.cli.terminal.keyboard import plain_keys
+from ossia.cli.terminal.modes import without_sequences
 from ossia.cli.words import json_line
 from ossia.tools.calls.names import resolve_name
 from ossia.tools.spec import ApprovalAsked, ApprovalDecided, Taint, ToolCall, ToolFinished, ToolShown
@@ -33,6 +35,7 @@ from ossia.tools.work.result import timed_out
 _GRACE_S = 5.0
 
 
+@plain_keys()
 def call_once(name: str, arguments: str, flags: Mapping[str, object]) -> ExitCode:
     """Run one call and print its text. Returns the exit code: see `_Caller.code`."""
     with closing(_Caller(flags)) as caller:
@@ -41,6 +44,7 @@ def call_once(name: str, arguments: str, flags: Mapping[str, object]) -> ExitCod
         return caller.code
 
 
+@plain_keys()
 def call_script(source: str, flags: Mapping[str, object]) -> ExitCode:
     """Run the calls of a file, or of standard input (`-`), in one session; each is answered before the next is read."""
     with _opened(source) as lines, closing(_Caller(flags)) as caller:
@@ -166,7 +170,7 @@ def _calls(lines: IO[str], source: str) -> Iterator[tuple[str, str]]:
         if not line:
             return
         if line.strip():
-            yield _call(line, f"--script {source}: line {number}")
+            yield _call(without_sequences(line), f"--script {source}: line {number}")
 
 
 def _call(line: str, where: str) -> tuple[str, str]:

@@ -67,6 +67,7 @@ def _forget(said: str, grants: Grants, hosts: Hosts) -> str:
 
 def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
     from ossia.cli.paths import is_folder
+    from ossia.cli.runtime.consent import confirmed
     from ossia.cli.runtime.progress import columns
     from ossia.cli.terminal.fold import hanging
     from ossia.cli.visible import seen_line
@@ -85,8 +86,7 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
     if not yes:
         if not sys.stdin.isatty():
             raise exit_error("trust: there is no terminal to ask on: --yes trusts without asking")
-        print("Trust it? [y/N] ", end="", file=sys.stderr, flush=True)
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        if not confirmed("Trust it?"):
             print("ossia: nothing was changed", file=sys.stderr)
             return
     store.trust(root, offer)

@@ -31,6 +31,7 @@ from ossia.cli.settings.config import Resolved, resolve
 from ossia.cli.settings.kinds import Value
 from ossia.cli.settings.table import SAMPLING, Settings
 from ossia.cli.streams import shown, stdout
+from ossia.cli.terminal.keyboard import plain_keys
 from ossia.cli.words import count, json_line, speed_of
 
 _MAX_TOKENS, _MAX_SECONDS = 32_768, 1800.0
@@ -58,6 +59,7 @@ def list_tasks(wanted: Wanted, flags: Mapping[str, object]) -> None:
         print(shown(task.id), file=stdout())
 
 
+@plain_keys()
 def evaluate(wanted: Wanted, flags: Mapping[str, object]) -> int:
     """Run what isn't done yet, print the table; returns the exit code. Raises what `cli.main` turns into one."""
     from ossia.cli.eval.suites import chosen

@@ -7,30 +7,25 @@ says how to allow such a call.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import cycle
-from typing import IO, TYPE_CHECKING, Any
+from typing import Any
 
 from ossia.agent.events import ApprovalAsked, Decision, ToolFinished
 from ossia.cli.emoji import widest
 from ossia.cli.runtime.approval_text import WORDS, answers, decision_of, hint_on, reason_of, title_of
 from ossia.cli.runtime.progress import Display, columns
 from ossia.cli.terminal.fold import hanging
-from ossia.cli.terminal.modes import plain_keys_on, without_sequences
+from ossia.cli.terminal.keyboard import Keyboard, plain_keys
 from ossia.cli.visible import seen, seen_line
 from ossia.tools.approval.policy import BY_RULE, PLANNING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 _SHOWN_LINES, _SHOWN_CHARS, _SHOWN_RULES = 40, 1000, 3
 _PIECE_ROWS = 500  # terminals keep as many that have left the screen
-_TICK_S = 0.05
 _GREEN, _RED, _BOLD, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[1m", "\x1b[0m"
 
 _WORDS = {"yes": "y", "session": "s", "always": "a", "no": "n", "": "n"}
@@ -90,8 +85,8 @@ class Asker:
         """
         if self._yes and not asked.firm:
             return Decision(asked.call.id, True)
-        with _terminal(self._display.terminal) as tty:
-            if tty is None:
+        with plain_keys() if self._display.terminal else nullcontext() as keyboard:
+            if keyboard is None:
                 if asked.form is not None:
                     why = _nobody(yes=self._yes)
                     self._display.note(f"ossia: {asked.call.name}: its server's question was declined: {why}")
@@ -100,41 +95,45 @@ class Asker:
                 self._refused.append(Unasked(asked.call.id, asked.call.name, asked.reason, _way(asked)))
                 self._display.note(f"ossia: {_why_not(asked, yes=self._yes)}{hint and f', or {hint}'}")
                 return Decision(asked.call.id, False, unasked=True)
-            key = "y" if asked.fault else self._ask(asked, tty, given_up)
+            key = "y" if asked.fault else self._ask(asked, keyboard, given_up)
             if key == "y" and asked.form:
-                values = self._filled(asked, asked.form, tty, given_up)
+                values = self._filled(asked, asked.form, keyboard, given_up)
                 return None if values is None else Decision(asked.call.id, True, arguments=values)
         return None if key is None else decision_of(asked, key, self._store)
 
     def _filled(
-        self, asked: ApprovalAsked, form: Mapping[str, str], tty: IO[bytes], given_up: Callable[[], bool]
+        self, asked: ApprovalAsked, form: Mapping[str, str], keyboard: Keyboard, given_up: Callable[[], bool]
     ) -> str | None:
         """The values of a form, as JSON, field by field; an empty line takes the default or what was typed before."""
-        width = columns(tty) - 1
+        from ossia.cli.terminal.input.ask import ask_line
+
+        width = columns(sys.stderr) - 1
         if asked.fault:
-            _write(tty, "".join(f"{row}\n" for row in hanging(seen_line(asked.fault), width)))
+            keyboard.write("".join(f"{row}\n" for row in hanging(seen_line(asked.fault), width)))
         before: Any = json.loads(asked.rejected) if asked.rejected else asked.arguments
         values = {}
         for name, hint in form.items():
             default = before[name]
             shown = "" if default is None else f" [{default if isinstance(default, str) else json.dumps(default)}]"
-            typed = _answer(tty, "\n".join(hanging(seen_line(f"{name}, {hint}{shown}:"), width)) + " ", given_up)
+            prompt = "\n".join(hanging(seen_line(f"{name}, {hint}{shown}:"), width)) + " "
+            typed = ask_line(keyboard, prompt, pastes=True, given_up=given_up)
             if typed is None:
-                _write(tty, "\n")
                 return None
-            values[name] = typed or default
+            values[name] = typed.strip() or default
         return json.dumps(values)
 
-    def _ask(self, asked: ApprovalAsked, tty: IO[bytes], given_up: Callable[[], bool]) -> str | None:
+    def _ask(self, asked: ApprovalAsked, keyboard: Keyboard, given_up: Callable[[], bool]) -> str | None:
+        from ossia.cli.terminal.input.ask import ask_line
+
         self._display.pause()
         detail = seen(asked.preview.detail, asked.preview.language).removesuffix("\n")
         lines = [f"  {line}" for line in detail.split("\n")] if detail else []
         head = seen_line(f"{title_of(asked)} ({reason_of(asked)})")
-        width = columns(tty) - 1
+        width = columns(sys.stderr) - 1
         head = "\n".join(hanging(head, width))
-        _write(tty, f"{_BOLD}{head}{_PLAIN}\n" if self._colour else f"{head}\n")
+        keyboard.write(f"{_BOLD}{head}{_PLAIN}\n" if self._colour else f"{head}\n")
         shown = _cut(lines)
-        _write(tty, self._painted(shown, asked.preview.language))
+        keyboard.write(self._painted(shown, asked.preview.language))
         may = "Allow?" if asked.form is None else "Answer?"
         prompt = f"{may} [y]es, [n]o" if asked.firm else f"{may} [y]es, [n]o, for this [s]ession"
         prompt += ", [w] accept edits" if asked.edits else ""
@@ -143,68 +142,24 @@ class Asker:
         prompt = "\n".join(hanging(prompt, width)) + " "
         pieces = cycle(_pieces(lines, width))
         while True:
-            try:
-                answer = _answer(tty, prompt, given_up)
-            except KeyboardInterrupt:
-                _write(tty, "\n")
-                raise
+            answer = ask_line(keyboard, prompt, given_up=given_up)
             if answer is None:
-                _write(tty, "\n")
                 return None
-            answer = answer.lower()
+            answer = answer.strip().lower()
             if answer == "?":
-                _write(tty, self._painted(next(pieces), asked.preview.language))
+                keyboard.write(self._painted(next(pieces), asked.preview.language))
                 continue
             key = _WORDS.get(answer, answer)
             if key in answers(asked):
                 return key
             hint = hint_on(asked, self._hint)
             why = f": this is asked each time{hint and f'; {hint}'}" if asked.firm and key in WORDS else ""
-            _write(tty, "".join(f"{row}\n" for row in hanging(f"answer {', '.join(answers(asked))}{why}", width)))
+            keyboard.write("".join(f"{row}\n" for row in hanging(f"answer {', '.join(answers(asked))}{why}", width)))
 
     def _painted(self, lines: list[str], language: str) -> str:
         colours = {"+": _GREEN, "-": _RED} if self._colour and language == "diff" else {}
         painted = (f"{colours[line[2]]}{line}{_PLAIN}" if line[2:3] in colours else line for line in lines)
         return "".join(f"{line}\n" for line in painted)
-
-
-@contextmanager
-def _terminal(wanted: bool) -> Iterator[IO[bytes] | None]:
-    """The controlling terminal, open for reading and writing; None where there is none."""
-    if not wanted or sys.platform == "win32":  # there is no /dev/tty there: nobody is asked
-        yield None
-        return
-    try:
-        descriptor = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
-    except OSError:
-        yield None
-        return
-    with os.fdopen(descriptor, "r+b", buffering=0) as tty, plain_keys_on(lambda text: _write(tty, text), os.environ):
-        yield tty
-
-
-def _answer(tty: IO[bytes], prompt: str, given_up: Callable[[], bool]) -> str | None:
-    """The line that is typed behind `prompt`; None at the end of input (Ctrl-D) or once `given_up`.
-
-    What was typed before the question was shown is discarded: it is no answer to it. Discarded before the prompt is
-    written, since a Ctrl-C that the terminal's driver still holds would be discarded, too.
-    """
-    import select
-    import termios
-
-    termios.tcflush(tty.fileno(), termios.TCIFLUSH)
-    _write(tty, prompt)
-    while not given_up():
-        if select.select([tty], [], [], _TICK_S)[0]:
-            data = os.read(tty.fileno(), 4096)
-            return without_sequences(data.decode("utf-8", "replace")).strip() if data else None
-    return None
-
-
-def _write(tty: IO[bytes], text: str) -> None:
-    data = memoryview(text.encode("utf-8", "replace"))
-    while data:
-        data = data[os.write(tty.fileno(), data) :]
 
 
 def _cut(lines: list[str]) -> list[str]:

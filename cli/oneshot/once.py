@@ -34,6 +34,7 @@ from ossia.cli.settings.config import ConfigError, Resolved, resolve
 from ossia.cli.settings.engines import is_server
 from ossia.cli.settings.workspace import Folder, resolve_with_folder
 from ossia.cli.streams import end_stdout
+from ossia.cli.terminal.keyboard import plain_keys
 from ossia.cli.words import speed_of
 
 _FRAME_S = 0.03
@@ -60,6 +61,7 @@ _MISFIT = "the answer doesn't follow the schema"
 _NOT_WHOLE = "; nothing is printed, since half an answer doesn't follow the schema"
 
 
+@plain_keys()
 def run_once(
     prompt: str | None, flags: Mapping[str, object], *, resume: Resume, save: bool = False, schema: str | None = None
 ) -> int:

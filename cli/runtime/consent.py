@@ -1,4 +1,4 @@
-"""Whether prompts may be sent to a host: asked once, on the terminal, before a chat's screen is there."""
+"""Plain questions on the terminal, and the one that comes before the first prompt to a host."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ossia.cli import paths
 from ossia.cli.exits import ExitError
 from ossia.cli.settings.engines import address_of, is_server
 from ossia.cli.settings.table import Settings
+from ossia.cli.terminal.keyboard import plain_keys
 from ossia.cli.visible import seen
 
 if TYPE_CHECKING:
@@ -33,12 +34,23 @@ def agree(settings: Settings) -> None:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ExitError(_refusal(address))
-    asked = f"ossia: {WHAT_GOES} {place_of(address)}. Send them there? [y/N] "
-    _forget_input()
-    print(seen(asked), end="", file=sys.stderr, flush=True)
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+    if not confirmed(seen(f"ossia: {WHAT_GOES} {place_of(address)}. Send them there?")):
         raise ExitError(f"nothing was sent to {place_of(address)}: --engine llama runs a model here")
     store_yes(address)
+
+
+def confirmed(question: str) -> bool:
+    """Was `question` (clean) answered with yes? To be asked where stdin is a terminal; anything but `y` is a no."""
+    prompt = f"{question} [y/N] "
+    with plain_keys() as keyboard:
+        if keyboard is None:  # Windows
+            print(prompt, end="", file=sys.stderr, flush=True)
+            typed = sys.stdin.readline()
+        else:
+            from ossia.cli.terminal.input.ask import ask_line
+
+            typed = ask_line(keyboard, prompt) or ""
+    return typed.strip().lower() in ("y", "yes")
 
 
 def store_yes(address: Address) -> None:
@@ -73,15 +85,6 @@ def means(said: str, origin: str) -> bool:
         ways = (origin, parts.netloc, parts.hostname, f"[{parts.hostname}]")
         return said.strip().lower().rstrip("/").removesuffix("/v1") in ways
     return False
-
-
-def _forget_input() -> None:
-    """Drop what was typed before the question was shown: it is no answer to it."""
-    with suppress(ImportError):
-        import termios
-
-        with suppress(termios.error):
-            termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 def _refusal(address: Address) -> str:

@@ -13,6 +13,7 @@ from ossia.agent.control import Control
 from ossia.agent.worker import Worker
 from ossia.cli.exits import ExitCode
 from ossia.cli.streams import stdout
+from ossia.cli.terminal.keyboard import give_keys_back
 
 _R = TypeVar("_R")
 _WAIT_S = 0.02
@@ -61,6 +62,7 @@ def look_to_the_end(warn: Callable[[str], None]) -> None:
 
 def end_now(code: int) -> NoReturn:
     """End the process without waiting for threads: one is in a C call that we can't interrupt."""
+    give_keys_back()
     for stream in (stdout(), sys.stderr):
         try:
             stream.flush()

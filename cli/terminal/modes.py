@@ -8,8 +8,6 @@ and keypad, stay off: who leaves them on has ended.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 
 PLAIN_KEYS = "\x1b[>0u\x1b[>4;0m\x1b[?9;1000;1002;1003;1004;1005;1006;1015;1l\x1b>"
 KEYS_BACK = "\x1b[<u\r\x1b[K\x1b[>4;m"
@@ -26,16 +24,3 @@ def without_sequences(line: str) -> str:
 def has_modes(term: str) -> bool:
     """Can a terminal of this kind have such modes? `dumb` has none, Linux's console would print the sequences."""
     return term not in ("dumb", "linux", "")
-
-
-@contextmanager
-def plain_keys_on(write: Callable[[str], object], environ: Mapping[str, str]) -> Iterator[None]:
-    """Inside the block the terminal behind `write` sends plain keys, for a line that is read as the terminal has it."""
-    if not has_modes(environ.get("TERM", "")):
-        yield
-        return
-    write(PLAIN_KEYS)
-    try:
-        yield
-    finally:
-        write(KEYS_BACK)

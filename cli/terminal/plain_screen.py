@@ -16,6 +16,7 @@ from typing import Any, TextIO
 from ossia.cli import streams
 from ossia.cli.terminal.input.typed import Typed, block_is_open, without_quotes
 from ossia.cli.terminal.markdown.paint import Painter, Row
+from ossia.cli.terminal.modes import without_sequences
 from ossia.cli.terminal.question import EXPLAIN, Question
 from ossia.cli.terminal.screen_base import Panes, ScreenBase
 from ossia.cli.terminal.vt import terminal_size
@@ -182,7 +183,7 @@ class PlainScreen(ScreenBase):
         *lines, self._typed = (self._typed + data).split(b"\n")
         for line in lines:
             self._prompted = False
-            self._take_line(line.decode("utf-8", "replace").removesuffix("\r"))
+            self._take_line(without_sequences(line.decode("utf-8", "replace").removesuffix("\r")))
         self.wake()
 
     def _take_line(self, line: str) -> None:

@@ -386,7 +386,7 @@ def test_a_servers_form_is_asked_field_by_field(tmp_path: Path, home: Path) -> N
         ("Answer\\? \\[y\\]es, \\[n\\]o: ", "y"),
         ("day, Begin · date · needed: ", "Soon"),
         ("people, integer, 1 to … \\[2\\]: ", ""),
-        ("day: 'Soon' is not a 'date'\\s+day, .*? \\[Soon\\]: ", "2027-01-02"),
+        ("day: 'Soon' is not a 'date'[\\s\\S]+?day, .*? \\[Soon\\]: ", "2027-01-02"),
         ("people, .*? \\[2\\]: ", "3"),
     ):
         child.expect(question)

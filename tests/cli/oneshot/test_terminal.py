@@ -11,6 +11,7 @@ import pexpect
 import pytest
 
 from ossia.cli.runtime.progress import fitted
+from ossia.cli.terminal.modes import KEYS_BACK, PLAIN_KEYS
 from tests.support.command import OSSIA, write_script
 from tests.support.documents import counted
 from tests.support.work_calls import wants
@@ -26,7 +27,7 @@ OURS = re.compile(r"\r\x1b\[K|\x1b\[2m|\x1b\[0m")
 def _screen(
     *arguments: str, code: int = 0, columns: int = 80, command: tuple[str, ...] = ("run",), **env: str
 ) -> str:
-    """Everything that a run writes to its terminal, as text."""
+    """Everything that a run writes to its terminal, as text, but for the modes of keys."""
     import os
 
     child = pexpect.spawn(
@@ -41,7 +42,7 @@ def _screen(
     child.close()
     assert child.exitstatus == code, text
     assert isinstance(text, str)
-    return text
+    return text.replace(PLAIN_KEYS, "").replace(KEYS_BACK, "")
 
 
 def _lines(text: str) -> list[str]:
@@ -202,7 +203,7 @@ def test_ctrl_c(tmp_path: Path) -> None:
     rest = child.read()
     child.close()
     assert child.exitstatus == 130
-    assert b"Traceback" not in rest and rest.endswith(b"\r\n")
+    assert b"Traceback" not in rest and rest.endswith(f"\r\n{KEYS_BACK}".encode())
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ossia.cli.terminal.input.keys import KeyParser
-from ossia.cli.terminal.modes import KEYS_BACK, PLAIN_KEYS, plain_keys_on, without_sequences
+from ossia.cli.terminal.modes import without_sequences
 from tests.support.command import write_script
 from tests.support.documents import answer
 from tests.support.pty import PtyChat
@@ -142,10 +142,5 @@ def test_enter_and_ctrl_c_under_kittys_protocol_and_its_end(tmp_path: Path) -> N
     assert found == [f"\x1b[{one}".encode() for one in (">0u", "<u", "?1049h", ">0u", "<u", "?1049l", ">0u", "<u")]
 
 
-def test_a_terminal_without_such_modes_is_sent_none() -> None:
-    sent: list[str] = []
-    for term in ("dumb", "linux", "xterm"):
-        with plain_keys_on(sent.append, {"TERM": term}):
-            sent.append(term)
-    assert sent == ["dumb", "linux", PLAIN_KEYS, "xterm", KEYS_BACK]
+def test_a_line_without_sequences() -> None:
     assert without_sequences("\x1b[Iy\x1b]11;rgb:0/0\x07\x1b[?62c\x1bPx\x1b\\es\n") == "yes\n"
