@@ -61,8 +61,8 @@ class ContextFull(DoesNotFit):
 
     def __init__(self, prompt_tokens: int, context_tokens: int) -> None:
         super().__init__(
-            f"the prompt has {prompt_tokens} tokens, the context holds {context_tokens}: "
-            "use a larger --context or a shorter prompt"
+            f"the prompt has {prompt_tokens} tokens, the context holds {context_tokens}: use a larger --context, a "
+            "model with more, a shorter prompt, or shorter instructions (AGENTS.md too)"
         )
         self.prompt_tokens = prompt_tokens
         self.context_tokens = context_tokens

@@ -66,7 +66,7 @@ def enter(face: Face, folder: Folder | None) -> None:
         face.note(re.sub(r"`ossia trust .*`", "/tools trust", warning), "yellow")
     if not folder.warnings:
         name = seen_line(folder.workspace.root.name, _NAME_CHARS)
-        face.note(f"{name} isn't trusted, so its text counts as somebody else's: /tools trust asks about it")
+        face.note(f"the folder {name} isn't trusted, so its text counts as somebody else's: /tools trust asks about it")
 
 
 def _lines(talk: Conversation, face: Face) -> list[str]:

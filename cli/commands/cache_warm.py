@@ -42,7 +42,8 @@ def warm(flags: Mapping[str, object]) -> None:
     if settings.engine != LLAMA:
         raise ExitError("cache warm: only a model that runs here has a KV cache to keep: leave out --engine")
     display, worker, control = make_display(settings), Worker(), Control()
-    for warning in dict.fromkeys((*plain[0].warnings, *named[0].warnings)):
+    display.once = True  # each loading has the same to say
+    for warning in (*plain[0].warnings, *named[0].warnings):
         display.warn(warning)
     try:
         for resolved, folder in [plain] if plain is named else [plain, named]:

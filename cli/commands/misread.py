@@ -30,7 +30,7 @@ def told_of(error: typer.BadParameter) -> tuple[str, list[str]]:
         instead = "; --show-thinking shows the thinking here" if option == "--think" else ""
         return f"{option} is a flag of the chat (`ossia` without a question), not of `ossia run`{instead}", []
     said = error.format_message()
-    ask = ', to ask a question: ossia run "…"' if path == "ossia" and said.startswith("No such command") else ""
+    ask = '; to ask a question: ossia run "…"' if path == "ossia" and said.startswith("No such command") else ""
     if path == "ossia run" and said.startswith("No such option") and not option.strip("-")[:1].isalpha():  # "-5 * 8"
         ask = "; a question that begins with a minus goes after --, as in: ossia run -- '-5 * 8'"
     return f"{said} (see `{path} --help`{ask})", []

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from ossia.agent.control import Control
 from ossia.agent.sessions.session import UserText
+from ossia.agent.worker import Worker
 from ossia.cli import paths
-from ossia.cli.attach.attach import Bounds, attach
+from ossia.cli.attach.attach import Attached, Bounds, attach
 from ossia.cli.runtime.browser import PageLoader
 from ossia.cli.runtime.progress import Display
 from ossia.cli.settings.table import Settings
@@ -21,15 +22,28 @@ def with_mentioned(
     workspace: Workspace | None,
     room_tokens: int,
     display: Display,
+    worker: Worker,
     stop: Control,
 ) -> UserText:
-    """The text with the files, folders and pages that its typed part mentions. It blocks while they are read.
+    """The text with the files, folders and pages that its typed part mentions.
 
-    What is not attached is a warning, and the text goes without it.
+    The worker reads them, so that Ctrl-C is answered meanwhile. What is not attached is a warning, and the text goes
+    without it.
     """
+    attached = display.wait(worker.submit(lambda: _attached(said, settings, workspace, room_tokens, stop)))
+    for attachment in attached.attachments:
+        display.aside(f"  {attachment.shown}")
+    for problem in attached.problems:
+        display.warn(problem)
+    return replace(attached.user_text, typed=said.typed)
+
+
+def _attached(
+    said: UserText, settings: Settings, workspace: Workspace | None, room_tokens: int, stop: Control
+) -> Attached:
     loader = PageLoader(settings)
     try:
-        attached = attach(
+        return attach(
             said.text,
             shown=said.typed,
             folder=paths.here(),
@@ -40,8 +54,3 @@ def with_mentioned(
         )
     finally:
         loader.close()
-    for attachment in attached.attachments:
-        display.aside(f"  {attachment.shown}")
-    for problem in attached.problems:
-        display.warn(problem)
-    return replace(attached.user_text, typed=said.typed)

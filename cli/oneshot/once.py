@@ -237,22 +237,19 @@ class _Run:
             done.result()  # a bug of ours on the worker's thread becomes a traceback here
 
     def _with_mentioned(self, said: UserText, assembly: Assembly) -> UserText:
-        """The worker reads what is mentioned, so that Ctrl-C is answered meanwhile."""
         if not mentions(said.typed):
             return said
         from ossia.cli.oneshot.mentioned import with_mentioned
 
-        work = self._worker.submit(
-            lambda: with_mentioned(
-                said,
-                self._settings,
-                workspace=self._folder.workspace if self._folder else None,
-                room_tokens=assembly.engine.context_tokens // 2,
-                display=self._display,
-                stop=self._control,
-            )
+        return with_mentioned(
+            said,
+            self._settings,
+            workspace=self._folder.workspace if self._folder else None,
+            room_tokens=assembly.engine.context_tokens // 2,
+            display=self._display,
+            worker=self._worker,
+            stop=self._control,
         )
-        return self._display.wait(work)
 
     def _begin_session(self, assembly: Assembly) -> None:
         """The model is loaded: name it in the session; a resumed session gets its pages and its KV cache back."""

@@ -97,6 +97,8 @@ class Display:
     ) -> None:
         self.line = LiveLine(sys.stderr, shown=lively)
         self.before: Callable[[], None] = lambda: None  # called before a line is written: stdout may be in mid-line
+        self.once = False  # is a note that was written before left out?
+        self._noted: set[str] = set()
         self.fix: Callable[[ToolFinished], str] = lambda done: ""  # what the user can do about a call that failed
         self.terminal = terminal
         self._asides = asides
@@ -156,7 +158,8 @@ class Display:
 
     def note(self, text: str) -> None:
         """A line on stderr, wherever that goes: a warning, or what was asked for."""
-        if not self._quiet:
+        if not self._quiet and not (self.once and text in self._noted):
+            self._noted.add(text)
             self._write(text)
 
     def warn(self, text: str) -> None:

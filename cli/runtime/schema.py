@@ -28,6 +28,8 @@ def read_schema(given: str, *, of: str, warn: Callable[[str], object]) -> Respon
     """
     from ossia.agent.errors import SchemaUnusable
 
+    if not given.strip():
+        raise ExitError(f"{of}: is empty; give a file, or a schema, which begins with {{")
     text, where = (given, of) if given.lstrip().startswith("{") else (_read(given, of), f"{of} {one_line(given, 200)}")
     try:
         schema = _unwrapped(json.loads(text))

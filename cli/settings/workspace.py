@@ -101,5 +101,5 @@ def _warnings(root: Path, state: str) -> tuple[str, ...]:
     why = "has changed since you trusted it" if state == "changed" else "isn't trusted"
     are, them = ("is", "it") if own == [called[NOTES]] else ("are", "them")
     look = f"`ossia trust {shlex.quote(str(root))}` to look at {them}"  # whoever made the folder chose its name
-    return (f"{root.name} {why}: {' and '.join(own)} {are} not used ({look})",)
+    return (f"the folder {root.name} {why}: {' and '.join(own)} {are} not used ({look})",)
 

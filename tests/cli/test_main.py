@@ -93,7 +93,7 @@ def test_a_flag_that_only_a_run_has_makes_it_a_run(tmp_path: Path) -> None:
     [
         (["hello", "there"], "several words needs quotes: ossia run 'hello there' (see `ossia run --help`)"),
         (["run", "--quiet", "what's", "up"], "needs quotes: ossia run 'what'\"'\"'s up' (see `ossia run --help`)"),
-        (["help", "nothing"], "No such command 'nothing'. (see `ossia --help`, to ask a question: ossia run \"…\")"),
+        (["help", "nothing"], "No such command 'nothing'. (see `ossia --help`; to ask a question: ossia run \"…\")"),
         (["--think", "on", "Why?"], "--think is a flag of the chat (`ossia` without a question), not of `ossia run`; "
             "--show-thinking shows the thinking here"),
         (["--vi", "Why?"], "--vi is a flag of the chat (`ossia` without a question), not of `ossia run`"),
@@ -178,7 +178,7 @@ def test_a_file_of_functions_has_neighbours_of_any_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "wrong", "next_step"),
     [
-        (("sesions",), "'sesions'", '`ossia --help`, to ask a question: ossia run "…"'),
+        (("sesions",), "'sesions'", '`ossia --help`; to ask a question: ossia run "…"'),
         (("config", "show", "--efort"), "--efort", "`ossia config show --help`"),
         (("config", "show", "x"), "(x)", "`ossia config show --help`"),
     ],

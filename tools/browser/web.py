@@ -186,7 +186,7 @@ class WebSource:
         if status in (401, 403):
             return f"{reason}: {self.kind} does not take the key"
         if status in (402, 429):
-            return f"{reason}: too many searches for the {self.kind} key"
+            return f"{reason}: too many searches{f' for the {self.kind} key' if self._key else ''}"
         return reason
 
 

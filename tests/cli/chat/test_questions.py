@@ -187,7 +187,7 @@ def test_edits_are_accepted_with_one_key_also_in_a_folder_that_is_not_trusted(
     chatting(case)
 
 
-UNTRUSTED = "work isn't trusted, so its text counts as somebody else's: /tools trust asks about it"
+UNTRUSTED = "the folder work isn't trusted, so its text counts as somebody else's: /tools trust asks about it"
 
 
 @pytest.mark.parametrize("entered", ["--workspace", "/tools workspace"])

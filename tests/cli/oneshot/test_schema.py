@@ -90,6 +90,7 @@ def test_an_engine_that_cannot_be_guided_is_looked_at_afterwards(
         ('{"items":[{}]}', "this schema can't be used: [{}] is not of type 'object', 'boolean' (at $.items)"),
         ('{"$schema":5}', "this schema can't be used: "),
         ('{"type":', "not a JSON Schema: Expecting value: line 1 column 9 (char 8)"),
+        (" ", "is empty; give a file, or a schema, which begins with {"),
         ("[]", "can't read []: No such file or directory (a schema begins with {)"),
     ],
 )

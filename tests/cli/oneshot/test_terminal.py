@@ -78,6 +78,12 @@ def test_a_call_with_one_text_shows_it_plainly(tmp_path: Path) -> None:
     assert lines[:4:2] == [f"functions.look: {text}" for text in shown.values()]
 
 
+def test_what_is_not_attached_is_told_on_lines_of_its_own() -> None:
+    told = _lines(_screen("@gone.md @lost.md", "--max-tokens", "1", "--no-tools", code=6))
+    for name in ("gone.md", "lost.md"):
+        assert f"ossia: warning: @{name}: not attached: there is no such file" in told
+
+
 def test_a_citation_that_is_held_back_costs_nothing_of_the_answer(tmp_path: Path) -> None:
     final = "<|channel|>final<|message|>It was built in winter【1†L2-L3】 of stone【2†L1】 and 木.<|return|>"
     lines = _lines(_screen("hi", "--engine", write_script(tmp_path, final, tokens_per_s=12)))

@@ -58,6 +58,7 @@ def test_what_prompts_begin_with_is_read_beforehand(tmp_path: Path) -> None:
     assert first.returncode == 0 and first.stdout == "", first
     told = re.findall(r"^ossia: run(.*): ([0-9,]+) of \2 tokens read in .* s, and kept$", first.stderr, re.MULTILINE)
     assert [where for where, _ in told] == ["", f" in {tmp_path}"]
+    assert first.stderr.count("using étude") == 1
     for flags, (_, tokens) in zip(((), work), told, strict=True):
         usage = line_of(ossia("run", "--json", "--max-tokens", "1", *flags, "Hello"))["usage"]
         assert usage["reused_tokens"] == int(tokens.replace(",", "")) >= usage["prompt_tokens"] - 12

@@ -76,6 +76,12 @@ def test_a_searxng_without_json_says_what_to_change(services: Services) -> None:
         _source(services, "searxng").search("capybara", limit=5, stop=NoStop())
 
 
+def test_a_searxng_has_no_key_to_speak_of(services: Services) -> None:
+    services.status = 429
+    with pytest.raises(ToolFailed, match=r"too many searches$"):
+        _source(services, "searxng").search("capybara", limit=5, stop=NoStop())
+
+
 @pytest.mark.parametrize(("status", "said"), [(401, "does not take the key"), (403, "does not take the key"),
                                               (429, "too many searches"), (500, "500")])  # fmt: skip
 def test_what_a_service_refuses_is_one_line_without_the_key(services: Services, status: int, said: str) -> None:

@@ -25,6 +25,7 @@ from tests.support import mcp_server
 from tests.support.calls import call, toolbox_of
 from tests.support.mcp_servers import hostile, over_http, servers, study
 
+HOSTILE = Path(mcp_server.__file__).with_name("mcp_hostile.py")
 STUDY = "functions.study__"
 
 Connected = tuple[McpServers, tuple[McpStatus, ...], Path]
@@ -280,7 +281,7 @@ def test_a_server_that_hangs_is_given_up_and_ended(tmp_path: Path) -> None:
     with servers(tmp_path, {"hangs": hostile("hangs")}, connect_timeout_s=1) as made:
         (status,) = made.connect()
         assert status.error == "it did not answer within 1 seconds" and made.tools == ()
-    assert not _running("mcp_hostile.py hangs")
+    assert not _running(f"{HOSTILE} hangs")
 
 
 def _running(command: str) -> bool:
