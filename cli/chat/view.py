@@ -31,7 +31,7 @@ from ossia.cli.emoji import clean_parts
 from ossia.cli.runtime.failures import failure_rows
 from ossia.cli.runtime.pace import Reading
 from ossia.cli.terminal.markdown.paint import Painter, Row
-from ossia.cli.terminal.markdown.segment import Segmenter
+from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
 from ossia.cli.words import ENDS, count, thinking_cut
 from ossia.harmony.messages import ANALYSIS, is_call
 from ossia.tools.spec import ApprovalAsked, ToolCall
@@ -316,8 +316,14 @@ class ChatView:
 
     def take(self) -> list[Row]:
         """The rows that became final since the last call."""
+        chunk = self._segments.settle(self._draw) if self._segments else None
+        if chunk is not None:
+            self._text_rows(self._painter.chunk(chunk))
         rows, self._rows = self._rows, []
         return rows
+
+    def _draw(self, source: str) -> list[Row]:
+        return self._painter.chunk(Chunk("paragraph_open", source, gap=False))
 
     def live(self, max_rows: int) -> list[Row]:
         """What is open: the line of the last calls and thinking that is shown, or the open block of the text."""

@@ -21,14 +21,14 @@ from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input import Input
 from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
-from prompt_toolkit.layout import AnyContainer, ConditionalContainer, HSplit, Layout, Window
+from prompt_toolkit.layout import AnyContainer, ConditionalContainer, Layout, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.output import ColorDepth
 from rich.segment import Segment
 
 from ossia.cli.clean import clean, one_line
-from ossia.cli.terminal.application import App
+from ossia.cli.terminal.application import App, Parkable
 from ossia.cli.terminal.input.early import take_early_lines
 from ossia.cli.terminal.input.editor import Editor
 from ossia.cli.terminal.input.keys import key_parser
@@ -264,7 +264,11 @@ class Screen(ScreenBase):
         live, activity = self._window(lambda: self._live), self._window(lambda: self._activity)
         bottom = self._window(lambda: self._bottom)
         parts = [live, self.question.container, activity, self.editor.container, bottom]
-        return Layout(HSplit(parts), focused_element=self.editor.window)
+        return Layout(Parkable(parts, self.editor.window, self._parks), focused_element=self.editor.window)
+
+    def _parks(self) -> bool:
+        """While rows change by themselves; but somebody who types or answers sees the terminal's own cursor."""
+        return self._panes.animated and not self.editor.typing and not self.question.height()
 
     def _window(self, rows: Callable[[], list[Row]]) -> AnyContainer:
         def height() -> Dimension:

@@ -27,6 +27,10 @@ class LongLines:
         self.column += len(text)
         return True
 
+    def drop(self, characters: int) -> None:
+        """Forget the beginning of the line that has no end yet; it is broken where it would have been."""
+        self._pieces = [self.partial[max(0, characters) :]]
+
     def push(self, text: str, limit: Callable[[], int]) -> Iterator[str]:
         """The lines that the text completes; `limit` is asked for each, as a line decides what the next is part of."""
         at = 0

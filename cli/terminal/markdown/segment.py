@@ -8,7 +8,7 @@ look at each new line. Everything is capped, by lines and by characters, so that
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -27,9 +27,12 @@ from ossia.cli.terminal.markdown._cuts import (
 from ossia.cli.terminal.markdown._fence import Fence
 from ossia.cli.terminal.markdown._long_lines import LongLines
 from ossia.cli.terminal.markdown._markdown import block_parser
+from ossia.cli.terminal.markdown._settled import settled
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
+
+    from ossia.cli.terminal.markdown.paint import Row
 
 __all__ = ["Chunk", "Segmenter"]
 
@@ -37,6 +40,8 @@ _BATCH_LINES = 64  # of a text that comes at once, between two looks
 _LIKE_A_FENCE = re.compile(r" {0,3}(?:```|~~~)")
 # A last line that is only these could still turn what stands above it into a heading or a table, or be a marker.
 _UNDECIDED = re.compile(r"[ \t>]*(?:[-=*_+#~`|:. \t]*|\d{1,9}[.)]?|\$\$?|\\\[?)[ \t]*")
+
+_UNDERLINE = re.compile(r" {0,3}(?:-+|=+)[ \t]*\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,7 @@ class Segmenter:
         self._item: _Item | None = None
         self._continues = False  # the tail's first item goes on with the one cut last
         self._fence: Fence | None = None
+        self._settled = False  # the beginning of the open paragraph is drawn
 
     def feed(self, text: str) -> list[Chunk]:
         """The chunks that `text` finishes, often none."""
@@ -100,6 +106,22 @@ class Segmenter:
             lines = [*head, *lines[max(len(head), len(lines) - max_rows) :]]
         return self._live_block(lines, item)
 
+    def settle(self, draw: Callable[[str], list[Row]]) -> Chunk | None:
+        """Take off what of an open paragraph is final as rows that `draw` makes: it need not be drawn again.
+
+        Only for a view: where it ends depends on the width.
+        """
+        text = "".join(self._tail) + self._line.partial
+        at = 0 if self._fence else settled(text, draw)
+        if not at:
+            return None
+        whole = sum(map(len, self._tail))
+        self._line.drop(at - whole)
+        self._tail = text[at:whole].splitlines(keepends=True)
+        chunk, self._first, self._settled = Chunk("paragraph_open", text[:at], self._gap()), True, True
+        self._looked = min(self._looked, len(self._tail))
+        return chunk
+
     # -- lines -------------------------------------------------------------------------------------------------------
 
     def _longest(self) -> int:
@@ -113,6 +135,8 @@ class Segmenter:
             return fence.rest()
         if not self._tail and not line.strip():
             return ()
+        if self._settled and _UNDERLINE.fullmatch(line):
+            self._tail.append("\n")  # no heading any more: its beginning is drawn
         self._tail.append(line)
         if self._goes_on(line):
             self._looked = len(self._tail)
@@ -152,7 +176,7 @@ class Segmenter:
             self._tail.pop(0)
         self._looked = len(self._tail)
         if not self._tail:
-            self._kind = ""
+            self._kind, self._settled = "", False
         return chunks
 
     def _cut_once(self, chunks: list[Chunk], *, final: bool) -> bool:

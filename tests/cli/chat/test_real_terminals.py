@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 import shlex
@@ -151,7 +152,7 @@ def test_thinking_comes_and_goes_while_it_streams(tmp_path: Path) -> None:
 def test_a_storm_of_sizes_neither_breaks_nor_loses_anything(tmp_path: Path) -> None:
     numbers = " ".join(f"n{number}" for number in range(150))
     chance = random.Random(1)
-    with PtyChat("--engine", write_script(tmp_path, answer(numbers), tokens_per_s=800), "--no-tools") as chat:
+    with PtyChat("--engine", write_script(tmp_path, answer(f"- {numbers}"), tokens_per_s=800), "--no-tools") as chat:
         chat.idle()
         chat.press("hi\r")
         chat.until(lambda: chat.title != IDLE)
@@ -176,6 +177,22 @@ def test_a_resize_in_tmux_loses_nothing(home: Path) -> None:
     held = stream(300, seed=2, rate=400, resize=True, home=home)
     assert held.resizes > 0 and held.kept == held.typed
     assert [row for row in held.expected if squashed([row]) not in squashed(held.answer)] == []
+
+
+@needs_tmux
+def test_a_tall_paragraph_stands_once_in_tmux_whatever_its_sizes(tmp_path: Path, home: Path) -> None:
+    numbers = [f"n{number:03}" for number in range(150)]
+    sizes = itertools.cycle(((60, 24), (100, 20), (72, 28), (90, 18), (80, 24)))
+    script = write_script(tmp_path, answer(" ".join(numbers)), tokens_per_s=150)
+    with Tmux([str(OSSIA), "--engine", script, "--no-tools"]) as tmux:
+        tmux.until(lambda: tmux.title == IDLE)
+        tmux.type("hi")
+        tmux.keys("Enter")
+        tmux.until(lambda: tmux.title != IDLE)
+        while tmux.title != IDLE:
+            tmux.resize(*next(sizes))
+            time.sleep(0.2)
+        assert re.findall(r"n\d{3}", "\n".join(tmux.lines)) == numbers
 
 
 @needs_tmux

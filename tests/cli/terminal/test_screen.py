@@ -463,6 +463,28 @@ def test_a_narrower_terminal_keeps_no_stale_rows(rewrapping: bool) -> None:
     asyncio.run(case())
 
 
+def test_while_rows_change_the_cursor_waits_above_them_and_is_back_for_who_types_or_is_asked() -> None:
+    async def case() -> None:
+        async with showing() as stage:
+            stage.panes.animated = True
+            await stage.show("one", live=["two", "three"])
+            assert stage.terminal.cursor == (1, 0) and "cursor" not in stage.terminal.modes
+            stage.pipe.send_text("x")  # type: ignore[attr-defined]
+            await stage.drawn()
+            assert stage.terminal.cursor == (3, 3) and "cursor" in stage.terminal.modes
+            stage.editor.clear()
+            await stage.show()
+            assert "cursor" not in stage.terminal.modes
+            async with stage.screen.aside():
+                assert "cursor" in stage.terminal.modes
+            stage.question.ask(Question("container.exec: run ls"), print)
+            await stage.show()
+            assert "cursor" in stage.terminal.modes
+        assert "cursor" in stage.terminal.modes
+
+    asyncio.run(case())
+
+
 def test_what_is_typed_and_what_is_asked_stay_on_a_small_screen() -> None:
     async def case() -> None:
         async with showing(40, 10) as stage:

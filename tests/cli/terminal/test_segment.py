@@ -16,8 +16,10 @@ from ossia.cli.terminal.markdown._chunk import (
     PARAGRAPH_CHARS,
     PARAGRAPH_LINES,
 )
+from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
 from tests.oracle.segments import CASES, FRAGMENTS, LONG, chunks, differences, random_text
+from tests.support.rendering import render_markdown
 
 
 @given(
@@ -177,3 +179,46 @@ def test_after_the_end_it_is_as_new() -> None:
     assert segmenter.feed("```\na") == []
     assert segmenter.finish() == [Chunk("code", "a\n", gap=False, begins=True, ends=True)]
     assert segmenter.feed("# b\n") == [Chunk("heading_open", "# b\n", gap=False)]
+
+
+LONG = "the llama runs over weights and hums along "
+
+
+@pytest.mark.parametrize(
+    ("text", "settles"),
+    [
+        (LONG * 6, True),
+        (f"**Note:** {LONG * 3}with `code` and **bold words** {LONG}", True),
+        (f"{LONG}*and all of this leans {LONG}* so * {LONG}*", True),
+        (f"{LONG}`code that {LONG}goes on` {LONG}", True),
+        (f"{LONG}[a link {LONG}](https://example.org/a) {LONG}", True),
+        (f"漢字かな漢字、{'漢字かな' * 20}。終わり", True),
+        (f"it costs $5 {LONG * 3} and $6 *so*", True),
+        (f"one of its lines\n{LONG * 2}\n{LONG}\n- an item\n\nAnd {LONG * 3}", True),
+        (f"*{LONG * 4}*", False),
+        (f"- {LONG * 4}", False),
+        (f"a | {LONG * 3}\n-|-\na|b", False),
+        (f"# {LONG * 3}", False),
+        (f"    {LONG}\n    {LONG}\n", False),
+    ],
+)
+@pytest.mark.parametrize("step", [1, 7])
+def test_rows_that_settle_early_are_those_of_the_whole(text: str, settles: bool, step: int) -> None:
+    painter, segmenter, rows, early = Painter(30), Segmenter(), list[Row](), 0
+    for start in range(0, len(text), step):
+        chunks = segmenter.feed(text[start : start + step])
+        settled = segmenter.settle(lambda source: painter.chunk(Chunk("paragraph_open", source, gap=False)))
+        chunks += [settled] if settled else []
+        early += settled is not None
+        rows += [row for chunk in chunks for row in painter.chunk(chunk)]
+    rows += [row for chunk in segmenter.finish() for row in painter.chunk(chunk)]
+    assert rows == render_markdown(text, width=30, colour=True)
+    assert bool(early) is settles
+
+
+def test_a_line_below_a_paragraph_that_is_drawn_makes_no_heading_of_its_end() -> None:
+    painter, segmenter = Painter(30), Segmenter()
+    assert segmenter.feed(LONG * 3) == []
+    assert segmenter.settle(lambda source: painter.chunk(Chunk("paragraph_open", source, gap=False)))
+    kinds = [chunk.kind for chunk in [*segmenter.feed("end\n---\n"), *segmenter.finish()]]
+    assert kinds == ["paragraph_open", "hr"]

@@ -1,0 +1,52 @@
+"""How much of an open paragraph stays as it is drawn, whatever comes after it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from ossia.cli.terminal.markdown._markdown import block_parser
+
+if TYPE_CHECKING:
+    from ossia.cli.terminal.markdown.paint import Row
+
+_CLOSERS = (" x* x** x_ x__ x~~ x](x)", " x` x`` x```", " x$ x$$ x\\) x\\]")
+"""Behind a text these close whatever is open in it, and change how that is drawn. In code no other mark counts."""
+_TRIES = 3
+_MARKS = re.compile(r"[*_~`]*\s*")
+# What is left begins with it: it opens no other block, and no mark that is closed later makes it shorter.
+_PLAIN_WORD = re.compile(r"[^\W\d_][^\s*_~`\[\]()<>$\\|&!]*(?:\s|$)")
+
+
+def settled(source: str, draw: Callable[[str], list[Row]]) -> int:
+    """How many characters of `source` make whole rows that are final; what follows can be drawn alone. Often 0.
+
+    The last row isn't final, nor one with something open that could still be closed. `draw` makes rows of Markdown.
+    """
+    rows = draw(source)
+    top = [token.type for token in block_parser().parse(source) if token.level == 0 and token.nesting >= 0]
+    if len(rows) < 2 or top != ["paragraph_open"] or "|" in source:  # a bar: the line may be a table's head
+        return 0
+    ends = _ends(source, rows[:-1])
+    for number in range(len(ends), max(0, len(ends) - _TRIES), -1):
+        at, kept = ends[number - 1], rows[:number]
+        if not _PLAIN_WORD.match(source, at) or draw(source[:at]) + draw(source[at:]) != rows:
+            continue
+        if all(draw(source[:at] + closers)[:number] == kept for closers in _CLOSERS):
+            return at
+    return 0
+
+
+def _ends(source: str, rows: Sequence[Row]) -> list[int]:
+    """Where in the source the row after each of these begins, as far as that can be told."""
+    ends, at = list[int](), 0
+    for row in rows:
+        for character in "".join("".join(segment.text for segment in row).split()):
+            at = source.find(character, at) + 1
+            if not at:
+                return ends
+        marks = _MARKS.match(source, at)
+        at = marks.end() if marks else at
+        ends.append(at)
+    return ends
