@@ -10,6 +10,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from ossia.tools.locks import locks
 from ossia.tools.no_links import FOLDER
 
 _PREFIX = "ossia-run-"
@@ -74,16 +75,13 @@ def _made(parent: Path | None) -> tuple[Path, int]:
 
 def _locked(folder: Path) -> int | None:
     """A descriptor that holds the lock of a folder of this user; None if there is none, or another process has it."""
-    import fcntl
-
     try:
         descriptor = os.open(folder, FOLDER)
     except OSError:
         return None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         ours, there = os.fstat(descriptor), folder.lstat()
-        if ours.st_uid == os.geteuid() and os.path.samestat(ours, there):
+        if locks(descriptor) and ours.st_uid == os.geteuid() and os.path.samestat(ours, there):
             return descriptor
     except OSError:
         pass

@@ -65,17 +65,6 @@ def _is_private_group(group: int) -> bool:
         return False
 
 
-def locks(descriptor: int) -> bool:
-    """Lock an open file until it is closed, however that comes. False: somebody else has locked it."""
-    import fcntl
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
 def write_whole(path: Path, text: str, *, keep_mode: bool = False) -> None:
     """Write a private file atomically: the old one or the new one is there, never half of one. Raises OSError.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -17,13 +16,14 @@ from ossia.cli.settings.kinds import Value
 from ossia.cli.settings.table import SETTINGS
 from ossia.tools.approval.rules import ACTIONS, parse_rule
 from ossia.tools.files import write_whole
+from ossia.tools.locks import file_lock
 
 if TYPE_CHECKING:
     from tomlkit import TOMLDocument
     from tomlkit.items import Table
 
 _APPROVALS = "approvals."
-_WAIT_S, _CHECK_S = 5.0, 0.02
+_WAIT_S = 5.0
 """How long another ossia may be changing the file, which takes one of them some milliseconds."""
 
 
@@ -86,37 +86,16 @@ def _locked(wait_s: float) -> Iterator[None]:
     data folder or locks there, the block runs all the same. Raises OSError if another one is at it for `wait_s`.
     """
     place = paths.data_dir() / "config.lock"
-    descriptor = -1
-    with suppress(OSError):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(place, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-    try:
-        if descriptor >= 0 and not _gets(descriptor, wait_s):
-            what = f"another program has had {place} locked for {wait_s:g} s: end it, or try again"
-            raise BlockingIOError(errno.EAGAIN, what)
-        yield
-    finally:
-        if descriptor >= 0:
-            os.close(descriptor)
-
-
-def _gets(descriptor: int, wait_s: float) -> bool:
-    """Lock the file until it is closed. False: somebody else has it all the time."""
-    try:
-        import fcntl
-    except ImportError:  # no locks there
-        return True
-    deadline = time.monotonic() + wait_s
-    while True:
+    with ExitStack() as held:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                return False
-        except OSError:  # a file system without locks
-            return True
-        time.sleep(_CHECK_S)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(file_lock(place, wait_s=wait_s))
+        except TimeoutError as error:
+            what = f"another program has had {place} locked for {wait_s:g} s: end it, or try again"
+            raise BlockingIOError(errno.EAGAIN, what) from error
+        except OSError:
+            pass
+        yield
 
 
 def _real(path: Path) -> Path:

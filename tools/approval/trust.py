@@ -20,6 +20,7 @@ from typing import Any, Literal
 
 from ossia.tools.approval.rules import Rule, parse_rule
 from ossia.tools.files import cannot, read_own, write_whole
+from ossia.tools.locks import file_lock
 from ossia.tools.safe_files import locate, read_bytes
 from ossia.tools.spec import ToolFailed
 
@@ -168,7 +169,7 @@ class _File:
         """Read the file, let the block change its content, write it back. Raises TrustError, also if it is damaged."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            with _locked(self._path.with_suffix(".lock")):
+            with file_lock(self._path.with_suffix(".lock")):
                 content = self._read()
                 yield content
                 value = {"version": VERSION, "folders": content.digests, "rules": content.rules, "hosts": content.hosts}
@@ -178,20 +179,6 @@ class _File:
 
 
 _MOVE = "it is ignored; move it away to start a new one"
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """One writer at a time, if the platform has file locks."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-    try:
-        with suppress(ImportError):
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _key(folder: Path | None) -> str:

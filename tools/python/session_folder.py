@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ossia.tools.files import locks
+from ossia.tools.locks import locks
 from ossia.tools.sandbox import hostile_folder
 
 _NAME = re.compile(r"python-[0-9a-f]{8}")

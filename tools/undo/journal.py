@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ossia.tools.files import require_owner
+from ossia.tools.locks import file_lock
 from ossia.tools.spec import ToolFailed
 from ossia.tools.undo.restore import Skipped, Undone, undo_turn
 from ossia.tools.undo.scan import Before, Scanner
@@ -253,25 +254,19 @@ class Journal:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """One thread of one process at a time."""
-        import fcntl
-
         with self._lock:
             if self._depth:
                 yield
                 return
             make_private(self._folder)
             require_owner(self._folder.stat(), self._folder)
-            descriptor = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with file_lock(self._folder / "lock"):
                 self._depth += 1
                 try:
                     self._recover()
                     yield
                 finally:
                     self._depth -= 1
-            finally:
-                os.close(descriptor)
 
 
 def _not_undoable(error: OSError) -> ToolFailed:

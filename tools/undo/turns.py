@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ossia.tools.files import locks
+from ossia.tools.locks import locks
 from ossia.tools.undo.snapshot import UNREADABLE, Bytes, append, make_private, private_file, row_of, state_of
 from ossia.tools.undo.tree import State
 
@@ -160,13 +160,11 @@ class TurnFolders:
 
     def begin_command(self, label: str, turn: TurnFolder | None, repositories: Iterable[str]) -> Pending:
         """Record that a command is about to run."""
-        import fcntl
-
         make_private(self._folder)
         repositories = tuple(repositories)
         path = self._folder / f"running-{secrets.token_hex(6)}"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        locks(descriptor)
         row = {"label": label, "turn": turn.folder.name if turn else None, "repositories": repositories}
         os.write(descriptor, json.dumps(row).encode())
         return Pending(path, descriptor, label, turn, repositories)

@@ -116,20 +116,18 @@ class History:
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
-        """The file, open for appending and locked against other processes (where there are such locks)."""
+        """The file, open for appending; no other process changes it meanwhile."""
+        from filelock import FileLock
+
         assert self._path is not None
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        while True:
-            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        with FileLock(self._path.with_suffix(".lock"), mode=0o600, fallback_to_soft=False):
             descriptor = os.open(self._path, flags, 0o600)
             try:
-                _lock(descriptor)
-                if not _is_still(self._path, descriptor):
-                    continue  # another process has cut the file meanwhile: this is the old one
                 if hasattr(os, "fchmod"):
                     os.fchmod(descriptor, 0o600)
                 yield descriptor
-                return
             finally:
                 os.close(descriptor)
 
@@ -191,21 +189,6 @@ def _replace(path: Path, data: bytes) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _is_still(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
-
-
-def _lock(descriptor: int) -> None:
-    """Wait for the file. Windows has no such lock: two chats that start at the same moment may lose a line there."""
-    with suppress(ImportError):
-        import fcntl
-
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def matching(entries: Sequence[Entry], query: str) -> list[Entry]:

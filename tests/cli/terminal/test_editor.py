@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
@@ -362,16 +363,12 @@ def test_two_processes_lose_nothing(tmp_path: Path) -> None:
     assert [entry.text for entry in History(file).entries][-40:] == [f"c {number}" for number in range(110, 150)]
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such locks")
 def test_a_line_is_not_lost_to_a_process_that_cuts_the_file(tmp_path: Path) -> None:
-    import fcntl
-
     file = tmp_path / "history.jsonl"
     file.write_text('{"text": "old"}\n')
     history = History(file)
     assert len(history.entries) == 1
-    with file.open("rb") as locked:
-        fcntl.flock(locked, fcntl.LOCK_EX)  # as the other does
+    with FileLock(file.with_suffix(".lock")):  # as the other does
         writer = threading.Thread(target=history.add, args=(Entry("mine"),))
         writer.start()
         writer.join(0.1)
