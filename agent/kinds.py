@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, Delta, Message, is_call
+from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, Delta, Header, Message, is_call
 
 ModelKind = Literal["thinking", "preamble", "call", "answer"]
 """preamble: what the model says to the user before it calls tools."""
@@ -33,7 +33,7 @@ def model_kind(message: Message | Delta) -> ModelKind:
     return "answer" if message.channel == FINAL else "preamble"
 
 
-def is_answer(message: Message | Delta) -> bool:
+def is_answer(message: Message | Delta | Header) -> bool:
     """Is this the model's answer to the user: its `final`, not addressed to a tool?"""
     return message.role == "assistant" and message.channel == FINAL and not is_call(message)
 

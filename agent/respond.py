@@ -18,7 +18,7 @@ from ossia.agent.prompt import WORK, compose
 from ossia.agent.request import ContextUse, PartName, Request, StepEvent
 from ossia.harmony.builtins import TRAINED_NAMES
 from ossia.harmony.codec import Codec
-from ossia.harmony.messages import FINAL, NOT_TOOLS, Completion, CompletionEnd, Message, is_call
+from ossia.harmony.messages import FINAL, Completion, CompletionEnd, Header, Message, is_call
 from ossia.harmony.parse import StreamParser
 from ossia.harmony.render import drop_past_analysis
 from ossia.tools.calls.arguments import NO_ARGUMENTS
@@ -135,7 +135,7 @@ class LocalResponder:
                 yield from told
                 if parser.call_ended:  # no matter what closed it: nothing after a call belongs to this step
                     return None
-                header = 0 if parser.state == "Content" else header + 1
+                header = 0 if parser.header else header + 1
                 thought += item != opens and not header and not _answers_or_calls(parser)
                 counts = thought + (header if header > _HEADER_TOKENS else 0)
                 if request.max_thinking is not None and counts > request.max_thinking and not _answering(parser):
@@ -150,10 +150,10 @@ class LocalResponder:
 
     def _repeats_itself(self, parser: StreamParser, request: Request) -> bool:
         """Does the text being written repeat itself where it shouldn't? Code in an answer may, calls a little."""
-        structured = request.response_format is not None and parser.current_channel == FINAL
-        if structured or parser.current_recipient is not None:
+        header = parser.header or Header("assistant")
+        if header.recipient is not None or (request.response_format is not None and header.channel == FINAL):
             return repeats(parser.tokens, may=True, body=self._body_of(parser))
-        return repeats(parser.tokens) and not in_code(parser.current_content)
+        return repeats(parser.tokens) and not in_code(parser.open_message.text if parser.open_message else "")
 
     def _body_of(self, parser: StreamParser) -> int:
         """How many ids the text of the open message has."""
@@ -277,12 +277,9 @@ def _answered(parser: StreamParser) -> bool:
 
 def _answers_or_calls(parser: StreamParser) -> bool:
     """Is the open message an answer, or for a tool?"""
-    if parser.current_recipient is None:
-        return parser.current_channel == FINAL
-    return parser.current_role == "assistant" and parser.current_recipient not in NOT_TOOLS
+    return parser.header is not None and (is_answer(parser.header) or is_call(parser.header))
 
 
 def _answering(parser: StreamParser) -> bool:
     """Has the answer begun? Then it needn't be asked for."""
-    begun = parser.current_channel == FINAL and parser.current_recipient is None
-    return begun or any(map(is_answer, parser.messages))
+    return any(is_answer(one) for one in (*parser.messages, parser.header) if one)

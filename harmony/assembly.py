@@ -1,11 +1,12 @@
-"""What both parsers share: the ids that came, the messages they made, the one under way."""
+"""The ids of a completion that came, the messages they made, and the one under way."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from ossia.harmony.header import Header
-from ossia.harmony.messages import ClosedBy, Delta, Message, Sampled, is_call
+from ossia.harmony.mending import Segment
+from ossia.harmony.messages import ClosedBy, Delta, Header, Message, Role, Sampled, is_call
 
 
 class Assembly:
@@ -73,3 +74,41 @@ class Assembly:
         """Forget the ids fed so far: they were the opening, which the prefix holds."""
         self.tokens.clear()
         self._first = 0
+
+
+@dataclass(slots=True)
+class Draft:
+    """A header under way.
+
+    `prose`: no `<|start|>` of its own began it, so its text may turn out to be the message. `stray`: it began with
+    text. `repaired`: its ids aren't a faithful form of it. `guessed`: its text is from prose; for an answer, `instead`.
+    """
+
+    role: Role | None
+    first: int
+    prose: bool
+    stray: bool = False
+    repaired: bool = False
+    guessed: bool = False
+    instead: Left | None = None
+    markers: list[str] = field(default_factory=lambda: [""])
+    texts: list[bytearray] = field(default_factory=lambda: [bytearray()])
+
+    @property
+    def segments(self) -> list[Segment]:
+        texts = (text.decode("utf-8", "replace") for text in self.texts)
+        return list(zip(self.markers, texts, strict=True))
+
+    @property
+    def blank(self) -> bool:
+        return len(self.markers) == 1 and not self.texts[0].strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A message made of a header alone, until it is known whether another one follows."""
+
+    header: Header
+    text: str
+    first: int
+    end: int

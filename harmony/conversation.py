@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ossia.harmony._json_reader import Json, messages_of
-from ossia.harmony.header import ROLES
 from ossia.harmony.messages import (
+    ROLES,
     ChannelConfig,
     Content,
     DeveloperPrompt,

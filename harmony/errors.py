@@ -3,7 +3,6 @@
 HarmonyError
 ├── VocabularyError           the tokens don't make a Harmony vocabulary
 ├── RenderError               a message can't be written as it stands
-├── ParseError                strict parsing met something that isn't Harmony
 └── ConversationError         a file isn't a conversation
 """
 
@@ -20,10 +19,6 @@ class VocabularyError(HarmonyError):
 
 class RenderError(HarmonyError):
     """A message can't be written as it stands: a tool without a name, a system prompt under another role."""
-
-
-class ParseError(HarmonyError):
-    """Strict parsing met something that isn't Harmony. The text is the reference library's."""
 
 
 class ConversationError(HarmonyError):

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ossia.harmony.header import ROLES, Header, words_of
-from ossia.harmony.messages import CHANNELS, FINAL, NOT_TOOLS, Role
+from ossia.harmony.messages import CHANNELS, FINAL, NOT_TOOLS, ROLES, Header, Role
 from ossia.harmony.recipients import clean_recipient, is_tool_name, offered_in, resolve
 from ossia.harmony.tokens import CHANNEL, CONSTRAIN
 
@@ -71,11 +70,11 @@ class _Reader:
         self._in_prose: list[str] = []  # of these, those that stand among other words
         self._constrain: str | None = None
         self._loose: list[str] = []  # words that are none of these, until the end
-        self._all_words = {word for _, text in segments for word in words_of(text)}
+        self._all_words = {word for _, text in segments for word in text.split()}
         self._markers = [marker for marker, _ in segments]
         takes = {CHANNEL: self._take_channel, CONSTRAIN: self._take_constrain}
         for marker, text in segments:
-            self._sort(takes.get(marker, self._take_role)(words_of(text), text))
+            self._sort(takes.get(marker, self._take_role)(text.split(), text))
             if not marker and not _OF_HEADERS.issuperset(self._loose):
                 self._in_prose = self._to[:]
         if self._channels[-1:] == [FINAL]:  # prose in front of an answer names no recipient

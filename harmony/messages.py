@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, get_args
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
+ROLES: Final[Mapping[str, Role]] = {role: role for role in get_args(Role)}
 Effort = Literal["low", "medium", "high"]
 ClosedBy = Literal["call", "end", "return", "endoftext"]
 """The control token that closed a sampled message. None in its place: nothing closed it, it was cut."""
@@ -94,7 +95,7 @@ class Sampled:
     """How a message came out of a model: the ids of the whole message as it should stand in the next prompt.
 
     `ids` begin with `<|start|>` and end with the terminator (a sampled `<|return|>` is kept here; whoever replays it
-    writes `<|end|>`). `repaired`: the tolerant parser changed something, so the ids are not a faithful form of it.
+    writes `<|end|>`). `repaired`: the parser changed something, so the ids are not a faithful form of it.
     `headless`: `<|message|>` was missing, so where the header ends is a guess (the repair `missing-message`).
     """
 
@@ -102,6 +103,17 @@ class Sampled:
     closed_by: ClosedBy | None
     repaired: bool = False
     headless: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The part between `<|start|>` and `<|message|>`: the fields of a `Message` without its content."""
+
+    role: Role
+    name: str | None = None
+    recipient: str | None = None
+    channel: str | None = None
+    content_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +160,7 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """The tolerant parser mended something.
+    """The parser mended something.
 
     `code` is stable and short (`"missing-message"`), `message` is for people, `token` is the index of the token in the
     completion at which it was noticed.
@@ -172,6 +184,6 @@ class Completion:
     tokens: int = 0
 
 
-def is_call(message: Message | Delta) -> bool:
+def is_call(message: Message | Delta | Header) -> bool:
     """Is this message of the model addressed to a tool? The recipient decides, not the channel."""
     return message.role == "assistant" and message.recipient not in NOT_TOOLS

@@ -8,10 +8,10 @@ from typing import Literal
 
 from ossia.harmony._compact_json import compact_json
 from ossia.harmony.errors import RenderError
-from ossia.harmony.header import ROLES
 from ossia.harmony.messages import (
     ANALYSIS,
     FINAL,
+    ROLES,
     Content,
     DeveloperPrompt,
     Message,

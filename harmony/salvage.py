@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ossia.harmony.header import ROLES, Header
 from ossia.harmony.mending import CONTENT_TYPES, Segment, known_channel, read_header
-from ossia.harmony.messages import ANALYSIS, CHANNELS, FINAL, Role
+from ossia.harmony.messages import ANALYSIS, CHANNELS, FINAL, ROLES, Header, Role
 from ossia.harmony.recipients import clean_recipient, resolve
 from ossia.harmony.tokens import CHANNEL, CONSTRAIN
 

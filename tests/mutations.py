@@ -1,4 +1,4 @@
-"""Do the tests bite? Twelve small faults are put into a copy of `harmony/`, one at a time: `python -m tests.mutations`.
+"""Do the tests bite? Eleven small faults are put into a copy of `harmony/`, one at a time: `python -m tests.mutations`.
 
 Each fault is one that a careless edit would make. The test files beside it must fail. Prints a Markdown table; exits 1
 if a fault goes unnoticed, or if the tests fail without one. Takes a few minutes.
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-COPIED = ("ossia", "harmony", "tools", "agent", "cli", "tests", "pyproject.toml")
+COPIED = ("ossia", "harmony", "tools", "agent", "cli", "tests", "docs", "pyproject.toml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +58,21 @@ MUTATIONS = (
         "codec", "return message, id(message.sampled), False", "return message, 0, False", "codec", "replay by text"
     ),
     Mutation("tokenizer", "(?![\\r\\n])", "", "tokenizer", "a run that a newline ends is cut too"),
-    Mutation("header", 'rest[-1].removeprefix("to=")', "rest[-1]", "parse_strict", "`to=` stays in a recipient"),
     Mutation(
-        "utf8",
-        "self._held = data[error.end :]",
-        'self._held = b""',
-        "parse_strict",
-        "bytes after a broken character lost",
+        "mending", 'self._with_blanks(word.removeprefix("to="), left)', "word", "parse", "`to=` stays in a recipient"
     ),
     Mutation(
-        "tolerant",
-        'held = self._utf8.decode(b"", True)',
-        'held = ""',
-        "parse_tolerant",
+        "parse",
+        'self._add(self._utf8.decode(b"", True))',
+        'self._utf8.decode(b"", True)',
+        "parse",
         "half a character at the end of a message vanishes",
     ),
     Mutation(
         "recipients",
-        'return text.partition("<|")[0].strip(_AROUND)',
+        "return _END.split(text.lstrip(_AROUND), maxsplit=1)[0].strip(_AROUND)",
         "return text.strip(_AROUND)",
-        "parse_tolerant",
+        "parse",
         "a channel that leaked into a recipient stays there",
     ),
 )

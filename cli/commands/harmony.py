@@ -69,9 +69,7 @@ def render(
 @app.command()
 def parse(
     file: Annotated[str, typer.Argument(metavar="FILE|-", help="A JSON array of ids: a completion by the assistant.")],
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Repair nothing: fail where the reference library fails.")
-    ] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Repair nothing: fail at the first fault.")] = False,
     tools: Annotated[
         str, typer.Option(metavar="NAMES", help="The tools on offer, separated by commas: functions.f,python.")
     ] = "",
@@ -82,18 +80,17 @@ def parse(
 
     from ossia.cli.streams import shown
     from ossia.harmony.conversation import message_to_json
-    from ossia.harmony.errors import ParseError
     from ossia.harmony.parse import StreamParser
 
     ids = _ids(file)
     names = frozenset(name.strip() for name in tools.split(",")) - {""}
-    parser = StreamParser(_tokenizer(model), strict=strict, tools=names)
-    try:
-        for token in ids:
-            parser.push(token)
-        parser.flush()
-    except ParseError as error:
-        raise exit_error(f"{_name(file)}: {error}", "FAILED") from None
+    parser = StreamParser(_tokenizer(model), tools=names)
+    for token in ids:
+        parser.push(token)
+    parser.flush()
+    if strict and parser.repairs:
+        first = parser.repairs[0]
+        raise exit_error(f"{_name(file)}: {first.code} at token {first.token}: {first.message}", "FAILED")
     report = {
         "messages": [message_to_json(message) for message in parser.messages],
         "repairs": [{"code": one.code, "message": one.message, "token": one.token} for one in parser.repairs],

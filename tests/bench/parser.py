@@ -1,4 +1,4 @@
-"""How fast the tolerant parser is, beside the reference's: `python -m tests.bench.parser [--json]`.
+"""How fast the parser is, beside the reference's: `python -m tests.bench.parser [--json]`.
 
 Microseconds of CPU time a token, deltas included, for one message of 1k to 64k tokens: the median of the repetitions,
 in each of which ours and the wheel's run one after the other. The wheel's part is `process` and `last_content_delta`,
@@ -33,7 +33,6 @@ class Size:
 
     tokens: int
     ours_us: float
-    ours_strict_us: float
     wheel_us: float
 
 
@@ -44,9 +43,9 @@ def completion(tokenizer: Tokenizer, length: int) -> list[int]:
     return [*harmony_ids(tokenizer, "<|channel|>final<|message|>"), *content, tokenizer.control.return_]
 
 
-def ours(tokenizer: Tokenizer, ids: list[int], *, strict: bool) -> int:
+def ours(tokenizer: Tokenizer, ids: list[int]) -> int:
     """Parse it all; the number of characters that came as deltas."""
-    parser = StreamParser(tokenizer, strict=strict)
+    parser = StreamParser(tokenizer)
     push = parser.push
     count = 0
     for token in ids:
@@ -72,8 +71,7 @@ def measure(tokenizer: Tokenizer, wheel: openai_harmony.HarmonyEncoding, length:
     """The medians for one length. Raises AssertionError when the parsers don't bring the same text."""
     ids = completion(tokenizer, length)
     runs: list[Callable[[], int]] = [
-        lambda: ours(tokenizer, ids, strict=False),
-        lambda: ours(tokenizer, ids, strict=True),
+        lambda: ours(tokenizer, ids),
         lambda: reference(wheel, ids),
     ]
     if len({run() for run in runs}) != 1:

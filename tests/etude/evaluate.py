@@ -1,6 +1,6 @@
 """How much of what it never saw a model gets right: `python -m tests.etude.evaluate agent/models/etude.gguf`.
 
-N unseen dialogues of each skill (`--count`), through our own engine, tokenizer and strict parser. `--unseen values`:
+N unseen dialogues of each skill (`--count`), through our own engine, tokenizer and parser. `--unseen values`:
 words, numbers and names that training never had; `phrasing`: phrasings and tool names, too; `others`: the same, with
 phrasings of people who had not seen the lessons (`exam/phrasings_of_others.txt`). A dialogue is exact when every token
 of the assistant's is the reference's, the thinking included; the same, when its calls, their arguments and the answer

@@ -1,4 +1,4 @@
-"""Random id streams: for the strict parser everything that can go wrong, for the tolerant one well-formed ones."""
+"""Random id streams for the parser: well-formed ones, and some with everything that can go wrong."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ossia.harmony.messages import Role
 from ossia.harmony.tokenizer import Tokenizer
 
 ROLES: tuple[Role, ...] = ("system", "developer", "user", "assistant", "tool")
+RECIPIENTS = ("functions.f", "python", "container.exec", "functions.web-search")
 _MARKERS = ("<|start|>", "<|end|>", "<|message|>", "<|channel|>", "<|constrain|>", "<|return|>", "<|call|>")
 _WORDS = (
     *("assistant", "user", "tool", "system", "developer", "functions.f", "analysis", "commentary", "final", "json"),
@@ -149,7 +150,7 @@ class Streams:
         out = [] if headless else [start, *self._text("functions.f" if role == "tool" else role)]
         to = self._text(" to=assistant") if role == "tool" else []
         if role == "assistant" and rng.random() < 0.5:
-            to = self._text(" to=" + rng.choice(("functions.f", "python", "container.exec", "functions.web-search")))
+            to = self._text(" to=" + rng.choice(RECIPIENTS))
         in_role = role == "tool" or rng.random() < 0.5
         out += to if in_role else []
         channelled = (role in ("assistant", "tool") and rng.random() < 0.9) or bool(to and not in_role)

@@ -122,8 +122,29 @@ def test_parse_takes_the_end_of_the_ids_for_the_end_of_the_completion(
     assert report["messages"][0]["content"] == [{"type": "text", "text": "answer"}]
     stdin(monkeypatch, json.dumps(ids))
     assert invoke(["harmony", "parse", "--strict", "--model", "etude", "-"]) == 1
-    expected = "ossia: error: standard input: Unexpected EOS while waiting for message header to complete\n"
+    (repair,) = report["repairs"]
+    expected = f"ossia: error: standard input: missing-message at token {repair['token']}: {repair['message']}\n"
     assert capsys.readouterr() == ("", expected)
+
+
+def test_strict_names_the_first_repair_and_prints_what_needs_none(
+    etude_tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin = ["harmony", "parse", "--strict", "--model", "etude", "-"]
+    for text, named in (
+        ("<|channel|>final<|message|>4<|return|>", None),
+        ("<|channel|>finalx<|message|>4<|end|>4<|return|>", "mended-channel at token "),
+        ("<|channel|>final<|message|>4<|end|><|start|>user<|message|>\x1b[31m<|end|>", "foreign-message at token "),
+        ("<|channel|>final \x1b[31m\nx<|message|>4<|return|>", "header-junk at token "),
+    ):
+        stdin(monkeypatch, json.dumps(harmony_ids(etude_tokenizer, text)))
+        assert invoke(begin) == (1 if named else 0), text
+        out, err = capsys.readouterr()
+        if named is None:
+            assert json.loads(out)["messages"][0]["content"] == [{"type": "text", "text": "4"}] and err == ""
+        else:
+            assert err.startswith(f"ossia: error: standard input: {named}") and out == ""
+            assert err.count("\n") == 1 and "\x1b" not in err
 
 
 # -- tokens ------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Engine, Prompt, Sampling
-from ossia.harmony.errors import ParseError
 from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, Message
 from ossia.harmony.parse import StreamParser
 from ossia.harmony.tokenizer import Tokenizer
@@ -52,8 +51,8 @@ class Verdict:
     """One completion. `exact`: the same ids, not only the same text.
 
     `same`: the same call with the same arguments, or the same answer, whatever was thought before.
-    `well_formed`: our strict parser takes it, it ends by itself, in an answer or in a call whose arguments are JSON
-    where they should be. `failure`: which of `failures.FAILURES` it is, "" for one that is exact.
+    `well_formed`: our parser repairs nothing in it, it ends by itself, in an answer or in a call whose arguments are
+    JSON where they should be. `failure`: which of `failures.FAILURES` it is, "" for one that is exact.
     """
 
     step: Step
@@ -148,15 +147,12 @@ class Examiner:
         return Verdict(step, self.tokenizer.decode(got), exact, not wrong, said is not None, told)
 
     def read(self, ids: Sequence[int]) -> tuple[Message, ...] | None:
-        """The messages of a completion. None: our strict parser doesn't take it, or it isn't whole."""
-        parser = StreamParser(self.tokenizer, strict=True)
-        try:
-            for token in ids:
-                parser.push(token)
-            parser.flush()
-        except ParseError:
-            return None
-        return parser.messages if parser.messages and _is_whole(parser.messages) else None
+        """The messages of a completion. None: something in it was repaired, or it isn't whole."""
+        parser = StreamParser(self.tokenizer)
+        for token in ids:
+            parser.push(token)
+        parser.flush()
+        return parser.messages if parser.messages and not parser.repairs and _is_whole(parser.messages) else None
 
 
 def _is_whole(messages: Sequence[Message]) -> bool:
