@@ -23,6 +23,7 @@ _PLACES = {
 }
 _ADDRESSED = re.compile(rf"(?<!\S)(?:(?:{_ROLES}|{_CHANNELS})\s+){{0,3}}to=(?P<to>\S+)")
 _AT_END = re.compile(r"(?<!\S)to=(?P<to>\S+)\s*$")
+_UNMARKED = re.compile(rf"(?:^\s*|assistant)({_CHANNELS})")
 _MAX_HEADER_CHARS = 500  # of a header behind prose
 _MAX_PARTS = 64  # of a text: what single tokens brought
 
@@ -87,11 +88,15 @@ def salvage(
     """The messages that a header without `<|message|>` was meant to be, with their text, its white space unchanged.
 
     `prose`: it didn't begin with `<|start|>`, so text in the role's place counts as metadata only with a `to=`.
-    Text between two channel markers is a message of its own. Empty when there was nothing at all.
+    Text between two channel markers is a message of its own, and so it is where every marker is missing
+    (`analysisAdd them.assistantfinal4`). Empty when there was nothing at all.
 
         salvage([("", ""), ("<|channel|>", 'final {"answer": 4}')], "assistant", frozenset(), prose=True)
         # [(Header("assistant", channel="final"), '{"answer": 4}')]
     """
+    before, *unmarked = _UNMARKED.split(segments[0][1])
+    if len(segments) == 1 and len(unmarked) > 2 and not before:
+        segments = [(CHANNEL, " ".join(unmarked[i : i + 2])) for i in range(0, len(unmarked), 2)]
     pieces = [_Piece(role)]
     for marker, text in segments:
         if marker == CHANNEL and pieces[-1].text.strip():

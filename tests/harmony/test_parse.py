@@ -73,6 +73,19 @@ SHAPES: list[tuple[str, list[Message], list[str]]] = [
     # bare content, no markup
     ("Just an answer.", [said("Just an answer.")], ["missing-message"]),
     (" analysis of it", [said(" analysis of it")], ["missing-message"]),
+    # no markup but the words of two headers
+    ("analysisAdd them.assistantfinal4<|return|>", [said("Add them.", "analysis"), FOUR], ["missing-message"]),
+    (
+        "analysis I add.assistantcommentary to=functions.f json{}",
+        [said("I add.", "analysis"), call("functions.f", "json")],
+        ["missing-message"],
+    ),
+    ("analysisOf an assistant's final", [said("analysisOf an assistant's final")], ["missing-message"]),
+    (
+        "An assistantfinal and an assistantanalysis",
+        [said("An assistantfinal and an assistantanalysis")],
+        ["missing-message"],
+    ),
     # doubled stops, a tail after the stop
     ("<|channel|>final<|message|>4<|end|><|return|>", [FOUR], ["stray-stop"]),
     (f"{ANSWER}<|return|><|endoftext|> tail", [FOUR, said(" tail")], ["stray-stop", "stray-stop", "missing-message"]),
