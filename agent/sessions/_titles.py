@@ -13,18 +13,6 @@ TITLE_CHARS: Final = 80
 _ENDS_LINES: Final = 3  # of a long text, this many lines at either end: what is between them was rather pasted
 _LOOKED_AT_CHARS: Final = 2_000  # at either end of a text
 
-_GREETING: Final = re.compile(
-    r"""(?:hi|hiya|hello|hey|yo|greetings|good\ (?:morning|afternoon|evening|day)|dear\ (?:all|model|assistant)
-    |hallo|moin|servus|guten\ (?:tag|morgen|abend)|bonjour|salut|hola|ciao
-    |thanks|thank\ you|many\ thanks|ok|okay|so|please
-    |(?:please\ |pls\ |can\ you\ |could\ you\ |i\ need\ (?:some\ |your\ )?)?help(?:\ me)?(?:\ out)?(?:\ please)?
-        (?:\ with\ (?:this|that|it))?
-    |(?:i\ have\ a|just\ a|one|quick|a\ quick|short|a\ short)\ (?:quick\ )?question)
-    (?:\ (?:there|all|again|everyone|everybody|friend|assistant|ossia|chatgpt|gpt|in\ advance|a\ lot))?
-    (?:\ ?[,.!?:;…—–-]+\ ?|\ ?$)""",
-    re.IGNORECASE | re.VERBOSE,
-)
-"""What a text may begin with that says nothing of it, up to a mark behind it."""
 _ASKS: Final = re.compile(
     r"(?:what|why|how|who|whom|whose|when|where|which|is|are|was|were|do|does|did|can|could|would|should|will|shall"
     r"|explain|fix|find|write|make|translate|summari[sz]e|show|tell|give|list|compare|describe|review|rewrite|refactor"
@@ -53,7 +41,7 @@ def asked_in(text: str) -> str:
     """
     if len(text) > 2 * _LOOKED_AT_CHARS:
         text = f"{text[:_LOOKED_AT_CHARS]}\n{text[-_LOOKED_AT_CHARS:]}"
-    lines = [line for line in (_without_greeting(line) for line in _outside_fences(text)) if line]
+    lines = [" ".join(line.split()) for line in _outside_fences(text)]
     ends = lines if len(lines) <= 2 * _ENDS_LINES else [*lines[:_ENDS_LINES], *lines[-_ENDS_LINES:]]
     asking = [line for line in ends if _asks(line)]
     chosen = asking[0] if asking else next(iter(lines), "")
@@ -61,7 +49,7 @@ def asked_in(text: str) -> str:
 
 
 def title_from(messages: Iterable[str]) -> str:
-    """The title of a conversation in which the user said this: of the first message that does more than greet."""
+    """The title of a conversation in which the user said this: of the first message with any text."""
     said = list(messages)
     asked = next(filter(None, map(asked_in, said)), "")
     return asked or next(filter(None, map(title_of, said)), "")
@@ -78,13 +66,6 @@ def _outside_fences(text: str) -> list[str]:
             sides[fenced].append(line)
     outside, inside = sides
     return outside or inside
-
-
-def _without_greeting(line: str) -> str:
-    line = " ".join(line.split())
-    while line and (found := _GREETING.match(line)):
-        line = line[found.end() :]
-    return line
 
 
 def _asks(line: str) -> bool:

@@ -1,4 +1,4 @@
-"""A session made of messages that came from elsewhere: openai-harmony's conversation, the Chat API's, our own JSON."""
+"""A session made of messages that came from elsewhere: openai-harmony's conversation, or our own JSON."""
 
 from __future__ import annotations
 
@@ -11,18 +11,15 @@ from ossia.agent.events import TurnEnd
 from ossia.agent.kinds import is_answer, says_nothing
 from ossia.agent.sessions.json import as_outside, session_from_json
 from ossia.agent.sessions.session import Entry, Options, Session
-from ossia.harmony.chat_form import conversation_from_chat
 from ossia.harmony.conversation import conversation_from_json
 from ossia.harmony.errors import HarmonyError
 from ossia.harmony.messages import DeveloperPrompt, Message, SystemPrompt
 
-Source = Literal["json", "harmony", "chat"]
-_HARMONYS_OWN = frozenset({"channel", "recipient", "content_type"})
-_CHATS_OWN = frozenset({"tool_calls", "tool_call_id", "thinking", "reasoning", "reasoning_content", "contents"})
+Source = Literal["json", "harmony"]
 
 
 def import_session(text: str, *, trusted: bool = False) -> tuple[Session, str]:
-    """The session that a JSON text holds, in any of the three forms, and its title ("" without one).
+    """The session that a JSON text holds, in either form, and its title ("" without one).
 
     Unless it is `trusted`, everything in it counts as outside text, and nothing as typed by the user; the sampled ids
     in our own form are left out. Raises `SessionInvalid`, one line.
@@ -36,7 +33,7 @@ def import_session(text: str, *, trusted: bool = False) -> tuple[Session, str]:
         session, title = session_from_json(data, trusted=trusted)
     else:
         try:
-            messages = conversation_from_chat(data) if form == "chat" else conversation_from_json(data)
+            messages = conversation_from_json(data)
         except (HarmonyError, RecursionError) as error:
             raise SessionInvalid(f"not a conversation (read as {form}): {error}") from None
         session, title = session_of(messages), ""
@@ -48,15 +45,7 @@ def import_session(text: str, *, trusted: bool = False) -> tuple[Session, str]:
 
 def form_of(data: object) -> Source:
     """Which form a value from `json.loads` has."""
-    if isinstance(data, dict) and "entries" in data:
-        return "json"
-    messages = data.get("messages") if isinstance(data, dict) else data
-    items = [item for item in messages if isinstance(item, dict)] if isinstance(messages, list) else []
-    if any(_HARMONYS_OWN & item.keys() for item in items):
-        return "harmony"
-    if any(_CHATS_OWN & item.keys() or item.get("role") == "assistant" for item in items):
-        return "chat"  # the model's messages in openai_harmony's form always have a channel
-    return "harmony"
+    return "json" if isinstance(data, dict) and "entries" in data else "harmony"
 
 
 def session_of(messages: Sequence[Message]) -> Session:

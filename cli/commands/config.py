@@ -21,18 +21,16 @@ def show() -> None:
     from ossia.cli.settings.config import resolve
     from ossia.cli.settings.table import SETTINGS
     from ossia.cli.streams import say
-    from ossia.tools.approval.rule_names import remarks
 
     resolved = resolve({}, environ=os.environ)
     lines = {key: _line(key, getattr(resolved.settings, key)) for key in SETTINGS}
     width = max(map(len, lines.values()))
     for key, line in lines.items():
-        rules = getattr(resolved.settings, key) if key in ("allow", "deny") else ()
-        print(f"{line:<{width}}  # {'; '.join([resolved.origins[key], *remarks(rules)])}")
+        print(f"{line:<{width}}  # {resolved.origins[key]}")
     if resolved.approvals:
         print("\n[approvals]")
     for rule, action in resolved.approvals:
-        print("  # ".join([f"{_toml(rule)} = {_toml(action)}", *remarks([rule])]))
+        print(f"{_toml(rule)} = {_toml(action)}")
     for line in _servers():
         print(line)
     for warning in resolved.warnings:

@@ -101,12 +101,11 @@ def _say(text: str) -> None:
 
 def _list(store: TrustStore, grants: Any, hosts: Hosts) -> None:
     from ossia.cli.visible import seen_line
-    from ossia.tools.approval.rule_names import remarks
 
     lines = [f"{store.state(folder):<8} {folder}" for folder in store.folders()]
     for workspace, rules in grants.by_workspace().items():
         where = f"for {workspace}" if workspace else "for runs without a workspace"
-        lines += [f"always   {rule}   ({'; '.join([where, *remarks([str(rule)])])})" for rule in rules]
+        lines += [f"always   {rule}   ({where})" for rule in rules]
     lines += [f"host     {host}   (prompts may be sent there)" for host in hosts.listed()]
     if not lines:
         _say("no folder is trusted, and no rule is stored")
@@ -138,7 +137,6 @@ def describe(offer: Offer) -> list[str]:
 
 def _of_config(content: bytes) -> list[str]:
     from ossia.cli.settings.config import FOLDER_CONFIG, ConfigError, flat_rules, parsed
-    from ossia.tools.approval.rule_names import remarks
 
     try:
         table = parsed(content, FOLDER_CONFIG)
@@ -147,11 +145,8 @@ def _of_config(content: bytes) -> list[str]:
     lines: list[str] = []
     for key, value in table.items():
         if key == "approvals" and isinstance(value, dict):
-            rules = [(rule, action, "; ".join(remarks([rule]))) for rule, action in flat_rules(value).items()]
-            lines += [
-                f"rule      {_line(rule)} = {_line(str(action))}{f'  ({_line(now)})' if now else ''}"
-                for rule, action, now in rules
-            ]
+            rules = flat_rules(value).items()
+            lines += [f"rule      {_line(rule)} = {_line(str(action))}" for rule, action in rules]
         elif key == "mcpServers":
             lines += _of_servers(value)
         elif key == "tools" and isinstance(value, list):

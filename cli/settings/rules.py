@@ -10,8 +10,7 @@ from ossia.cli.settings.config import FOLDER_CONFIG, Resolved, config_path
 from ossia.cli.settings.workspace import Folder
 from ossia.harmony.builtins import TRAINED_NAMES
 from ossia.tools.approval.policy import Policy
-from ossia.tools.approval.rule_names import BUILT_IN, is_about
-from ossia.tools.approval.rules import ACTIONS, Action, Origin, Rule, parse_rule
+from ossia.tools.approval.rules import ACTIONS, BUILT_IN, Action, Origin, Rule, is_about, parse_rule
 from ossia.tools.approval.trust import Grants
 from ossia.tools.spec import ToolSpec
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ossia.agent.errors import SessionInvalid
-from ossia.agent.sessions.importing import form_of, import_session
+from ossia.agent.sessions.importing import import_session
 from ossia.agent.sessions.json import session_from_json
 from ossia.agent.sessions.session import Options, Session
 from ossia.agent.sessions.store import SessionInfo
@@ -260,8 +260,7 @@ def test_json_has_everything() -> None:
     assert back.entries[1].message.sampled == Sampled((1, 2), "end")
 
 
-@pytest.mark.parametrize("form", ["harmony", "chat"])
-def test_other_programs_forms_come_back(form: Form) -> None:
+def test_the_harmony_form_comes_back() -> None:
     session = Session(Options("high", "Be brief.", "2025-06-28"))
     for number, text in enumerate(("What is it?", "And now?", "Hm?")):
         session.open_turn(text)
@@ -269,19 +268,17 @@ def test_other_programs_forms_come_back(form: Form) -> None:
         if number < 2:
             session.add(Message("assistant", (f"{number}",), channel="final"))
         session.close_turn("answered" if number < 2 else "stopped")
-    back, title = import_session(export(session, INFO, form, True), trusted=True)
+    back, title = import_session(export(session, INFO, "harmony", True), trusted=True)
     assert (back.entries, back.ends, title) == (session.entries, session.ends, "")
     assert back.options.instructions == "Be brief."
-    if form == "harmony":
-        assert back.options == session.options
+    assert back.options == session.options
 
 
 def test_what_is_imported_counts_as_somebody_elses() -> None:
-    for form in FORMS:
-        if form not in ("md", "html"):
-            back, _ = import_session(export(_session(), INFO, form))
-            assert "outside" in back.taint and back.said.strip() == ""
-            assert all(message.sampled is None for message in back.messages)
+    for form in ("json", "harmony"):
+        back, _ = import_session(export(_session(), INFO, form))
+        assert "outside" in back.taint and back.said.strip() == ""
+        assert all(message.sampled is None for message in back.messages)
 
 
 def test_the_wheel_reads_what_is_exported() -> None:
@@ -302,7 +299,7 @@ def test_every_form_can_be_encoded(form: Form) -> None:
     assert text.endswith("\n") and text.encode()
     if form == "json":
         assert session_from_json(json.loads(text))[0].entries == session.entries
-    elif form in ("harmony", "chat"):
+    elif form == "harmony":
         assert import_session(text, trusted=True)[0].messages == session.messages
 
 
@@ -317,21 +314,6 @@ def test_a_files_name_asks_for_a_form() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "form"),
-    [
-        ({"version": 1, "entries": []}, "json"),
-        ([{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}], "chat"),
-        ({"messages": [{"role": "tool", "tool_call_id": "1", "content": "x"}]}, "chat"),
-        ({"messages": [{"role": "assistant", "channel": "final", "content": [], "thinking": ""}]}, "harmony"),
-        ({"messages": [{"role": "user", "name": None, "content": []}]}, "harmony"),
-        ({"version": 1, "answer": "4", "messages": [{"role": "assistant", "channel": "final"}]}, "harmony"),
-    ],
-)
-def test_a_form_is_known_by_its_looks(data: object, form: str) -> None:
-    assert form_of(data) == form
-
-
-@pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("", "not JSON"),
@@ -341,7 +323,6 @@ def test_a_form_is_known_by_its_looks(data: object, form: str) -> None:
         ('{"messages": []}', "no message in it"),
         ('{"entries": [], "version": 9}', "the session must be of version 1, not 9"),
         ('[{"role": "bot"}]', "not a conversation (read as harmony)"),
-        ('[{"role": "tool", "tool_call_id": "x", "content": ""}]', "not a conversation (read as chat)"),
     ],
 )
 def test_what_is_no_conversation_is_one_line(text: str, complaint: str) -> None:
@@ -367,17 +348,13 @@ def test_a_turn_without_an_answer_is_exported_as_that() -> None:
 
 def test_turns_of_an_import_begin_with_what_the_user_says() -> None:
     data = [
-        {"role": "system", "content": "A."},
-        {"role": "developer", "content": "B."},
-        {"role": "assistant", "content": "Welcome."},
+        {"role": "developer", "content": "# Instructions\n\nB."},
+        {"role": "assistant", "channel": "final", "content": "Welcome."},
         {"role": "user", "content": "x"},
         {"role": "user", "content": "y"},
-        {"role": "assistant", "content": "z"},
-        {"role": "system", "content": "Later."},
+        {"role": "assistant", "channel": "final", "content": "z"},
     ]
     session, _ = import_session(json.dumps(data), trusted=True)
-    # The reader gathers all instructions where the first ones stood.
-    assert session.options.instructions == "A.\n\nB.\n\nLater."
     assert session.ends == ("answered", "stopped", "answered")
     assert [(entry.turn, entry.message.text) for entry in session.entries] == [
         (0, "Welcome."),

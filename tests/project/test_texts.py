@@ -73,7 +73,7 @@ def test_every_flag_of_run_and_of_the_chat_is_a_setting() -> None:
 
 
 def test_agents_md_is_short() -> None:
-    assert len(_text("AGENTS.md").splitlines()) <= 80
+    assert len(_text("AGENTS.md").splitlines()) <= 110
 
 
 def test_the_changelog_has_its_form() -> None:

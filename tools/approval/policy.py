@@ -12,8 +12,7 @@ from functools import partial
 
 from ossia.tools.approval import sensitive, shell_words, wildcards
 from ossia.tools.approval.autorun import part_of
-from ossia.tools.approval.rule_names import allows_deleting, is_about, may_allow
-from ossia.tools.approval.rules import Action, Rule, parse_rule
+from ossia.tools.approval.rules import Action, Rule, is_about, may_allow, parse_rule
 from ossia.tools.approval.wildcards import Match
 from ossia.tools.spec import Effect, Preview, Taint, ToolSpec
 
@@ -195,11 +194,7 @@ def _allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
         return any(rule.pattern is None for rule in rules)
     matches, _ = _matchers(spec, preview)
     return all(
-        any(
-            (rule.pattern is None or _safely(matches, rule.pattern, subject))
-            and (subject not in preview.deletes or allows_deleting(rule.name, spec.name))
-            for rule in rules
-        )
+        any(rule.pattern is None or _safely(matches, rule.pattern, subject) for rule in rules)
         for subject in preview.subjects
     )
 

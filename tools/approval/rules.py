@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Literal
 
 from ossia.tools.approval import shell_words
-from ossia.tools.approval.rule_names import of_commands
 
 Action = Literal["allow", "ask", "deny"]
 Origin = Literal["user", "stored", "folder"]
@@ -17,6 +17,12 @@ Origin = Literal["user", "stored", "folder"]
 ACTIONS: Mapping[str, Action] = {"auto": "allow", "ask": "ask", "never": "deny"}
 """The words of the config."""
 
+WORK_TOOLS = (
+    "container.exec", "repo_browser.open_file", "repo_browser.list_dir", "repo_browser.print_tree",
+    "repo_browser.search", "repo_browser.apply_patch",
+)  # fmt: skip
+BUILT_IN = (*WORK_TOOLS, "browser.search", "browser.open", "browser.find", "python")
+"""All tools of ours, whether they are on or not."""
 _NAME = re.compile(r"[A-Za-z0-9_.*?-]+")
 
 
@@ -25,8 +31,7 @@ class Rule:
     """What holds for the calls that it matches: `Rule("container.exec", "allow", "git status*")`.
 
     `name` is a tool's, with or without `functions.`, with the wildcards of `fnmatch`; `browser` and `functions` stand
-    for all of their tools. Names that tools once had go on working (`rule_names`). `pattern` is matched against the
-    subjects of a call's preview; None: every call.
+    for all of their tools. `pattern` is matched against the subjects of a call's preview; None: every call.
     """
 
     name: str
@@ -59,9 +64,32 @@ def parse_rule(text: str, action: Action, *, origin: Origin = "user") -> Rule:
     return Rule(name, action, pattern, origin)
 
 
+def is_about(name: str, tool: str) -> bool:
+    """Is a rule of this name about the tool? Of ours, the last part (`exec`, `open_file`) is enough to deny or to ask.
+
+    One that allows must also be one that `may_allow`.
+    """
+    return _matches(name, tool) or (tool in BUILT_IN and fnmatchcase(tool.rpartition(".")[2], name))
+
+
+def may_allow(name: str, tool: str) -> bool:
+    """May a rule of this name, which is about the tool, also allow its calls?
+
+    The last part of a name may be the name of a function of the user's, too. Work in a folder isn't allowed by a name
+    that wildcards begin (`*browser*`).
+    """
+    return _matches(name, tool) and (tool not in WORK_TOOLS or name.partition(".")[0] == tool.partition(".")[0])
+
+
+def _matches(name: str, tool: str) -> bool:
+    """The whole name, without `functions.`, or the namespace: `browser` is all of it."""
+    forms = tool, tool.removeprefix("functions."), tool.partition(".")[0]
+    return any(fnmatchcase(form, name) for form in forms)
+
+
 def _fault_of(name: str, pattern: str, action: Action) -> str:
     """Why a pattern would never do what it seems to; "" when it is sound."""
-    if of_commands(name):
+    if name in ("container.exec", "exec"):
         try:
             shell_words.pattern_words(pattern)
         except ValueError as error:

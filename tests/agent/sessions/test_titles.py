@@ -20,13 +20,8 @@ CODE = "def f(x):\n    return x + 1\n\nprint(f(1))"
         ("What is 48*17?", "What is 48*17?"),
         ("Speak of llamas", "Speak of llamas"),
         ("  \n# Notes\nmore", "# Notes"),
-        ("Hi! What is 48*17?", "What is 48*17?"),
-        ("hello there,\n\nplease help me: why does it crash?", "why does it crash?"),
-        ("Hey ossia, can you help me with this? Translate it to French", "Translate it to French"),
         ("Guten Tag!\nWas ist ein Lama?", "Was ist ein Lama?"),
-        ("please help", ""),
-        ("hi", ""),
-        ("Hiya there!\n\nThanks in advance.", ""),
+        ("hi\nwhy does it crash?", "why does it crash?"),
         ("Hidden Markov models", "Hidden Markov models"),
         ("Help files for vim", "Help files for vim"),
         ("Please write a haiku", "Please write a haiku"),
@@ -54,16 +49,16 @@ def test_a_long_text_takes_no_time(said: str) -> None:
     assert len(asked_in(said * 100_000)) <= 80
 
 
-def test_a_greeting_is_the_title_until_something_is_asked(tmp_path: Path) -> None:
+def test_the_title_is_what_was_asked_first(tmp_path: Path) -> None:
     clock = itertools.count(1)
     store, session = SessionStore(tmp_path / "sessions.db", now=lambda: float(next(clock))), Session()
     session_id = store.keep(session)
     titles = []
-    for said in ("Hiya there!", "hello?", "please help: why does it crash?", "What is 48*17?"):
+    for said in (" ", "Notes.\nwhy does it crash?", "What is 48*17?"):
         session.open_turn(said)
         session.close_turn("answered")
         titles.append(store.find(session_id).title)
-    assert titles == ["Hiya there!", "Hiya there!", "why does it crash?", "why does it crash?"]
+    assert titles == ["", "why does it crash?", "why does it crash?"]
     store.rename(session_id, "Hi")
     session.open_turn("And 48*18?")
     assert store.find(session_id).title == "Hi", "a person gave it"
@@ -76,7 +71,7 @@ def test_the_models_title_takes_the_place_of_the_question_alone(tmp_path: Path) 
     clock = itertools.count(1)
     store, session = SessionStore(tmp_path / "sessions.db", now=lambda: float(next(clock))), Session()
     session_id = store.keep(session)
-    session.open_turn("Hiya there!")
+    session.open_turn(" ")
     assert not store.wants_title(session_id), "nothing was asked yet"
     session.open_turn("What is a llama?")
     assert store.wants_title(session_id)

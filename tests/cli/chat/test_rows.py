@@ -70,7 +70,7 @@ def test_help_tools_and_undo_are_wrapped_not_cut(tmp_path: Path, columns: int) -
     write = writes(f"{folder}notes.txt")
     asked = "Write it into the folder with the name of many words, please"
     size = {"columns": columns, "rows": 24}
-    flags = {"workspace": str(work), "trust": True, "no_tools": None, "allow": ["write_file"]}
+    flags = {"workspace": str(work), "trust": True, "no_tools": None, "allow": ["repo_browser.apply_patch"]}
 
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, write, answer("So.")), **size, **flags) as stage:

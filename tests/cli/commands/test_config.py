@@ -61,30 +61,6 @@ def test_show_prints_the_tables_too(
     assert f"# mcpServers.other is in {tmp_path / 'mcp.json'}\n" in out
 
 
-def test_show_names_what_an_old_rule_is_about_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "config.toml"
-    path.write_text(
-        'allow = ["shell:ls*", "python"]\n[approvals]\n"write_file:docs/**" = "auto"\n"functions.grep" = "never"\n'
-        'functions = "ask"\n"container.exec:make*" = "auto"\n"*" = "ask"\n"*_file" = "ask"\nweather = "auto"\n'
-    )
-    monkeypatch.setenv("OSSIA_CONFIG", str(path))
-    assert invoke(["config", "show"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    (allow,) = (line for line in lines if line.startswith("allow = "))
-    assert allow.endswith(f"  # file {path}; shell is now container.exec")
-    assert lines[lines.index("[approvals]") + 1 :] == [
-        '"write_file:docs/**" = "auto"  # write_file is now repo_browser.apply_patch',
-        '"functions.grep" = "never"  # functions.grep is now repo_browser.search',
-        '"functions" = "ask"  # functions is now container.exec, repo_browser.open_file, repo_browser.list_dir, '
-        "repo_browser.print_tree, repo_browser.search, repo_browser.apply_patch",
-        '"container.exec:make*" = "auto"',
-        '"*" = "ask"',
-        '"*_file" = "ask"  # *_file is now repo_browser.open_file, repo_browser.apply_patch',
-        '"weather" = "auto"',
-    ]
-
 
 def test_show_warns_of_a_variable_that_is_none_of_ours(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

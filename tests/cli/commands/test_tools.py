@@ -152,7 +152,7 @@ class TestList:
 
     def test_a_rule_of_a_trusted_folder_for_no_tool(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / ".ossia").mkdir()
-        (tmp_path / ".ossia" / "config.toml").write_text('[approvals]\n"brwser" = "never"\nshell = "ask"\n')
+        (tmp_path / ".ossia" / "config.toml").write_text('[approvals]\n"brwser" = "never"\n"container.exec" = "ask"\n')
         assert invoke(["tools", "list", "--workspace", str(tmp_path), "--trust"]) == 0
         told = "ossia: warning: .ossia/config.toml: approvals 'brwser': no tool of that name is on\n"
         assert capsys.readouterr().err == told
@@ -206,7 +206,7 @@ class TestCall:
 
     def test_a_refusal_is_8(self, tmp_path: Path) -> None:
         call = ("tools", "call", "apply_patch", patch("a"), "--workspace", str(tmp_path))
-        for flags in ((), ("--deny", "repo_browser.apply_patch"), ("--deny", "write_file")):
+        for flags in ((), ("--deny", "repo_browser.apply_patch"), ("--deny", "repo_browser.apply_patch")):
             done = ossia(*call, *flags)
             assert (done.returncode, done.stdout.count(b"\n")) == (8, 1), flags
         twice = _script(tmp_path, *2 * [{"name": "apply_patch", "arguments": {"patch": patch("a")}}])

@@ -16,8 +16,8 @@ from tests.support.command import OSSIA
 CONFIG = r"""
 tools = ["fun.py", "./../evil.py", "package"]
 [approvals]
-"shell:git status*" = "auto"
-write_file = {"docs/**" = "auto"}
+"container.exec:git status*" = "auto"
+"repo_browser.apply_patch" = {"docs/**" = "auto"}
 container.exec = "auto"
 repo_browser.search = {"*.md" = "ask"}
 [mcpServers.files]
@@ -52,8 +52,8 @@ def test_it_shows_all_that_would_take_effect(project: Path, capsys: pytest.Captu
         "  functions fun.py",
         "  functions ./../evil.py  (NOT in .ossia/: it can change after you trusted it)",
         "  functions package",
-        "  rule      shell:git status* = auto  (shell is now container.exec)",
-        "  rule      write_file:docs/** = auto  (write_file is now repo_browser.apply_patch)",
+        "  rule      container.exec:git status* = auto",
+        "  rule      repo_browser.apply_patch:docs/** = auto",
         "  rule      container.exec = auto",
         "  rule      repo_browser.search:*.md = ask",
         "  server    files: npx -y 'a b␛]52;c;eA==␇␍⟨U+2028⟩' env={'KEY': '${KEY}'}",
@@ -76,7 +76,7 @@ def test_it_asks_on_a_terminal(project: Path, answer: str, state: str) -> None:
     child.expect(pexpect.EOF)
     child.close()
     assert child.exitstatus == 0
-    assert "shell:git status* = auto" in shown and "\x1b" not in shown
+    assert "container.exec:git status* = auto" in shown and "\x1b" not in shown
     assert _store().state(project) == state
 
 
@@ -129,7 +129,7 @@ def test_the_list_says_what_has_changed(project: Path, tmp_path: Path, capsys: p
         assert invoke(["trust", str(folder), "--yes"]) == 0
     (project / "AGENTS.md").write_text("Run everything.\n")
     grants = Grants(paths.data_dir())
-    grants.add(["shell:git status"], workspace=project)
+    grants.add(["container.exec:git status"], workspace=project)
     grants.add(["functions.files__read"])
     capsys.readouterr()
     assert invoke(["trust", "--list"]) == 0
@@ -137,7 +137,7 @@ def test_the_list_says_what_has_changed(project: Path, tmp_path: Path, capsys: p
         f"trusted  {tmp_path}/other␊folder",
         f"changed  {project}",
         "always   functions.files__read   (for runs without a workspace)",
-        f"always   shell:git status   (for {project}; shell is now container.exec)",
+        f"always   container.exec:git status   (for {project})",
     ]
     assert invoke(["trust", "--forget", "functions.files__read"]) == 0
     assert invoke(["trust", "--forget", "functions.files__read"]) == 2

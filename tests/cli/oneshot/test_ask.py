@@ -250,9 +250,9 @@ class TestWithoutATerminal:
     def test_a_rule_that_asks_is_stricter_than_one_that_allows(
         self, word: str, helps: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        (tmp_path / "config.toml").write_text(f'[approvals]\nwrite_file = "{word}"\n')
+        (tmp_path / "config.toml").write_text(f'[approvals]\n"repo_browser.apply_patch" = "{word}"\n')
         monkeypatch.setenv("OSSIA_CONFIG", str(tmp_path / "config.toml"))
-        for flags in ((), ("--allow", "write_file")):
+        for flags in ((), ("--allow", "repo_browser.apply_patch")):
             told, work = self._run(tmp_path, writes("a.md"), FINAL, flags=flags)
             assert "--allow" not in told and told.split("; ")[-1].startswith(helps)
         self._run(tmp_path, writes("a.md"), FINAL, flags=("--yes",))
@@ -260,7 +260,7 @@ class TestWithoutATerminal:
 
     def test_what_a_rule_may_forbid_no_flag_allows(self, tmp_path: Path) -> None:
         call = runs("echo $X")
-        told, _ = self._run(tmp_path, call, FINAL, flags=("--deny", "shell:rm*", "--yes", "--allow", "shell"))
+        told, _ = self._run(tmp_path, call, FINAL, flags=("--deny", "exec:rm*", "--yes", "--allow", "container.exec"))
         assert "may forbid it, and --yes doesn't answer that; no flag allows what that rule may forbid" in told
 
     def test_a_rule_allows_it(self, tmp_path: Path) -> None:
@@ -349,10 +349,10 @@ def test_a_bad_rule_is_one_line(tmp_path: Path) -> None:
 
 def test_a_bad_rule_of_the_file_names_the_file(tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
-    config.write_text('[approvals]\n"shell:ls; rm" = "auto"\n')
+    config.write_text('[approvals]\n"container.exec:ls; rm" = "auto"\n')
     done = ossia("run", "hi", "--engine", write_script(tmp_path, FINAL), env={"OSSIA_CONFIG": str(config)})
     assert (done.returncode, done.stdout) == (2, b"") and done.stderr.count(b"\n") == 1
-    assert done.stderr.decode().startswith(f"ossia: error: {config}: approvals: 'shell:ls; rm' ")
+    assert done.stderr.decode().startswith(f"ossia: error: {config}: approvals: 'container.exec:ls; rm' ")
 
 
 FORM = {

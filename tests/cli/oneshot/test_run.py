@@ -289,7 +289,7 @@ def test_a_result_that_fills_the_context_is_told(tmp_path: Path) -> None:
         (("--effort", "huge"), 2),
         (("--engine", "script:no-such-file"), 2),
         (("--tools", "nowhere.py"), 2),
-        (("--allow", "shell:ls; rm"), 2),
+        (("--allow", "container.exec:ls; rm"), 2),
         (("--resume", "nobody"), 2),
         (("--raw",), 2),
     ],

@@ -467,7 +467,7 @@ def test_a_quiet_script_is_told_too_and_json_has_it(work: Path, tmp_path: Path, 
 @pytest.mark.parametrize("terminal", ["dumb", "xterm-256color"])
 def test_a_chat_tells_it(work: Path, tmp_path: Path, terminal: str) -> None:
     script = write_script(tmp_path, runs("echo x > AGENTS.md"), answer("Done."), tokens_per_s=300)
-    flags = ("--engine", script, "--workspace", str(work), "--trust", "--allow", "shell")
+    flags = ("--engine", script, "--workspace", str(work), "--trust", "--allow", "container.exec")
     with PtyChat(*flags, environ={"TERM": terminal}) as chat:
         chat.until(lambda: any(row.startswith((">", "›")) for row in chat.display))
         chat.press("go\r")

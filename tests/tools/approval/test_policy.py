@@ -18,8 +18,7 @@ from ossia.cli.settings.rules import rules_of
 from ossia.cli.settings.table import Settings
 from ossia.tools import sandbox
 from ossia.tools.approval.policy import FROM_OUTSIDE, Policy, Ruling, suggested_rules
-from ossia.tools.approval.rule_names import BUILT_IN, is_about
-from ossia.tools.approval.rules import ACTIONS, Action, Origin, Rule, parse_rule
+from ossia.tools.approval.rules import ACTIONS, BUILT_IN, Action, Origin, Rule, is_about, parse_rule
 from ossia.tools.approval.shell_words import command_allowed, command_denied, words_of
 from ossia.tools.approval.trust import Grants
 from ossia.tools.approval.wildcards import path_allowed, path_denied, url_allowed, url_denied
@@ -141,7 +140,6 @@ def test_only_a_rule_of_the_users_answers_a_firm_question(
         (("allow container.exec", "deny container.exec:rm*"), _command("ls"), "allow"),
         (("allow container.exec:*", "deny container.exec"), _command("ls"), "deny"),
         (("allow container.*:ls",), _command("ls"), "allow"),
-        (("allow sh*:ls",), _command("ls"), "allow"),
         (("allow repo_browser.open_file:ls",), _command("ls"), "ask"),
     ],
 )
@@ -314,15 +312,14 @@ def test_rules_that_name_no_tool_are_found() -> None:
 
 @pytest.mark.parametrize("name", ["exec", "open_file", "print_tree", "list_dir", "apply_patch", "search", "find"])
 def test_the_last_part_of_a_name_denies_and_asks(name: str) -> None:
-    """It allows only by an old name of the tool: a function of the user's may have it."""
+    """It doesn't allow: a function of the user's may have it."""
     meant = [tool for tool in BUILT_IN if tool.endswith(f".{name}")]
-    was = {"list_dir": "repo_browser.list_dir", "apply_patch": "repo_browser.apply_patch"}
     for tool in meant:
         spec = ToolSpec(tool, "", effects=WRITES, provenance="built-in")
         for action in ("deny", "ask"):
             ruling = Policy([Rule("*", "allow"), Rule(name, action)]).rule_on(spec, PLAIN)
             assert ruling.action == action and f"the rule {name}" in ruling.reason
-        assert (Policy([Rule(name, "allow")]).rule_on(spec, PLAIN).action == "allow") is (was.get(name) == tool)
+        assert Policy([Rule(name, "allow")]).rule_on(spec, PLAIN).action == "ask"
     mine = ToolSpec(f"functions.{name}", "", effects=RUNS, provenance="mcp", origin="x")
     assert meant and Policy([Rule(name, "allow")]).rule_on(mine, PLAIN).action == "allow"
 

@@ -155,7 +155,7 @@ def test_rules_are_stored_for_each_workspace(tmp_path: Path, folder: Path, store
 def test_what_is_no_rule_is_not_stored(tmp_path: Path) -> None:
     grants = Grants(tmp_path)
     with pytest.raises(ValueError, match="can never allow anything"):
-        grants.add(["shell:ls", "shell:ls; rm"])
+        grants.add(["container.exec:ls", "container.exec:ls; rm"])
     assert grants.rules() == ()
 
 
@@ -225,10 +225,11 @@ def test_a_damaged_file_grants_nothing_and_is_kept(
 
 
 def test_a_rule_of_another_version_is_passed_over(tmp_path: Path) -> None:
-    Grants(tmp_path).add(["shell:ls"])
+    Grants(tmp_path).add(["container.exec:ls"])
     path = tmp_path / FILE
-    path.write_text(path.read_text().replace('"shell:ls"', '"shell:ls", "a b", "shell:ls; rm"'))
-    assert Grants(tmp_path).rules() == (Rule("shell", "allow", "ls", "stored"),)
+    others = '"a b", "container.exec:ls; rm"'
+    path.write_text(path.read_text().replace('"container.exec:ls"', f'"container.exec:ls", {others}'))
+    assert Grants(tmp_path).rules() == (Rule("container.exec", "allow", "ls", "stored"),)
 
 
 def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path, folder: Path) -> None:
