@@ -6,7 +6,8 @@ does its work. Here is what they share.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import sys
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Literal
 
 import typer
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ossia.cli.exits import ExitError
+
+_MAX_BYTES = 256 << 20
 
 
 def group(about: str, alone: Callable[[], None] | None = None) -> typer.Typer:
@@ -35,6 +38,31 @@ def exit_error(message: str, code: Literal["USAGE", "FAILED", "ENGINE"] = "USAGE
     from ossia.cli.exits import ExitCode, ExitError
 
     return ExitError(message, ExitCode[code])
+
+
+def read_text(name: str) -> str:
+    """The text of a file, or with `-` of standard input. Raises ExitError."""
+    from ossia.cli.paths import expanded
+    from ossia.cli.terminal.keyboard import plain_keys
+
+    source = input_name(name)
+    try:
+        with plain_keys(), nullcontext(sys.stdin.buffer) if name == "-" else expanded(name).open("rb") as file:
+            data = file.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise exit_error(f"{source}: larger than {_MAX_BYTES >> 20} MB")
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise exit_error(f"{source}: not UTF-8 text (byte {error.start} is {byte:#04x})") from None
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise exit_error(f"{source}: can't be read: {reason}") from None
+
+
+def input_name(name: str) -> str:
+    """A file's name in an error: `-` is standard input."""
+    return "standard input" if name == "-" else name
 
 
 @contextmanager

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ossia.cli.commands import exit_error, group
-from ossia.cli.terminal.keyboard import plain_keys
+from ossia.cli.commands import exit_error, group, input_name, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -90,7 +88,7 @@ def parse(
     parser.flush()
     if strict and parser.repairs:
         first = parser.repairs[0]
-        raise exit_error(f"{_name(file)}: {first.code} at token {first.token}: {first.message}", "FAILED")
+        raise exit_error(f"{input_name(file)}: {first.code} at token {first.token}: {first.message}", "FAILED")
     report = {
         "messages": [message_to_json(message) for message in parser.messages],
         "repairs": [{"code": one.code, "message": one.message, "token": one.token} for one in parser.repairs],
@@ -110,7 +108,7 @@ def tokens(
     from ossia.cli.streams import shown
 
     tokenizer = _tokenizer(model, any_will_do=True)
-    for token in tokenizer.encode(_read_text("-") if text == "-" else text):
+    for token in tokenizer.encode(read_text("-") if text == "-" else text):
         print(shown(f"{token:>6}  {_piece(tokenizer.token_bytes(token) or b'')}"))
 
 
@@ -160,29 +158,14 @@ def _read_json(file: str) -> object:
     import json
 
     try:
-        return json.loads(_read_text(file))
+        return json.loads(read_text(file))
     except (ValueError, RecursionError) as error:
         reason = "nested too deep" if isinstance(error, RecursionError) else error
         raise _unusable(file, f"not valid JSON: {reason}") from None
 
 
-def _read_text(file: str) -> str:
-    try:
-        with plain_keys():
-            return (sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise _unusable(file, f"not UTF-8 text (byte {error.start} is {error.object[error.start]:#04x})") from None
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise _unusable(file, f"can't be read: {reason}") from None
-
-
 def _unusable(file: str, reason: str) -> Exception:
-    return exit_error(f"{_name(file)}: {reason}")
-
-
-def _name(file: str) -> str:
-    return "standard input" if file == "-" else file
+    return exit_error(f"{input_name(file)}: {reason}")
 
 
 # -- printing ----------------------------------------------------------------------------------------------------------

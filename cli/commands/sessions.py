@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ossia.cli.commands import exit_error, group
+from ossia.cli.commands import exit_error, group, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,7 +109,7 @@ def import_(
     Without --trust, all of it counts as written by somebody else: calls that send or write then ask for approval.
     """
     from ossia.agent.sessions.importing import import_session
-    from ossia.cli.commands.sessions_report import print_one, read_text
+    from ossia.cli.commands.sessions_report import print_one
 
     session, title = import_session(read_text(file), trusted=trust)
     with _opened() as store:

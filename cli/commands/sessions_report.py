@@ -5,19 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 from ossia.agent.sessions.store import SessionHit, SessionInfo
 from ossia.cli.clean import clean, one_line
-from ossia.cli.exits import ExitError
 from ossia.cli.streams import shown
-from ossia.cli.terminal.keyboard import plain_keys
 from ossia.cli.words import json_line, when
 
 VERSION = 1
 """The version of what `--json` prints."""
-
-_MAX_BYTES = 256 << 20
 
 
 def print_list(infos: Sequence[SessionInfo], *, json: bool) -> None:
@@ -56,23 +51,3 @@ def print_one(info: SessionInfo) -> None:
     """The id on stdout, where a script reads it; the title beside it for people."""
     print(info.id)
     print(f"ossia: {clean(one_line(info.title))}; continue it with: ossia --resume {info.id}", file=sys.stderr)
-
-
-def read_text(name: str) -> str:
-    """A file, or with `-` standard input. Raises ExitError."""
-    from ossia.cli.paths import expanded
-
-    try:
-        if name == "-":
-            with plain_keys():
-                data = sys.stdin.buffer.read(_MAX_BYTES + 1)
-        else:
-            with Path(expanded(name)).open("rb") as file:
-                data = file.read(_MAX_BYTES + 1)
-        if len(data) > _MAX_BYTES:
-            raise ExitError(f"{name}: larger than {_MAX_BYTES >> 20} MB")
-        return data.decode("utf-8-sig")
-    except OSError as error:
-        raise ExitError(f"can't read {name}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ExitError(f"{name}: not UTF-8 text") from None

@@ -181,7 +181,7 @@ def test_what_cannot_be_exported_or_imported(sessions: Command, store: SessionSt
         (2, "'--form'", "export", session_id, "--form", "pdf"),
         (2, "not JSON", "import", str(tmp_path / "torn.json")),
         (2, "not UTF-8 text", "import", str(tmp_path / "latin")),
-        (2, "can't read", "import", str(tmp_path / "missing")),
+        (2, "can't be read", "import", str(tmp_path / "missing")),
         (2, "has 1 turn", "fork", session_id, "--turn", "2"),
     ):
         said = sessions(*command)
