@@ -35,7 +35,7 @@ class Cited:
 
 @dataclass(frozen=True, slots=True)
 class Footnote:
-    """What `[number]` in the answer stands for.
+    """The source behind `[number]` in the answer.
 
     `first_line` and `last_line` are both None where the whole page is cited. `title` and `url` are "" for a cursor that
     shows no page. `problem` says why it could not be verified.

@@ -1,4 +1,4 @@
-"""How full the context is, part by part, and how much of it must stay free for the answer."""
+"""The use of the context, part by part, and the room for the answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PARTS: Final[Mapping[Kind, PartName]] = {"user": "user", "result": "results", "
 
 
 def reserve_tokens(context_tokens: int, max_tokens: int | None = None) -> int:
-    """How much must be free before a step: a quarter of the context, but at most 8192, and at most `max_tokens`.
+    """The tokens to have free before a step: a quarter of the context, but at most 8192, and at most `max_tokens`.
 
     `reserve_tokens(32_768)` is 8192, `reserve_tokens(2048)` 512, `reserve_tokens(2048, max_tokens=100)` 100.
     """
@@ -22,7 +22,7 @@ def reserve_tokens(context_tokens: int, max_tokens: int | None = None) -> int:
 
 
 def summary_tokens(context_tokens: int) -> int:
-    """How long a summary of older turns may be: an eighth of the context, 1024 at most."""
+    """The longest summary of older turns: an eighth of the context, 1024 tokens at most."""
     return min(1024, context_tokens // 8)
 
 

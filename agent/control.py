@@ -1,4 +1,4 @@
-"""How a running turn is stopped, or hurried to its answer."""
+"""Stopping a running turn, or hurrying it to its answer."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class ContextFull(DoesNotFit):
 
 
 class SettingRefused(AgentError):
-    """What a setting asks for can't be done on this machine, or with this build of llama.cpp."""
+    """A setting can't be followed on this machine, or with this build of llama.cpp."""
 
 
 class AddressUnusable(AgentError):

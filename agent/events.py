@@ -11,7 +11,7 @@ from ossia.harmony.messages import Delta, Message, Repaired
 from ossia.tools.spec import ApprovalAsked, ApprovalDecided, Decision, ToolFinished, ToolOutput, ToolShown, ToolStarted
 
 TurnEnd = Literal["answered", "silent", "stopped", "tokens", "time", "steps", "context", "loop", "error"]
-"""How a turn ended. answered: with a `final`; silent: the model ended it without a `final` that says anything.
+"""The end of a turn. answered: with a `final`; silent: the model ended it without a `final` that says anything.
 
 stopped: by the user; tokens, time, steps: at a limit; context: no room; loop: the model repeated itself; error: it
 broke.

@@ -1,4 +1,4 @@
-"""What a message is to a person who reads the conversation."""
+"""The kinds of messages for a person who reads the conversation."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def kind_of(message: Message) -> Kind:
 
 
 def model_kind(message: Message | Delta) -> ModelKind:
-    """What a message of the model is, by its recipient, then by its channel. On an unknown channel it is a preamble."""
+    """The kind of a model's message, by its recipient, then by its channel. On an unknown channel it is a preamble."""
     if is_call(message):
         return "call"
     if message.channel == ANALYSIS:

@@ -170,7 +170,7 @@ def _keep(session: Session, completion: Completion) -> Generator[MessageAdded, N
 
 
 def _end_of(completion: Completion, control: Control) -> TurnEnd:
-    """How the turn ends if its generation was cut off."""
+    """The end of a turn whose generation was cut off."""
     match completion.end:
         case "tokens" | "context" | "loop":
             return completion.end

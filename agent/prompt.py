@@ -31,14 +31,14 @@ You work in a folder of the user's. Make one call at a time, and read its result
 PLAN = """\
 Make a plan first: look at what you need, change nothing, and end with the plan in numbered steps. Calls that would \
 change something are refused until I say go."""
-"""What goes along with the user's words while a plan is made."""
+"""The text behind the user's words while a plan is made."""
 
 GO = "Go: carry out the plan. Changes and commands are possible again."
-"""What is said in the user's name once it is agreed."""
+"""The text sent in the user's name once the plan is agreed."""
 
 
 def with_plan(text: UserText, session: Session) -> UserText:
-    """What the user says, with `PLAN` behind it unless the conversation has that already."""
+    """The user's words, with `PLAN` behind them unless the conversation has that already."""
     known = PLAN in text.text or (GO not in text.text and is_planned(session))
     return text if known else replace(text, text=f"{text.text}\n\n{PLAN}")
 
@@ -64,7 +64,7 @@ def compose(request: Request) -> tuple[Message, ...]:
 
 
 def tool_texts(specs: Sequence[ToolSpec]) -> list[tuple[tuple[str, ...], str]]:
-    """What the prompt says of each tool: the names of the tools, and their text.
+    """The prompt's text on each tool: the names of the tools, and their text.
 
     The tools of a trained section share one text; a function has its own, as in `namespace functions`.
     """

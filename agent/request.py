@@ -1,4 +1,4 @@
-"""What one step of a turn needs, and the protocol of whatever generates the step."""
+"""The input of one step of a turn, and the protocol of a responder, which generates it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ContextUse:
-    """How full the context would be, in tokens.
+    """The use of the context, in tokens.
 
     `static_tokens` are those of the system and the developer message; `reserve_tokens` should be free for the answer.
     `parts` has every name once, even with 0 tokens, and adds up to `used_tokens`. `messages` are the tokens of each
@@ -86,7 +86,7 @@ class Responder(Protocol):
     temperature: float
 
     def measure(self, request: Request) -> ContextUse:
-        """How much of the context the request takes, part by part, so that the loop can act before it is too late.
+        """The tokens of the request, part by part, so that the loop can act before it is too late.
 
         A meter may call it too, on the engine's thread: `responder.measure(session.request(toolbox.specs))`.
         """

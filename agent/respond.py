@@ -52,7 +52,7 @@ class LocalResponder:
         self._last: _Rendered | None = None
 
     def measure(self, request: Request) -> ContextUse:
-        """How much of the context the request takes, part by part. Cheap: what was rendered is cached."""
+        """The tokens of the request, part by part. Cheap: rendered messages are cached."""
         rendered = self._rendered(request)
         head = self._head_of(request)
         tokens, start = [0] * len(request.history), 0
@@ -156,12 +156,12 @@ class LocalResponder:
         return repeats(parser.tokens) and not in_code(parser.open_message.text if parser.open_message else "")
 
     def _body_of(self, parser: StreamParser) -> int:
-        """How many ids the text of the open message has."""
+        """The number of ids in the text of the open message."""
         begin, tokens = self.codec.tokenizer.control.message, parser.tokens
         return next((count for count, token in enumerate(reversed(tokens)) if token == begin), len(tokens))
 
     def _rendered(self, request: Request) -> _Rendered:
-        """What the engine gets. The last one is cached, since a step is measured before it is generated."""
+        """The input of the engine. The last one is cached, since a step is measured before it is generated."""
         if self._last is None or self._last.request is not request:
             self._last = self._render(request)
         return self._last
@@ -195,7 +195,7 @@ class LocalResponder:
 
 
 def constraint_of(request: Request) -> Constraint:
-    """What may be generated for a request: calls of the tools on offer, and of those that the model was trained with.
+    """The constraint of a request: calls of the tools on offer, and of those that the model was trained with.
 
     A call of a tool that isn't on offer gets an error as its result. If its name were ruled out, the model would call
     another tool instead.
@@ -210,7 +210,7 @@ def constraint_of(request: Request) -> Constraint:
 
 
 def _arguments(spec: ToolSpec) -> Mapping[str, object]:
-    """What its arguments may be. Those of tools that the model was trained with may have other names, too."""
+    """The schema of its arguments. Those of tools that the model was trained with may have other names, too."""
     schema = spec.parameters or NO_ARGUMENTS
     return schema if spec.name in TRAINED_NAMES else closed(schema)
 
@@ -261,7 +261,7 @@ def _marks(
 
 
 def _completion(parser: StreamParser, end: CompletionEnd, tokens: int) -> Completion:
-    """What came, up to the first call: a mended header can bring more after it, and each call needs a result."""
+    """The completion up to its first call: a mended header can bring more after it, and each call needs a result."""
     completion = parser.completion(end=end)
     messages = completion.messages
     if end == "unreadable":  # a message made from that header isn't shown

@@ -22,7 +22,7 @@ _MARKUP: Final = str.maketrans("", "", '*`"“”„«»')
 _BLANK: Final = str.maketrans(dict.fromkeys("\u115f\u1160\u2800\u3164\uffa0", " "))
 """Letters and signs that look like nothing: Hangul fillers, the empty Braille pattern."""
 _NO_TITLE: Final = ("<", ">", "[", "]", "{", "}", "|", "\\", "://")
-"""What stands in tags, links, JSON and tables."""
+"""The characters of tags, links, JSON and tables."""
 
 
 def written_title(request: Request, responder: Responder, *, control: Control) -> str:
@@ -46,7 +46,7 @@ def written_title(request: Request, responder: Responder, *, control: Control) -
 
 
 def as_title(said: str) -> str:
-    """What the model said, if that can be a title, on one line without markup; else "".
+    """The model's text as a title, on one line without markup; "" if it can't be one.
 
     It has 2 to 8 words (or as much in a script without spaces) and isn't a sentence, which a refusal is.
 

@@ -16,7 +16,7 @@ class Json:
     where: str = ""
 
     def field(self, key: str) -> Json:
-        """What an object has under `key`; a field that it lacks is None, as one that is null."""
+        """The value under `key` of an object; None for a missing field, as for null."""
         if not isinstance(self.value, dict):
             raise self.wrong("an object")
         return Json(self.value.get(key), f"{self.where}.{key}" if self.where else key)

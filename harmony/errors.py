@@ -22,4 +22,4 @@ class RenderError(HarmonyError):
 
 
 class ConversationError(HarmonyError):
-    """What was read isn't a conversation in the JSON shape it should have."""
+    """The input isn't a conversation in the expected JSON shape."""

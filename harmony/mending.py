@@ -1,4 +1,4 @@
-"""What a malformed header means: the tolerant reading. It never fails, and notes what it mended."""
+"""The tolerant reading of a malformed header. It never fails, and notes what it mended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONTENT_TYPES = frozenset(("json", "code", "text", "xml", "yaml", "markdown", "h
 """Words that are a content type wherever they stand, and never a recipient."""
 
 _NOBODY = frozenset((*ROLES, *CHANNELS, "")) - {"assistant", "user"}
-"""What a recipient never is: the name of a channel, which counts as one, or of a role; nothing."""
+"""Never a recipient: the name of a channel, which counts as one, or of a role; nothing."""
 _OF_HEADERS = CONTENT_TYPES.union(ROLES, CHANNELS)
 _CONTENT_TYPE = re.compile(r"[\w./+-]*[A-Za-z][\w./+-]*")
 _MAX_QUOTED = 200  # characters: a header can be as long as a completion

@@ -92,7 +92,7 @@ Content = str | SystemPrompt | DeveloperPrompt
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """How a message came out of a model: the ids of the whole message as it should stand in the next prompt.
+    """The sampled form of a message: the ids of the whole message as it should stand in the next prompt.
 
     `ids` begin with `<|start|>` and end with the terminator (a sampled `<|return|>` is kept here; whoever replays it
     writes `<|end|>`). `repaired`: the parser changed something, so the ids are not a faithful form of it.
@@ -176,7 +176,7 @@ CompletionEnd = Literal["stop", "tokens", "context", "stopped", "answer_now", "t
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What one generation brought: its messages in order, why it ended, what had to be mended, how many ids it took."""
+    """One generation: its messages in order, why it ended, what had to be mended, how many ids it took."""
 
     messages: tuple[Message, ...]
     end: CompletionEnd

@@ -107,7 +107,7 @@ class StreamParser:
         return Completion(messages, end, self.repairs, len(self._assembly.tokens))
 
     def push(self, token: int) -> Sequence[Delta | Repaired]:
-        """What `token` adds: at most one delta, except between messages. Costs the same at any length."""
+        """Add `token`. Returns at most one delta, except between messages. Costs the same at any length."""
         assembly = self._assembly
         assembly.tokens.append(token)
         if assembly.header is not None and token not in self._structural:  # the way of nearly every token
@@ -125,7 +125,7 @@ class StreamParser:
         return self._out
 
     def flush(self, *, cut: bool = False) -> Sequence[Delta | Repaired]:
-        """What the end of the ids adds: held-back bytes, repairs. The open message becomes the last of `messages`.
+        """The deltas at the end of the ids: held-back bytes, repairs. The open message becomes the last of `messages`.
 
         `cut`: it wasn't the model that ended (a token limit, a stop), so a header that is only half there is dropped
         without a word.

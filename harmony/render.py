@@ -130,7 +130,7 @@ def developer_text(prompt: DeveloperPrompt) -> str:
 
 
 def declares_functions(messages: Iterable[Message]) -> bool:
-    """Whether any message, wherever it stands, is a developer prompt with functions under the key "functions"."""
+    """True if any message, wherever it stands, is a developer prompt with functions under the key "functions"."""
     for message in messages:
         for item in message.content:
             if isinstance(item, DeveloperPrompt) and item.tools:

@@ -39,7 +39,7 @@ class _Piece:
 
 
 def split_header(text: str, tools: frozenset[str]) -> tuple[str, str]:
-    """What was said, and the header, of a text that stands where only a header can.
+    """Split a text that stands where only a header can: the words said, and the header.
 
     A header is words like ` to=python` and `commentary`, or anything with the `to=` of an offered tool and no other
     words behind it; more than one other word before that are text.

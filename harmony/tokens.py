@@ -50,5 +50,5 @@ class ControlTokens:
 
     @property
     def message_ends(self) -> frozenset[int]:
-        """What closes a message in well-formed Harmony: `<|end|>`, `<|return|>`, `<|call|>`."""
+        """The tokens that close a message in well-formed Harmony: `<|end|>`, `<|return|>`, `<|call|>`."""
         return frozenset((self.return_, self.end, self.call))

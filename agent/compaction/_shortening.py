@@ -1,4 +1,4 @@
-"""How older text is shortened: notes in place of results, heads and tails, a transcript made by rule."""
+"""Shortening older text: notes for results, heads and tails, a transcript made by rule."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TRIES = 6
 
 
 def note_on(result: Message, tokens: int) -> str:
-    """What stands in the prompt in place of a tool's result.
+    """The note that replaces a tool's result in the prompt.
 
     `[Made room: a result of repo_browser.open_file with 1240 tokens, "import os…", is no longer here. Call it again
     if you need it.]`
@@ -67,7 +67,7 @@ def cut_to_fit(request: Request, responder: Responder, room: int) -> Request | N
 
 
 def transcript(messages: Sequence[Message], chars: int) -> str:
-    """What was asked and answered, in about `chars` characters at most: the beginning of each message, one line each.
+    """A transcript of at most about `chars` characters: the beginning of each message, one line each.
 
     If even that is too much, the oldest messages are left out, and a line says how many.
     """

@@ -23,7 +23,7 @@ from ossia.agent.request import ContextUse, Request, Responder
 from ossia.agent.sessions.session import Session, Summary
 
 LOW_MARK: Final = 0.6
-"""How full the context may be after room was made: the next trimming is then about a sixth of the context away."""
+"""The share of the context in use after room was made: the next trimming is about a sixth of the context away."""
 _MARK_TOKENS = 32  # at most, of the line where a result is cut
 _NEWEST = 2  # results of the turn under way that are kept: the model has hardly read them
 
@@ -137,7 +137,7 @@ class _Trimming:
         return use.static_tokens + opening + self._by_turn(use, self._savings(use))[turn]
 
     def _turns_to_summarise(self, use: ContextUse, turn: int, kept: set[int], low: int) -> int:
-        """How many of the oldest turns must go to get down to the low mark, once results are notes; 0: none.
+        """The number of oldest turns to summarise to get down to the low mark, once results are notes; 0: none.
 
         Also 0 if they have hardly more tokens than their summary would, unless there is no other way.
         """

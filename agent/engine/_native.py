@@ -46,7 +46,7 @@ _MEMORY_FAULT = re.compile(r"alloc|out of memory|enough memory|mlock", re.IGNORE
 
 @dataclass(frozen=True, slots=True)
 class LlamaSettings:
-    """How a model is run. `LlamaSettings(context_tokens=8192, gpu_layers=0)`
+    """The settings to run a model with. `LlamaSettings(context_tokens=8192, gpu_layers=0)`
 
     `gpu_layers` -1: all of them; it matters only where llama.cpp was built for a GPU. `cpu_moe`: the experts of the
     first so many layers stay with the processor. `split`: how many of the layers each GPU has; empty: as llama.cpp
@@ -288,7 +288,7 @@ def _new_context(model: Any, path: Path, settings: LlamaSettings) -> Any:
 
 
 def _fingerprint(path: Path, settings: LlamaSettings, native: Native) -> str:
-    """What a KV cache belongs to, in 32 digits: the weights' file, the llama.cpp that made it, and how it computed.
+    """The fingerprint of a KV cache's origin, in 32 digits: the weights' file, the llama.cpp, the way it computes.
 
     With another order of the weights, other processor instructions or another device, numbers are rounded differently,
     and the ids drawn from them wouldn't be the same again.
@@ -327,13 +327,13 @@ def gpu_memory() -> GpuMemory:
 
 
 def processor_features() -> frozenset[str]:
-    """What this build of llama.cpp uses of the processor: `{"AVX2", "AVX512", "FMA", "REPACK", …}`."""
+    """The processor features that this build of llama.cpp uses: `{"AVX2", "AVX512", "FMA", "REPACK", …}`."""
     said = lib.llama_print_system_info().decode("ascii", "replace")
     return frozenset(re.findall(r"(\w+) = [1-9]", said))
 
 
 def build() -> Build:
-    """What this llama.cpp was compiled for, and the GPUs that it sees now."""
+    """The targets of this llama.cpp, and the GPUs that it sees now."""
     names, memory, features = gpu_names(libggml), memory_of_gpus(libggml), tuple(sorted(processor_features()))
     return Build(lib.__version__, backend_names(libggml), names, memory.free, features, memory.shared)
 

@@ -41,7 +41,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How the next id is drawn. The defaults are gpt-oss's recommendation.
+    """The settings for drawing the next id. The defaults are gpt-oss's recommendation.
 
     `temperature` None is the model's own, 0 is greedy (the other settings are ignored). `top_k` 0, `top_p` 1.0 and
     `min_p` 0.0 are off.
@@ -62,7 +62,7 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What a generation must look like, as data: each engine compiles it, or says that it can't (`capabilities`).
+    """The form of a generation, as data: each engine compiles it, or says that it can't (`capabilities`).
 
     `recipients` are the names that a header may carry. `arguments` has the JSON Schemas for the arguments of some of
     them (the body of the others is free), `answer` is the JSON Schema of the `final` message. `open_with`: the prompt
@@ -97,7 +97,7 @@ class LetGo:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a prefill is: `done` of `total` prompt tokens, of which `reused` came from the cache.
+    """The progress of a prefill: `done` of `total` prompt tokens, of which `reused` came from the cache.
 
     Phase "summary": older turns are being summarised to make room, and `done` of at most `total` tokens are written.
     The first event of that phase (0 done) comes before the summary's own prefill.
@@ -172,7 +172,7 @@ class Engine(Protocol):
 
     @property
     def name(self) -> str:
-        """What the user calls this model: `gpt-oss-20b`, `etude`, a file's stem."""
+        """The user's name for this model: `gpt-oss-20b`, `etude`, a file's stem."""
 
     @property
     def context_tokens(self) -> int: ...

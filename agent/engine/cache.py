@@ -19,7 +19,7 @@ Logits = NDArray[np.float32]
 
 
 class Memory(Protocol):
-    """What the cache needs of one sequence of an engine's KV memory. Positions count tokens from 0."""
+    """One sequence of an engine's KV memory, as the cache needs it. Positions count tokens from 0."""
 
     @property
     def oldest(self) -> int:
@@ -76,10 +76,10 @@ class PrefixCache:
         self._ids: list[int] = []
         self._checkpoints: list[Checkpoint] = []  # by length, ascending
         self.lost = 0
-        """How many ids of the last `rewind` were shared with the prompt and yet lost: they must be decoded again."""
+        """The ids of the last `rewind` that were shared with the prompt and yet lost: they must be decoded again."""
 
     def __len__(self) -> int:
-        """How many ids the memory holds."""
+        """The number of ids in memory."""
         return len(self._ids)
 
     @property
@@ -108,7 +108,7 @@ class PrefixCache:
         return self._checkpoints[-1].logits if self._has_logits_after(len(self._ids)) else None
 
     def shared(self, ids: Sequence[int]) -> int:
-        """How many ids at the beginning are the same as in `ids`, usable or not."""
+        """The number of ids at the beginning that are the same as in `ids`, usable or not."""
         return _common(self._ids, ids)
 
     def holds(self, ids: Sequence[int]) -> bool:

@@ -13,7 +13,7 @@ _GPU, _IGPU = 1, 2  # enum ggml_backend_dev_type of ggml-backend.h
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What the installed llama.cpp was compiled for, and the GPUs that it sees.
+    """The targets of the installed llama.cpp, and the GPUs that it sees.
 
     `backends` are as llama.cpp calls them (CUDA, ROCm, Vulkan, MTL for Metal, CPU, …); `features` are those of the
     processor that it uses; `gpu_free` is in bytes, for each of `gpus`, and `gpu_shared` as in `GpuMemory`.
@@ -30,7 +30,7 @@ class Build:
 
 
 def backend_names(ggml: ctypes.CDLL) -> tuple[str, ...]:
-    """What ggml was compiled for: `("CUDA", "CPU")`. Empty if the library doesn't export the calls."""
+    """The backends of this ggml: `("CUDA", "CPU")`. Empty if the library doesn't export the calls."""
     try:
         count, get, name = ggml.ggml_backend_reg_count, ggml.ggml_backend_reg_get, ggml.ggml_backend_reg_name
     except AttributeError:
@@ -61,7 +61,7 @@ def memory_of_gpus(ggml: ctypes.CDLL) -> GpuMemory:
 
 
 def gpu_names(ggml: ctypes.CDLL) -> tuple[str, ...]:
-    """What each GPU is, in the same order: `("NVIDIA GeForce RTX 4070",)`. Empty as above."""
+    """The description of each GPU, in the same order: `("NVIDIA GeForce RTX 4070",)`. Empty as above."""
     try:
         devices, describe = _gpus(ggml), ggml.ggml_backend_dev_description
     except AttributeError:

@@ -26,11 +26,11 @@ class Decoder(Protocol):
 
     @property
     def batch_tokens(self) -> int:
-        """How many ids one step takes."""
+        """The most ids of one step."""
 
     @property
     def step_tokens(self) -> int:
-        """How many ids of a prompt one step takes: no more than `batch_tokens`, and the same for every prompt."""
+        """The ids of a prompt in one step: no more than `batch_tokens`, and the same for every prompt."""
 
     def decode(self, start: int, ids: Sequence[int], *, logits: bool = True) -> bool:
         """Run the network over `ids`, the first of them at position `start`. False: it was aborted.

@@ -1,4 +1,4 @@
-"""What the generation loop asks a guide: which ids may come next, and which must."""
+"""The generation loop's questions to a guide: which ids may come next, and which must."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Mask:
 
     @property
     def count(self) -> int:
-        """How many ids may come."""
+        """The number of ids that may come."""
         return int(np.bitwise_count(self.words).sum())
 
     def holds(self, ids: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -85,14 +85,14 @@ class Mask:
 
 
 Choice = AllBut | OneOf | Mask | None
-"""What may come next. None: anything."""
+"""The ids that may come next. None: any."""
 
 
 class Guide(Protocol):
     """Follows one generation. Call `next` for each id that is to be sampled, then `take` with what was sampled."""
 
     def next(self) -> Choice:
-        """What may come now. Valid until `take`; asking again gives the same."""
+        """The ids that may come now. Valid until `take`; asking again gives the same."""
 
     def unlikely(self) -> LetGo | None:
         """The model gives hardly any probability to what may come: the guide lets go, or insists (None)."""

@@ -36,12 +36,12 @@ class Storable(Protocol):
 
     @property
     def state_bytes(self) -> int:
-        """How large the file would be."""
+        """The size of the file."""
 
     def save_state(self, path: Path, ids: Sequence[int]) -> bool: ...
 
     def copy_state(self, ids: Sequence[int]) -> bytearray | None:
-        """What `save_state` would write. None: it can't be copied."""
+        """The bytes that `save_state` would write. None: they can't be copied."""
 
     def load_state(self, path: Path, ids: Sequence[int]) -> bool:
         """Replace what is held now by what the file holds. False: it failed, and what is held now is uncertain."""
@@ -49,7 +49,7 @@ class Storable(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What is noted about a stored cache: which model it is of, and whether the user's own texts are in it.
+    """The note on a stored cache: its model, and whether the user's own texts are in it.
 
     `About("0.3.36 gpt-oss-20b.gguf 12109558592 …", "gpt-oss-20b", personal=True)`
     """
@@ -154,7 +154,7 @@ def holds_cache(folder: Path) -> bool:
 
 
 def look(folder: Path) -> tuple[About, int] | None:
-    """What is noted about the cache stored in `folder`, and how many ids it holds. None: nothing usable is there."""
+    """The note on the cache stored in `folder`, and its number of ids. None: nothing usable is there."""
     try:
         header, _ = _read(folder / _MARKS)
         about = About(str(header["fingerprint"]), str(header["model"]), bool(header["personal"]))

@@ -35,7 +35,7 @@ class Log:
         return self.errors[0] if self.errors else "it gave no reason"
 
     def write(self, level: int, text: bytes, _data: object) -> None:
-        """What llama.cpp calls (`ggml_log_callback`)."""
+        """The callback of llama.cpp (`ggml_log_callback`)."""
         self._level = self._level if level == _CONTINUES else level
         if self._level == _DEBUG:  # several lines a token
             return

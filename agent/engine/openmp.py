@@ -1,4 +1,4 @@
-"""How llama.cpp's threads get along with other programs: how they wait for each other, and how many there are.
+"""llama.cpp's threads beside other programs: the way they wait for each other, and their number.
 
 GNU OpenMP's threads spin between the parts of a token. Nothing is faster as long as each has a processor of its own.
 Beside other programs, each part waits for a thread that was preempted while another one that only spins was not. On 2
@@ -134,7 +134,7 @@ class Waiting:
 
     @property
     def fitting(self) -> int:
-        """How many of our threads get a processor beside the other programs, at least 1."""
+        """The number of our threads that get a processor beside the other programs, at least 1."""
         if not self.asleep:
             return self._threads
         return max(1, min(self._threads, self._threads + self._room - round(self._others)))
@@ -184,5 +184,5 @@ def _gnu_openmp() -> ctypes.CDLL | None:
 
 
 def _threads_that_want_a_processor() -> int:
-    """How many threads run or could run now, on all processors: the `3` of `0.52 0.58 0.59 3/415 8213`."""
+    """The threads that run or could run now, on all processors: the `3` of `0.52 0.58 0.59 3/415 8213`."""
     return int(Path("/proc/loadavg").read_bytes().split(b"/")[0].split()[-1])

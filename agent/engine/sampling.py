@@ -20,7 +20,7 @@ _ROWS = 64
 """The logits are viewed as a table with this many rows: 201,088 of them then have 3,142 columns."""
 
 _TRIES = 128
-"""How many ids are tried at once. Even in the worst case (1 try in `_ROWS` succeeds) one is taken in 7 of 8 draws."""
+"""The ids tried at once. Even in the worst case (1 try in `_ROWS` succeeds) one is taken in 7 of 8 draws."""
 
 _AHEAD = 16
 """For how many draws the random numbers are prepared at once. Right after a token the processor's caches hold nothing

@@ -1,4 +1,4 @@
-"""How many threads to compute with."""
+"""The number of threads to compute with."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def default_threads(sysfs: Path = Path("/sys")) -> int:
 
 
 def step_tokens(threads: int) -> int:
-    """How many ids of a prompt these threads take at once: 32 for one, 64 for two, 256 for eight; 512 at most.
+    """The ids of a prompt that these threads take at once: 32 for one, 64 for two, 256 for eight; 512 at most.
 
     More at once is hardly faster, and delays a stop, which can only come between two of the network's operations: 72 of
     them take nearly all the time with gpt-oss-20b. For 64 ids two cores need 5 s, and 70 ms for each of these
@@ -44,7 +44,7 @@ def _siblings(sysfs: Path, cpu: int) -> str:
 
 
 def _quota(sysfs: Path) -> int:
-    """How many processors a container may use: 2 for `"200000 100000"`, the microseconds it may use in each 0.1 s."""
+    """The processors of a container: 2 for `"200000 100000"`, the microseconds it may use in each 0.1 s."""
     try:
         quota, period = (sysfs / "fs/cgroup/cpu.max").read_text().split()
         return int(quota) // int(period)

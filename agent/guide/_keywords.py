@@ -29,7 +29,7 @@ _NOTES = frozenset((
 _KNOWN = _OF_SCHEMA | _OF_SCHEMAS | _BY_NAME | _OTHERS | _NOTES
 """Drafts 4 to 2020-12. (A keyword that begins with `x-` is somebody's own note and demands nothing.)"""
 _ANY: tuple[object, ...] = (True, {}, [], {"type": "string"})
-"""What holds for each property's name, and for what isn't there."""
+"""The schemas that hold for each property's name, and for absent values."""
 
 
 def unknown_keyword(schema: object) -> str | None:

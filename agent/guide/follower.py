@@ -172,7 +172,7 @@ class Follower:
 
 
 def closers_of(opened: Opened, control: ControlTokens) -> frozenset[int]:
-    """What may end a message: a call ends with `<|call|>`, thoughts and preambles with `<|end|>`."""
+    """The ids that may end a message: a call ends with `<|call|>`, thoughts and preambles with `<|end|>`."""
     if opened.recipient is not None:
         return frozenset((control.call,))
     return frozenset((control.return_, control.end) if opened.channel == FINAL else (control.end,))

@@ -21,7 +21,7 @@ from ossia.harmony.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a header says of its message: `Opened("commentary", "functions.f")`."""
+    """The facts in a message's header: `Opened("commentary", "functions.f")`."""
 
     channel: Channel
     recipient: str | None = None
@@ -43,7 +43,7 @@ class Node:
 
     @property
     def choice(self) -> OneOf:
-        """What may come here."""
+        """The ids that may come here."""
         if self._choice is None:
             self._choice = OneOf.of(list(self.children))
         return self._choice
@@ -55,7 +55,7 @@ class Node:
 
 
 def headers(names: Iterable[str], tokenizer: Tokenizer) -> Node:
-    """What may come after `<|start|>assistant`, calls to `names` included."""
+    """The ids that may come after `<|start|>assistant`, calls to `names` included."""
     control, encode = tokenizer.control, tokenizer.encode
     root = Node()
     json = [control.constrain, *encode("json")]
@@ -78,7 +78,7 @@ def headers(names: Iterable[str], tokenizer: Tokenizer) -> Node:
 
 
 def between(root: Node, tokenizer: Tokenizer) -> Node:
-    """What must come after a message that isn't the last: `<|start|>assistant`, then a header."""
+    """The ids that must come after a message that isn't the last: `<|start|>assistant`, then a header."""
     following: Node = root
     for token in reversed((tokenizer.control.start, *tokenizer.encode("assistant"))):
         node = Node()

@@ -57,7 +57,7 @@ class Grammars:
 
 
 class Matcher:
-    """How far a value has come: a thin wrapper of llguidance's matcher, which never raises and reports by states."""
+    """The state of a value: a thin wrapper of llguidance's matcher, which never raises and reports by states."""
 
     def __init__(self, native: LLMatcher, size: int) -> None:
         self._native = native

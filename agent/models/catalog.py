@@ -52,7 +52,7 @@ def download_of(name: str) -> CatalogModel | None:
 
 
 def name_of(path: Path) -> str:
-    """What the user calls the model in this file: a name of the catalogue, else the stem without its part number.
+    """The user's name for the model in this file: a name of the catalogue, else the stem without its part number.
 
         name_of(Path("ggml-org_gpt-oss-20b-GGUF_gpt-oss-20b-mxfp4.gguf"))    # "gpt-oss-20b"
         name_of(Path("gpt-oss-120b-mxfp4-00001-of-00003.gguf"))              # "gpt-oss-120b"

@@ -1,4 +1,4 @@
-"""What a GGUF file says of itself, and whether it is a gpt-oss model that can be run; also for one that isn't."""
+"""The description of a GGUF file, and whether it is a gpt-oss model that can be run; also for one that isn't."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _NUMBERS: Final = {
     "context": "context_length",
 }
 GROUPS: Final = ("experts", "attention", "router", "norms", "embedding", "output", "other")
-"""What the tensors are for, in the order in which they are told."""
+"""The purposes of tensors, in the order of display."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """How the tensors of a group are stored: `Stored("experts", "MXFP4", tensors=72, bytes=10_152_345_600)`."""
+    """The storage of a group of tensors: `Stored("experts", "MXFP4", tensors=72, bytes=10_152_345_600)`."""
 
     group: str
     kind: str
@@ -61,7 +61,7 @@ class Description:
 
 
 def describe(path: Path, *, origin: Origin = "path") -> Description:
-    """What the header of `path` says. Raises `ModelError` if there is no header that can be read."""
+    """Describe `path` by its header. Raises `ModelError` if there is no header that can be read."""
     header = read_header(path)
     parts: tuple[Path, ...] = (path,)
     file_bytes, problem = header.file_bytes, None
@@ -88,7 +88,7 @@ def describe(path: Path, *, origin: Origin = "path") -> Description:
 
 
 def unreadable(one: Found, error: ModelError) -> Description:
-    """What there is to say of a file whose header can't be read: `error` says why."""
+    """Describe a file whose header can't be read: `error` says why."""
     problem = str(error).removeprefix(f"{one.path}: ")
     return Description(one.path, one.origin, None, None, {}, None, (one.path,), one.file_bytes, (), problem)
 

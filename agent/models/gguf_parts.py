@@ -1,4 +1,4 @@
-"""What a GGUF header is made of: values, tensors, and strings that are cut out only when asked for."""
+"""The parts of a GGUF header: values, tensors, and strings that are cut out only when asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a GGUF holds a gpt-oss network that llama.cpp can load without ending the process, and its facts.
+"""The check that a GGUF holds a gpt-oss network that llama.cpp loads without ending the process, and its facts.
 
 llama.cpp answers most faults of a file with an error, but some with `abort()` (a missing expert count, a token that
 comes twice) and some with a silently different network (a missing bias, a missing rope setting). All of these are

@@ -1,4 +1,4 @@
-"""How much memory is free, from the system's own tables: a container's limit counts, the page cache counts as free."""
+"""The free memory, from the system's own tables: a container's limit counts, the page cache counts as free."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Memory:
 
     @property
     def all_free(self) -> int | None:
-        """What is free for weights, cache and buffers together."""
+        """The bytes free for weights, cache and buffers together."""
         return self.ram_free if self.shared or self.ram_free is None else self.ram_free + sum(self.gpu_free)
 
 
@@ -50,7 +50,7 @@ def size_text(count: int) -> str:
 
 
 def read_memory(gpus: GpuMemory | None = None, *, root: Path = Path("/")) -> Memory:
-    """What is free on this machine now. `gpus` comes from the engine, which alone can see the devices; None: no GPU.
+    """The free memory of this machine. `gpus` comes from the engine, which alone can see the devices; None: no GPU.
 
     Linux: MemAvailable, or less where a control group allows less; macOS: what vm_stat calls free, inactive,
     speculative or purgeable; Windows: available physical memory. `root` is where /proc and /sys are.
@@ -69,7 +69,7 @@ def read_memory(gpus: GpuMemory | None = None, *, root: Path = Path("/")) -> Mem
 
 
 def mapped_bytes(*, root: Path = Path("/")) -> int | None:
-    """How many bytes of this process's resident memory are mapped files. None: unknown (only Linux tells)."""
+    """The bytes of mapped files in this process's resident memory. None: unknown (only Linux tells)."""
     numbers = _text(root / "proc/self/statm").split()
     return int(numbers[2]) * _PAGE_BYTES if len(numbers) > 2 else None
 
@@ -129,7 +129,7 @@ def parse_vm_stat(shown: str) -> int | None:
 
 
 def _windows_memory() -> tuple[int | None, int | None]:
-    """What is free, and all."""
+    """The free bytes, and all."""
     import ctypes
 
     class Status(ctypes.Structure):

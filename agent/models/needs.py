@@ -1,4 +1,4 @@
-"""What a model takes of memory: its weights, the KV cache, llama.cpp's buffers, and this process itself.
+"""The memory a model takes: its weights, the KV cache, llama.cpp's buffers, and this process itself.
 
 `python -m tests.oracle.plan` compares these numbers with what llama.cpp reports.
 """
@@ -13,7 +13,7 @@ from ossia.agent.models.memory import Memory
 from ossia.agent.models.model import ModelFile
 
 KvType = Literal["f16", "q8_0"]
-"""How the KV cache is stored. q8_0 takes half the memory of f16, and rounds more coarsely."""
+"""The form of the KV cache. q8_0 takes half the memory of f16, and rounds more coarsely."""
 
 CONTEXTS: Final = (32_768, 16_384, 8_192)
 """The contexts that are tried, in tokens, when none is asked for."""
@@ -31,7 +31,7 @@ _OWN_ID_BYTES: Final = 770  # more for each id of a vocabulary; both were measur
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a run takes, in bytes: weights, KV cache, compute and output buffers; `repacked`: the weights' second copy.
+    """A run's memory in bytes: weights, KV cache, compute and output buffers; `repacked`: the weights' second copy.
 
     `own` is the rest of this process: Python, its libraries, the vocabulary.
     """
@@ -48,7 +48,7 @@ class Needs:
 
 
 def needs_of(model: ModelFile, context_tokens: int, kv_type: KvType = "f16") -> Needs:
-    """What `model` needs with a context of that many tokens. gpt-oss-20b, 32768: 12.1 GB, 0.8 GB, 0.1 GB, 0.2 GB."""
+    """The needs of `model` with a context of so many tokens. gpt-oss-20b, 32768: 12.1 GB, 0.8 GB, 0.1 GB, 0.2 GB."""
     return Needs(
         model.weight_bytes,
         kv_bytes(model.architecture, context_tokens, kv_type),
@@ -89,7 +89,7 @@ def buffer_bytes(network: Architecture, context_tokens: int) -> int:
 
 
 def _cells(network: Architecture, context_tokens: int) -> tuple[int, int]:
-    """How many tokens the cache of an odd layer holds, and that of an even one."""
+    """The number of tokens in the cache of an odd layer, and of an even one."""
     full = _rounded(context_tokens)
     return full, _rounded(min(full, network.window + BATCH_TOKENS))
 

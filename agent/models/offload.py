@@ -24,7 +24,7 @@ _EXPERTS: Final = re.compile(r"^blk\.(\d+)\.ffn_(?:up|down|gate|gate_up)_(?:ch|)
 
 @dataclass(frozen=True, slots=True)
 class Offload:
-    """What is on the GPUs: `Offload(layers=25, cpu_moe=9, split=(), gpu_bytes=(11_023_000_000,), …)`.
+    """The share of the GPUs: `Offload(layers=25, cpu_moe=9, split=(), gpu_bytes=(11_023_000_000,), …)`.
 
     `layers` counts from the last one back, and begins with the output layer: `network.layers + 1` is all. `cpu_moe`:
     the experts of the first `cpu_moe` layers stay in RAM. `split`: how many of `layers` each GPU has, where there are
@@ -56,7 +56,7 @@ def offload(
     layers: int | None = None,
     cpu_moe: int | None = None,
 ) -> Offload:
-    """What goes to the GPUs of `memory`: everything if it fits, else fewer experts, else fewer layers.
+    """Fill the GPUs of `memory`: everything if it fits, else fewer experts, else fewer layers.
 
     `layers` and `cpu_moe` are what the user asked for; None: as many, and as few, as fit. What was asked for is done
     even if it doesn't fit. A GPU that shares the processor's memory can't use more of it than it reports either.
@@ -112,18 +112,18 @@ class _Parts:
         return cls(tuple(rest), tuple(experts), (*kv, 0), buffer_bytes(network, context_tokens), largest)
 
     def size(self, layer: int, kept: int) -> int:
-        """What a layer takes on its GPU, if the experts of the first `kept` layers stay with the processor."""
+        """The bytes of a layer on its GPU, if the experts of the first `kept` layers stay with the processor."""
         return self.rest[layer] + self.kv[layer] + (0 if layer < kept else self.experts[layer])
 
     def each(self, kept: int) -> int:
-        """What every GPU in use takes besides.
+        """The bytes that every GPU in use takes besides.
 
         For a long prompt llama.cpp copies the processor's experts to the GPU, a tensor at a time.
         """
         return self.buffers + (self.largest_expert if kept else 0)
 
     def split(self, count: int, kept: int, free: Sequence[int]) -> tuple[int, ...] | None:
-        """How many of the last `count` layers each GPU gets so that all fit; () with one GPU. None: they don't fit.
+        """The number of the last `count` layers on each GPU so that all fit; () with one GPU. None: they don't fit.
 
         By free memory, as llama.cpp shares them; if that doesn't work out, one GPU is filled after the other.
         """

@@ -50,7 +50,7 @@ def ollama_models(folder: Path) -> Iterator[OllamaModel]:
 
 
 def called_there(blob: Path) -> tuple[str, ...]:
-    """What Ollama calls the model in this blob: `("gpt-oss:20b",)`. Empty: no manifest names it."""
+    """The names that Ollama has for the model in this blob: `("gpt-oss:20b",)`. Empty: no manifest names it."""
     return tuple(one.called for one in ollama_models(blob.parent.parent) if one.path == blob)
 
 

@@ -1,4 +1,4 @@
-"""How to load a model: how long the context can be, what the GPU takes, or that the model is too large."""
+"""The plan to load a model: the length of the context, the GPU's share, or that the model is too large."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _REPACK_SPARE_BYTES: Final = 2_000_000_000  # must stay free for everything else
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How to load a model: `Plan(context_tokens=32768, offload=Offload(layers=25, …), use_mmap=True, needs=Needs(…))`.
+    """The loading plan: `Plan(context_tokens=32768, offload=Offload(layers=25, …), use_mmap=True, needs=Needs(…))`.
 
     `repack`: make the second copy, of `needs.repacked` bytes. `warnings` are lines for the user.
     """
@@ -39,13 +39,13 @@ class Plan:
 
     @property
     def ram_bytes(self) -> int:
-        """What is in the processor's memory."""
+        """The bytes in the processor's memory."""
         return self.needs.total - self.offload.weights - self.offload.kv
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the user asked for; None: the plan decides.
+    """The user's options for loading; None: the plan decides.
 
     `context` "max": the model's own. `gpu_layers`: so many, from the last one back; `cpu_moe`: so many, from the first
     on, whose experts stay with the processor. `repack` "auto": a second copy of the weights is made if it fits with
@@ -63,7 +63,7 @@ class Wishes:
 def plan(
     model: ModelFile, *, memory: Memory, wishes: Wishes | None = None, processor: frozenset[str] = frozenset()
 ) -> Plan:
-    """How to load `model` into `memory`. Without a wish the context is the largest of 32k, 16k, 8k that fits.
+    """Plan to load `model` into `memory`. By default the context is the largest of 32k, 16k, 8k that fits.
 
     A context longer than the model's own is cut to it, with a warning. Which weights can be repacked depends on
     `processor`. Nothing is loaded here. Raises `OutOfMemory` if KV cache and buffers don't fit, if the weights don't

@@ -54,7 +54,7 @@ class _RemoteFile:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """What does not change during a pull."""
+    """The constants of a pull."""
 
     model: CatalogModel
     revision: str
@@ -245,7 +245,7 @@ def _download(job: _Job, file: _RemoteFile, report: Report) -> None:
 
 @contextmanager
 def _rest(job: _Job, file: _RemoteFile, came: int) -> Iterator[tuple[int, Iterable[bytes]]]:
-    """What follows the first `came` bytes, or the whole file where the server ignores ranges."""
+    """The bytes after the first `came`, or the whole file where the server ignores ranges."""
     from huggingface_hub import hf_hub_url
 
     url = hf_hub_url(job.model.repo, file.name, revision=job.revision, endpoint=job.endpoint)

@@ -1,4 +1,4 @@
-"""What `ossia models pull` put, or left, in ossia's own folder of models."""
+"""The files that `ossia models pull` put, or left, in ossia's own folder of models."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def folder_of(model: CatalogModel, data_dir: Path) -> Path:
 
 
 def model_stem(path: Path) -> str:
-    """What all files of a model have in common: `"x"` for `x-00001-of-00003.gguf.0123456789ab.part`."""
+    """The common part of a model's file names: `"x"` for `x-00001-of-00003.gguf.0123456789ab.part`."""
     return stem_of(_PART.sub("", path.name))
 
 
@@ -57,7 +57,7 @@ def files_of(name: str, data_dir: Path) -> tuple[Path, ...]:
 
 
 def unfinished(data_dir: Path) -> tuple[Path, ...]:
-    """What is there and can't be used: parts of downloads, and files of a split model without its first one."""
+    """The files that can't be used: parts of downloads, and files of a split model without its first one."""
 
     def is_left(path: Path) -> bool:
         part = part_of(path)

@@ -1,4 +1,4 @@
-"""What every download of a model has in common: a part that is gone on with, a lock, the room on the disk, its hash."""
+"""The common parts of every download: a resumed part, a lock, the room on the disk, its hash."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Report = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class PullProgress:
-    """How far it is: `done` of `total` bytes of all files. The phase that checks the hashes counts from 0 again."""
+    """The progress: `done` of `total` bytes of all files. The phase that checks the hashes counts from 0 again."""
 
     phase: Literal["download", "check"]
     done: int
@@ -66,7 +66,7 @@ def is_safe(url: str) -> bool:
 
 
 def hub_token(endpoint: str | None = None) -> Literal[False] | None:
-    """What the hub's library takes as its token. None: it finds the user's; False: none, for it could be read.
+    """The token argument for the hub's library. None: it finds the user's; False: none, for it could be read.
 
     `endpoint` None: the hub, or what HF_ENDPOINT says.
     """

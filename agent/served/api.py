@@ -32,7 +32,7 @@ class Api(Protocol):
     path: str
 
     def body(self, request: Request, said: Conversation, model: str) -> Json:
-        """What is posted to `path`."""
+        """The body to post to `path`."""
 
     def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[Piece]:
         """The pieces in a stream of events."""
@@ -180,7 +180,7 @@ class ResponsesApi:
                     yield Failed(_text(fault.get("message")))
 
     def _done(self, item: Mapping[str, Any], key: str, begun: Mapping[str, str]) -> Iterator[Piece]:
-        """What a finished item adds to its deltas: a call that had none; and how this server takes thoughts back."""
+        """The pieces of a finished item: a call without deltas. Notes the form in which thoughts go back."""
         if item.get("type") == "reasoning":
             self._as_encrypted = bool(item.get("encrypted_content")) and any(
                 table(part).get("text") == item["encrypted_content"] for part in _list(item.get("summary"))
@@ -262,7 +262,7 @@ def _with(piece: Thought | Said | Called, text: str) -> Thought | Said | Called:
 
 
 def _common(request: Request, model: str, said: Conversation) -> Json:
-    """What both APIs have. `top_k`, `min_p` and `seed` aren't in both: they are sent only if they are set."""
+    """The fields of both APIs. `top_k`, `min_p` and `seed` aren't in both: they are sent only if they are set."""
     sampling = request.sampling
     body: Json = {"model": model, "stream": True, "top_p": sampling.top_p}
     if sampling.temperature is not None:
@@ -289,7 +289,7 @@ def _usage(usage: Mapping[str, Any], prompt: str, completion: str) -> Usage:
 
 
 def _key(item: Mapping[str, Any], event: Mapping[str, Any]) -> str:
-    """What tells an output item from others: its number; with llama.cpp, which doesn't number them, its id."""
+    """The key of an output item: its number; with llama.cpp, which doesn't number them, its id."""
     return str(event.get("output_index", "")) or _text(item.get("id")) or _text(event.get("item_id"))
 
 

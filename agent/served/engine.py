@@ -1,4 +1,4 @@
-"""What stands in an engine's place when the model is a server's that takes no ids."""
+"""The stand-in for an engine when a server's model takes no ids."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOT_HAD: Final = (
     "it writes the prompts: no replayed ids, no constrained decoding, no kept KV cache, nothing read ahead, "
     "tokens counted roughly"
 )
-"""What that means."""
+"""The reason for that."""
 _OPTIONAL: Final = (
     "stream_options", "reasoning_effort", "reasoning", "parallel_tool_calls", "response_format", "store", "seed",
     "top_k", "min_p", "top_p", "temperature",
@@ -58,7 +58,7 @@ class ServedEngine:
         self.vocabulary = vocabulary
 
     def body(self, request: Request, names: Names) -> Json:
-        """What is sent for a step, all of it plain, without what this server has refused."""
+        """The body of a step's request, all of it plain, without the fields that this server has refused."""
         body = plain(self.api.body(request, conversation(request, names), self.model))
         return {key: value for key, value in body.items() if key not in self._left_out}
 

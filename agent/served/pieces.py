@@ -1,4 +1,4 @@
-"""What a server's answer brings, whichever API it came through."""
+"""The pieces of a server's answer, through either API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server that takes no ids can be asked: which API it has, which models, and how long a prompt may be."""
+"""Probing a server that takes no ids: its API, its models, and the longest prompt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ossia.agent.served.engine import ServedEngine
 from ossia.harmony.tokenizer import Vocabulary
 
 CONTEXT_TOKENS: Final = 131_072
-"""What gpt-oss was trained for, where the server doesn't say how much it has room for."""
+"""The context that gpt-oss was trained for, where the server doesn't say how much it has room for."""
 _NAMES_SHOWN, _NAME_CHARS = 8, 60
 _MISSING: Final = (404, 405, 501)
 _NO_QUESTION: Final = {"ossia_probe": True}

@@ -45,7 +45,7 @@ class ServedResponder:
         self._measuring = LocalResponder(codec, engine)
 
     def measure(self, request: Request) -> ContextUse:
-        """How much of the context the request takes, part by part: an estimate."""
+        """The tokens of the request, part by part: an estimate."""
         return self._measuring.measure(request)
 
     def prefill(

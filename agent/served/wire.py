@@ -25,7 +25,7 @@ from ossia.tools.spec import ToolSpec
 Json = dict[str, Any]
 
 ANSWER_NOW: Final = "Answer now, with what you have. No tool can be called any more."
-"""What the model is told where a local engine would open its answer for it."""
+"""The instruction where a local engine would open the answer for the model."""
 _CODE: Final = "code"
 _CONTROL: Final = re.compile(r"<(?=\|[A-Za-z0-9_]+\|>)")
 
@@ -98,7 +98,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What a server is asked with: `instructions`, `messages` of the Chat API without them, and `functions`.
+    """The conversation for a server: `instructions`, `messages` of the Chat API without them, and `functions`.
 
     A function is `{"name": …, "description": …, "parameters": {…}}`. A message's thoughts are under `thinking`.
     """

@@ -84,7 +84,7 @@ class Writing:
         self._open = None
 
     def messages(self, *, cut: bool) -> tuple[Message, ...]:
-        """What has come, up to the first call. `cut`: the last one isn't whole.
+        """The messages so far, up to the first call. `cut`: the last one isn't whole.
 
         What was said before a call is a preamble, and no answer, although its deltas couldn't tell.
         """

@@ -15,7 +15,7 @@ _STEPS = 10_000  # of SQLite's machine between two looks at the clock
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What is stored. `bytes` counts the file and its log; `complete`: all of it was checked in the time there was.
+    """The state of the store. `bytes` counts the file and its log; `complete`: all of it was checked within the time.
 
     `processes` are those that use a session now.
     """
@@ -27,7 +27,7 @@ class Health:
 
 
 def health(database: Database, *, max_s: float) -> Health | None:
-    """What a look of at most `max_s` finds. None: nothing is stored yet. Raises `SessionsUnusable`."""
+    """Check for at most `max_s`. None: nothing is stored yet. Raises `SessionsUnusable`."""
     path = database.path
     with database.looking() as db:
         if db is None:

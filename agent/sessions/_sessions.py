@@ -26,7 +26,7 @@ _INFO: Final = """
 
 @dataclass(frozen=True, slots=True)
 class SessionInfo:
-    """What a list shows of a stored session. Times are unix seconds.
+    """The facts that a list shows of a stored session. Times are unix seconds.
 
     `title`: what the user asked first, until the model or a person gives another. `model` is the one that spoke last.
     `parent`: the id of the session that it was forked from. `tokens`: those of its messages, as far as they were
@@ -68,7 +68,7 @@ def infos(db: sqlite3.Connection, rest: str, *values: object) -> list[SessionInf
 
 
 def _info(row: Sequence[Any]) -> SessionInfo:
-    """What isn't a text or a number in a damaged row is left out, so that the session can be listed and removed."""
+    """Leave out what isn't a text or a number in a damaged row, so that the session can be listed and removed."""
     session_id, title, created, updated, turns, model, workspace, parent, tokens = row
     first = (_text(session_id) or "?", _text(title) or "", _time(created), _time(updated), int(turns))
     return SessionInfo(*first, _text(model), _text(workspace), _text(parent), int(tokens))
@@ -158,6 +158,6 @@ def copy(db: sqlite3.Connection, number: int, *, turns: int | None, at: float) -
 
 
 def turns_summarised(db: sqlite3.Connection, number: int) -> int:
-    """How many turns a session's summary stands for; 0 without a summary."""
+    """The number of turns in a session's summary; 0 without a summary."""
     (summary,) = db.execute("SELECT summary FROM sessions WHERE number=?", (number,)).fetchone()
     return 0 if summary is None else int(json.loads(summary)["turns"])

@@ -33,7 +33,7 @@ def title_of(text: str) -> str:
 
 
 def asked_in(text: str) -> str:
-    """What a message asks, as a title: not its greeting, and a question rather than what was pasted around it.
+    """The question in a message, as a title: not its greeting, nor what was pasted around it.
 
     "" for one that only greets.
 

@@ -120,7 +120,7 @@ def summary_from_json(data: Mapping[str, Any]) -> Summary:
 
 
 def end_from_json(end: Any) -> TurnEnd | None:
-    """How a turn ended, as it was written. Raises ValueError for anything else."""
+    """The end of a turn, as it was written. Raises ValueError for anything else."""
     if end is None:
         return None
     if end not in get_args(TurnEnd):

@@ -25,12 +25,12 @@ _CUT_BY: Final[Mapping[TurnEnd | None, str]] = MappingProxyType(
         "error": "broken off by a failure of the program",
     }
 )
-"""What the model is told when a call has no result, by the end of its turn; for other ends: the user interrupted it."""
+"""The result of a call that has none by the end of its turn; for other ends: the user interrupted it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to answer the next turns. `date` is shown to the model as the current date: `"2025-06-28"`.
+    """The options for the next turns. `date` is shown to the model as the current date: `"2025-06-28"`.
 
     `brings`: what kinds of text the instructions (a trusted folder's AGENTS.md) and tools' descriptions have brought.
     `planning`: only a plan is being made (`agent.prompt.PLAN`).
@@ -70,7 +70,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the prompt has in place of the first `turns` turns. The session still has the turns themselves."""
+    """The text that replaces the first `turns` turns in the prompt. The session still has the turns themselves."""
 
     text: str
     turns: int
@@ -102,7 +102,7 @@ class Recorder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UserText:
-    """What the user says. `typed` is the part that they typed themselves; the rest was piped in or attached.
+    """The user's words. `typed` is the part that they typed themselves; the rest was piped in or attached.
 
     `brings`: what kinds of text were attached (a file: private; a web page: outside).
     """
@@ -142,7 +142,7 @@ class Session:
 
     @property
     def options(self) -> Options:
-        """How to answer the next turns; a change takes effect with the next turn."""
+        """The options for the next turns; a change takes effect with the next turn."""
         return self._options
 
     @options.setter
@@ -157,12 +157,12 @@ class Session:
 
     @property
     def ends(self) -> tuple[TurnEnd | None, ...]:
-        """How each turn ended; None for one that is under way, or that was when the process died."""
+        """The end of each turn; None for one that is under way, or that was when the process died."""
         return tuple(self._ends)
 
     @property
     def summary(self) -> Summary | None:
-        """What stands for the oldest turns, once they no longer fit."""
+        """The summary of the oldest turns, once they no longer fit."""
         return self._summary
 
     @property
@@ -172,7 +172,7 @@ class Session:
 
     @property
     def taint(self) -> frozenset[Taint]:
-        """What kinds of text are in the prompt. It never shrinks: a summary of a text is as tainted as the text."""
+        """The kinds of text in the prompt. It never shrinks: a summary of a text is as tainted as the text."""
         return self.options.brings.union(*(entry.brings for entry in self._entries))
 
     @property
@@ -289,7 +289,7 @@ class Session:
     def request(
         self, specs: Sequence[ToolSpec], *, max_tokens: int | None = None, open_with: Channel | None = None
     ) -> Request:
-        """What the next step needs, without the thoughts of past turns that got no answer."""
+        """The request of the next step, without the thoughts of past turns that got no answer."""
         options = self.options
         summary = (summary_message(self._summary.text),) if self._summary else ()
         return Request(
@@ -306,7 +306,7 @@ class Session:
         )
 
     def request_ahead(self, specs: Sequence[ToolSpec]) -> Request:
-        """What the next turn's first step will need, as far as it is known: everything but what the user says."""
+        """The request of the next turn's first step, as far as it is known: everything but the user's words."""
         ahead = Session(self._options, entries=self._entries, ends=self._ends, summary=self._summary)
         ahead.vocabulary = self.vocabulary
         ahead.open_turn("")

@@ -105,7 +105,7 @@ class SessionStore:
         return next((recorder.problem for recorder in self._recorders if recorder.problem), None)
 
     def health(self, *, max_s: float) -> Health | None:
-        """How the file is, by a look of at most `max_s` that changes nothing. None: nothing is stored yet."""
+        """Check the file for at most `max_s`, changing nothing. None: nothing is stored yet."""
         return health(self._database, max_s=max_s)
 
     # -- finding -------------------------------------------------------------------------------------------------------

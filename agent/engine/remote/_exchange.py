@@ -34,7 +34,7 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class Line:
-    """What requests are sent through. `stream` is its connection, once there is one; the next request may reuse it.
+    """The line for requests. `stream` is its connection, once there is one; the next request may reuse it.
 
     It stays open while anybody holds it, its maker first of all. If a socket were closed while a thread still waits on
     it, its number could be given to another socket, and the thread would wait on that one.
@@ -70,7 +70,7 @@ class Exchange:
         request.extensions["trace"] = self._trace
 
     def items(self, control: Control, limit_s: float | None = None) -> Generator[str, None, None]:
-        """What came, until it ends, or is stopped. Raises what broke it, or ReadTimeout after `limit_s` for one."""
+        """Yield items until the end or a stop. Raises what broke it, or ReadTimeout after `limit_s` for one."""
         self._line.hold()
         threading.Thread(target=self._run, name="ossia-request", daemon=True).start()
         forget = control.on_stop(self._give_up)

@@ -16,7 +16,7 @@ from ossia.agent.errors import AddressUnusable, KeyUnusable
 _FIELDS = ("url", "key_env", "ca", "context", "model")
 _API = re.compile(r"/v1(/chat/completions|/responses|/completions|/models)?\Z")
 _VARIABLE = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+\Z")
-"""What a variable may be called. Whoever takes `key_env` for the key itself writes something else there."""
+"""The form of a variable's name. Whoever takes `key_env` for the key itself writes something else there."""
 
 
 @dataclass(frozen=True, slots=True)

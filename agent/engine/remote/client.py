@@ -23,7 +23,7 @@ _KEPT_S: Final = 2.0
 """Servers close a connection that idles for 5 s or more."""
 _BUSY: Final = (429, 503)
 _CONNECTS, _ASKS = 4, 8
-"""How often a server is asked that can't be reached, or that is busy: for about a minute, if it doesn't say when."""
+"""Tries for a server that can't be reached, or that is busy: for about a minute, if it doesn't say when."""
 _LONGEST_WAIT_S: Final = 60.0
 _DIED: Final = (httpx2.RemoteProtocolError, httpx2.ReadError, httpx2.WriteError)
 _DONE: Final = "[DONE]"
@@ -138,7 +138,7 @@ class Client:
                 yield event
 
     def said(self, text: str, most: int = _FAULT_CHARS) -> str:
-        """What a server says, for an error: on one line of at most so many characters, the key in it as `…`."""
+        """A server's text, for an error: on one line of at most so many characters, the key in it as `…`."""
         for key in {self.address.key, repr(self.address.key)[1:-1]} if self.address.key else ():
             text = text.replace(key, "…")
         return " ".join("".join(c if c.isprintable() else " " for c in text[: 8 * most]).split())[:most]
@@ -191,7 +191,7 @@ class Client:
         limit_s: float | None,
         again: bool,
     ) -> Generator[str, None, None]:
-        """What `read` makes of the answer; asked `again` while the server can't be reached or is busy."""
+        """Yield from `read(answer)`; `again`: try again while the server can't be reached or is busy."""
         connects, asks = (_CONNECTS, _ASKS) if again else (1, 1)
         tries, wait_s = 0, self._back_off_s
         shared = None if limit_s is None else self._shared
@@ -242,7 +242,7 @@ class Client:
         return said
 
     def _fault(self, text: str) -> str:
-        """What a server says of a fault, on one line, without the key if it repeats that."""
+        """A server's account of a fault, on one line, with the key in it as `…`."""
         value: Any = None
         with suppress(ValueError, RecursionError):
             value = json.loads(text)

@@ -1,4 +1,4 @@
-"""What a server is, found out once: by what only it answers."""
+"""The kind of a server, found out once: by what only it answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a server is. "other": it takes no ids; what else it is must be found out by whoever can use it.
+    """The kind of a server. "other": it takes no ids; what else it is must be found out by whoever can use it.
 
     `version` is a vLLM's ("" if it doesn't say), `listed` are the models that it serves, `props` what a llama-server
     says of itself. `context_tokens` are those of the first model that may be asked, 0 where it doesn't say.

@@ -113,7 +113,7 @@ class LlamaServer:
 
 
 def samplers(sampling: Sampling, *, salt: int) -> Json:
-    """How the next id is drawn: in our order, with everything else of llama.cpp's samplers off."""
+    """The samplers in our order, with everything else of llama.cpp's off."""
     temperature = 1.0 if sampling.temperature is None else sampling.temperature
     if temperature == 0:
         return {"temperature": 0, "samplers": ["temperature"]}

@@ -1,4 +1,4 @@
-"""What a server that takes ids is to the engine, and the values that pass between them."""
+"""The protocol of a server that takes ids, and the values that pass between it and the engine."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Ended:
 
 
 Answer = Generator[Progress | Came | Ended, None, None]
-"""What comes of a task. Closing it ends the server's work."""
+"""The items of an answer. Closing it ends the server's work."""
 
 
 @dataclass(frozen=True, slots=True)
