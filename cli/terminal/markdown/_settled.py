@@ -11,8 +11,8 @@ from ossia.cli.terminal.markdown._markdown import block_parser
 if TYPE_CHECKING:
     from ossia.cli.terminal.markdown.paint import Row
 
-_CLOSERS = (" x* x** x_ x__ x~~ x](x)", " x` x`` x```", " x$ x$$ x\\) x\\]")
-"""Behind a text these close whatever is open in it, and change how that is drawn. In code no other mark counts."""
+_ENDINGS = ("> x* x** x_ x__ x~~ x](x)", " *x* x` x`` x```", " *x* x$$", " *x* x\\) x\\]")
+"""Behind a word these close what is open. `*x*` is italic, but not in maths and code: no other mark counts there."""
 _TRIES = 3
 _MARKS = re.compile(r"[*_~`]*\s*")
 # What is left begins with it: it opens no other block, and no mark that is closed later makes it shorter.
@@ -23,17 +23,19 @@ def settled(source: str, draw: Callable[[str], list[Row]]) -> int:
     """How many characters of `source` make whole rows that are final; what follows can be drawn alone. Often 0.
 
     The last row isn't final, nor one with something open that could still be closed. `draw` makes rows of Markdown.
+    Two things come too late, and no text is lost then: bars that make the last line the head of a table, whose rows
+    above stay text; and an underline that makes a heading of rows that aren't bold.
     """
-    rows = draw(source)
     top = [token.type for token in block_parser().parse(source) if token.level == 0 and token.nesting >= 0]
-    if len(rows) < 2 or top != ["paragraph_open"] or "|" in source:  # a bar: the line may be a table's head
+    if top != ["paragraph_open"] or "|" in source:
         return 0
+    rows = draw(source)
     ends = _ends(source, rows[:-1])
     for number in range(len(ends), max(0, len(ends) - _TRIES), -1):
         at, kept = ends[number - 1], rows[:number]
-        if not _PLAIN_WORD.match(source, at) or draw(source[:at]) + draw(source[at:]) != rows:
-            continue
-        if all(draw(source[:at] + closers)[:number] == kept for closers in _CLOSERS):
+        word = _PLAIN_WORD.match(source, at)
+        rests = [source[at:], *(word[0].rstrip() + ending for ending in _ENDINGS)] if word else []
+        if rests and all(draw(source[:at] + rest) == kept + draw(rest) for rest in rests):
             return at
     return 0
 

@@ -37,11 +37,10 @@ if TYPE_CHECKING:
 __all__ = ["Chunk", "Segmenter"]
 
 _BATCH_LINES = 64  # of a text that comes at once, between two looks
+_SETTLE_CHARS = 40  # or an eighth of the open text: what comes between two tries to settle rows
 _LIKE_A_FENCE = re.compile(r" {0,3}(?:```|~~~)")
 # A last line that is only these could still turn what stands above it into a heading or a table, or be a marker.
 _UNDECIDED = re.compile(r"[ \t>]*(?:[-=*_+#~`|:. \t]*|\d{1,9}[.)]?|\$\$?|\\\[?)[ \t]*")
-
-_UNDERLINE = re.compile(r" {0,3}(?:-+|=+)[ \t]*\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +70,7 @@ class Segmenter:
         self._continues = False  # the tail's first item goes on with the one cut last
         self._fence: Fence | None = None
         self._settled = False  # the beginning of the open paragraph is drawn
+        self._settle_at = 0  # characters that the open text has at the next try: a try costs several drawings
 
     def feed(self, text: str) -> list[Chunk]:
         """The chunks that `text` finishes, often none."""
@@ -112,7 +112,11 @@ class Segmenter:
         Only for a view: where it ends depends on the width.
         """
         text = "".join(self._tail) + self._line.partial
-        at = 0 if self._fence else settled(text, draw)
+        if self._fence or len(text) < self._settle_at:
+            return None
+        at = settled(text, draw)
+        left = len(text) - at
+        self._settle_at = left + max(_SETTLE_CHARS, left // 8)
         if not at:
             return None
         whole = sum(map(len, self._tail))
@@ -135,8 +139,6 @@ class Segmenter:
             return fence.rest()
         if not self._tail and not line.strip():
             return ()
-        if self._settled and _UNDERLINE.fullmatch(line):
-            self._tail.append("\n")  # no heading any more: its beginning is drawn
         self._tail.append(line)
         if self._goes_on(line):
             self._looked = len(self._tail)
@@ -175,8 +177,10 @@ class Segmenter:
         while self._tail and not self._tail[0].strip():
             self._tail.pop(0)
         self._looked = len(self._tail)
+        if chunks or not self._tail:
+            self._settled, self._settle_at = False, 0
         if not self._tail:
-            self._kind, self._settled = "", False
+            self._kind = ""
         return chunks
 
     def _cut_once(self, chunks: list[Chunk], *, final: bool) -> bool:
@@ -185,6 +189,9 @@ class Segmenter:
         tokens = block_parser().parse("".join(lines))
         top = [token for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
         self._kind = top[-1].type if top else ""
+        if self._settled and top and top[0].type == "heading_open" and top[0].map and top[0].markup in ("=", "-"):
+            lines[top[0].map[1] - 1] = "\n"  # a heading's underline; but its beginning is drawn already, as text
+            return True
         done = 0
         for token in top:
             start, stop = extent(token, lines)
