@@ -8,7 +8,7 @@ except that it can't contain stray control tokens (`follower`).
 """
 
 from ossia.agent.guide._keywords import idle_keywords
-from ossia.agent.guide.compiler import GuideCompiler
+from ossia.agent.guide.follower import GuideCompiler
 from ossia.agent.guide.schemas import require_usable
 
 __all__ = ["GuideCompiler", "idle_keywords", "require_usable"]
