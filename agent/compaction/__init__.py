@@ -1,4 +1,4 @@
 """Makes room in the context: results become notes, the oldest turns become a summary.
 
-Begin with `compaction`, which decides; `_shortening` and `_summing_up` do it.
+Begin with `compaction`; `_shortening` cuts single texts.
 """
