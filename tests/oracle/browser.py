@@ -32,9 +32,8 @@ from typing import Any
 
 import tiktoken
 
-from ossia.tools.browser._wrap import wrap
 from ossia.tools.browser.document import Hit
-from ossia.tools.browser.page import Page, find_page, search_page
+from ossia.tools.browser.page import Page, find_page, search_page, wrap
 from ossia.tools.convert._html import TOO_DEEP, document_from_html
 from ossia.tools.decoding import decode_page
 from ossia.tools.spec import ToolFailed

@@ -1,16 +1,24 @@
-"""Web search services: a table of how each is asked and where the results are in its answer."""
+"""Web search services: a table of how each is asked and where the results are in its answer; and ddgs.
+
+The package `ddgs` (an extra) needs no key and no server: it asks search engines as a browser would. It has a network
+stack of its own: our fetch guard and proxy settings don't apply to it. It scrapes pages that are made for people, so it
+may find nothing for hours.
+"""
 
 from __future__ import annotations
 
 import html
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from ossia.tools.browser.document import Hit, Source
-from ossia.tools.spec import Stop, Taint, ToolFailed
+from ossia.tools.spec import Stop, Taint, ToolFailed, interrupted
 
 if TYPE_CHECKING:
     from ossia.tools.fetch import JsonClient
@@ -18,6 +26,7 @@ if TYPE_CHECKING:
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
 _HIGHLIGHT = re.compile(r"</?(?:b|em|i|mark|span|strong)(?:\s[^<>]{0,200})?>|<br\s*/?>", re.IGNORECASE)
 _MAX_TITLE_CHARS, _MAX_URL_CHARS, _MAX_SNIPPET_CHARS = 300, 2_000, 2_000
+_INSTALL = "ddgs isn't installed: run `uv sync --extra ddgs` or `uv tool install '.[ddgs]'` in ossia's clone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +117,10 @@ _SERVICES: Mapping[str, Service] = {
     ),
 }
 
+
 KINDS: tuple[str, ...] = (*_SERVICES, "ddgs")
+
+
 """The services by their names in a configuration; `ddgs` is an extra, and asks search engines itself."""
 
 
@@ -123,8 +135,6 @@ def web_source(
         web_source("searxng", url="http://127.0.0.1:8888", client=JsonClient)
     """
     if kind == "ddgs":
-        from ossia.tools.browser._ddgs import DdgsSource
-
         return DdgsSource()
     service = _SERVICES.get(kind)
     if service is None:
@@ -245,3 +255,35 @@ def _is_web(url: str) -> bool:
     except ValueError:  # "http://[::1"
         return False
     return parts.scheme in ("http", "https") and bool(parts.hostname) and " " not in url and len(url) <= _MAX_URL_CHARS
+
+
+_DDGS = Service("", "", url=("href",), snippet=("body",))
+
+
+@dataclass(frozen=True, slots=True)
+class DdgsSource:
+    """The source `web`, asked through ddgs in at most `timeout_s`. Raises `ValueError` if ddgs isn't installed."""
+
+    timeout_s: float = 20.0
+    name: str = field(default="web", init=False)
+    brings: frozenset[Taint] = field(default=frozenset({"outside"}), init=False)
+    sends: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        if find_spec("ddgs") is None:
+            raise ValueError(_INSTALL)
+
+    def search(self, query: str, *, limit: int, stop: Stop) -> tuple[Hit, ...]:
+        from ossia.tools.fetch._network import WasCut, Watch, in_a_thread
+
+        ddgs: Any = import_module("ddgs")  # takes 0.2 s, so only when somebody searches
+        try:
+            with closing(Watch(stop, self.timeout_s)) as watch:  # the thread is abandoned: ddgs can't be interrupted
+                found = in_a_thread(lambda: list(ddgs.DDGS().text(query, max_results=limit)), watch)
+        except WasCut:
+            told = interrupted(stop) if stop.stopped else f"ddgs gave no answer within {self.timeout_s:g} s"
+            raise ToolFailed(told) from None
+        except Exception as error:  # whatever an engine's page makes it raise
+            raise ToolFailed(f"ddgs: {' '.join(str(error).split())[:200] or type(error).__name__}") from None
+        hits = (hit_of(_DDGS, result) for result in found)
+        return tuple(hit for hit in hits if hit is not None)[:limit]

@@ -11,9 +11,8 @@ import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ossia.tools.browser._wrap import wrap
 from ossia.tools.browser.document import Document, Hit
-from ossia.tools.browser.page import Page, find_page, search_page
+from ossia.tools.browser.page import Page, find_page, search_page, wrap
 from ossia.tools.convert._html import document_from_html
 from ossia.tools.decoding import decode_page
 from ossia.tools.spec import ToolFailed
