@@ -1,14 +1,17 @@
-"""Fetches pages for the model: guarded, bounded in time and bytes, redirects followed by hand."""
+"""Fetches pages for the model: guarded, bounded in time and bytes, redirects followed by hand.
+
+A body that HTTP takes for whole may still lack its end: `_why_cut` looks for the signs.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-from ossia.tools.fetch._ends import why_cut
 from ossia.tools.fetch._exchange import (
     Answer,
     ExchangeFailed,
@@ -37,6 +40,10 @@ _PDF, _GZIP = b"%PDF-", b"\x1f\x8b"
 _SNIFFED_BYTES = 1024
 _URL_CHARS = 1024
 _BAD_REDIRECT = "it redirects to a URL that can't be opened (unknown, not http(s), or not on the public internet)"
+_LOOK_BYTES = 4096  # for signs of the end
+_BEGIN = re.compile(rb"<(?:html|body)[\s>]", re.IGNORECASE)
+_END = re.compile(rb"</(?:html|body)\s*>", re.IGNORECASE)
+_CLOSING = {b"{": b"}", b"[": b"]", b"<": b">"}
 
 
 class FetchFailed(ToolFailed):
@@ -140,7 +147,7 @@ class Fetcher:
         body, truncated = read_bounded(chunks, limits.max_pdf_bytes if pdf else limits.max_bytes, start=start)
         if pdf and truncated:
             raise ExchangeFailed(f"the PDF is larger than {limits.max_pdf_bytes / 1e6:g} MB")
-        cut = "" if truncated else why_cut(answer, media_type, body)
+        cut = "" if truncated else _why_cut(answer, media_type, body)
         remark = "; ".join(filter(None, (lost, cut and f"the end of this page may be missing: {cut}")))
         return Fetched(
             url, media_type, charset, body, truncated, remark=remark, refresh=answer.headers.get("refresh", "")
@@ -188,3 +195,32 @@ def _sniffed(start: bytes) -> str:
     if head.startswith((b"<!doctype html", b"<html", b"<head", b"<body", b"<!--", b"<title", b"<p", b"<div")):
         return "text/html"
     return "application/octet-stream" if b"\0" in start[:_SNIFFED_BYTES] else "text/plain"
+
+
+def _why_cut(answer: Answer, media_type: str, body: bytes) -> str:
+    """Why the end of this whole `body` may be missing; "" if nothing speaks for that.
+
+    A compressed body and one in chunks have an end of their own, without which they are an error. A length can be too
+    small; without one, the end of the connection is the end of the body, whatever ended it.
+    """
+    if "content-range" in answer.headers:  # we ask for no part, and this one is none by its status
+        return "the server calls it a part"
+    if answer.encoding or "transfer-encoding" in answer.headers:
+        return ""
+    if "content-length" in answer.headers:
+        more = not answer.connection.last.endswith(body[-64:])
+        return "the server announced less than it sent" if more else ""
+    has_end = _has_end(media_type, body)
+    if has_end is False:
+        return "the server doesn't say how long the page is, and it stops in the middle"
+    return "the connection broke off" if answer.connection.broke_off and has_end is None else ""
+
+
+def _has_end(media_type: str, body: bytes) -> bool | None:
+    """Does it end as its kind does? None: its kind has no end, as text."""
+    if "html" in media_type:
+        begins, ends = _BEGIN.search(body[:_LOOK_BYTES]), _END.search(body[-_LOOK_BYTES:])
+        return True if ends else False if begins else None
+    if media_type.endswith(("json", "xml")) and (closing := _CLOSING.get(body.lstrip(b"\xef\xbb\xbf \t\r\n")[:1])):
+        return body.rstrip().endswith(closing)
+    return None
