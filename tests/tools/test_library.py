@@ -21,10 +21,10 @@ from ossia.tools.approval.policy import Policy
 from ossia.tools.browser import Browser
 from ossia.tools.browser.document import Document, Hit
 from ossia.tools.convert import Converter
-from ossia.tools.library._gitignore import Ignores
 from ossia.tools.library._store import Row, Seen
 from ossia.tools.library.indexing import Event, Failed, Found, Indexed, Skipped, Vanished, index_root
 from ossia.tools.library.library import EMPTY, Library, LibraryError, Removed, Root, RootKind
+from ossia.tools.library.walk import Ignores
 from ossia.tools.spec import NoStop, Stop, ToolCall, ToolContext, ToolFailed, ToolResult
 from ossia.tools.toolbox import Toolbox
 from tests.support.command import ROOT
