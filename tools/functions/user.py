@@ -1,6 +1,6 @@
 """The user's own functions as tools: from a file (`--tools FILE.py`), or from a package that the config names.
 
-They are the user's code, run as it is: in our interpreter, unconfined. `spec.provenance` says so to the policy and to
+They are the user's code, run as it is: in our interpreter, unconfined, each call on a thread of its own. `spec.provenance` says so to the policy and to
 people: `"file weather.py"`, `"package my-tools"`; such tools are allowed unless a rule or taint says otherwise.
 
     def get_weather(city: str, unit: Literal["celsius", "fahrenheit"] = "celsius") -> dict[str, object]:
@@ -15,12 +15,23 @@ Without these a function counts as one that runs something (`effects` `{"run"}`)
 
 from __future__ import annotations
 
+import asyncio
+import ctypes
+import inspect
 import json
-from collections.abc import Callable, Generator, Mapping, Sequence
+import queue
+import threading
+import time
+import traceback
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from ossia.tools.functions import _inspect, _load, call_thread
+from ossia.tools.functions import _inspect, _load
+from ossia.tools.functions._capture import Stream, captured
+from ossia.tools.functions._inspect import fault_line
 from ossia.tools.functions._result import bounded, result_text
 from ossia.tools.functions.errors import FunctionsInvalid
 from ossia.tools.functions.naming import PREFIX, Loaded, name_warning, offered_name, without_duplicates
@@ -28,6 +39,9 @@ from ossia.tools.spec import Preview, Stop, Tool, ToolContext, ToolFailed, ToolO
 
 ENTRY_POINTS = "ossia.tools"
 _MAX_FAULT_CHARS = 600
+MAX_PRINTED_CHARS = 200_000
+_GRACE_S = 0.5
+_CUT = f"\n[... what it printed after {MAX_PRINTED_CHARS} characters is left out]\n"
 
 
 def load_functions(path: Path, *, files: Mapping[str, bytes] | None = None, timeout_s: float = 120.0) -> Loaded:
@@ -118,7 +132,7 @@ class UserFunction:
         def finish(value: object) -> object:
             return None if value is None else result_text(value)
 
-        aside = call_thread.Aside(work, finish, module=self._function.module)
+        aside = Aside(work, finish, module=self._function.module)
         ending = yield from aside.run(call_id=call_id, stop=context.stop, timeout_s=self._timeout_s)
         if refused and ending.how == "returned":
             raise refused[0]
@@ -129,7 +143,7 @@ class UserFunction:
     def close(self) -> None:
         """There is nothing to release."""
 
-    def _result(self, ending: call_thread.Ending, stop: Stop) -> ToolResult:
+    def _result(self, ending: Ending, stop: Stop) -> ToolResult:
         still = "" if ending.gone else "; it could not be ended and still runs"
         if ending.how == "stopped":
             return ToolResult(f"[{interrupted(stop)}]{still}", error=True)
@@ -149,3 +163,135 @@ def _dict(args: object) -> Mapping[str, object]:
 def _short(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+# -- a call on a thread of its own: output comes as it is printed, and nobody waits for ever ---------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How the code ended: with a value, with a fault, or not in time. `printed` is what it wrote to stdout.
+
+    `fault` is one line, `trace` is where in the code it was. The exception itself isn't kept, since inspecting it would
+    run its code. `gone`: False if the code couldn't be ended and still runs.
+    """
+
+    how: Literal["returned", "raised", "stopped", "timeout"]
+    value: object = None
+    fault: str = ""
+    trace: str = ""
+    printed: str = ""
+    gone: bool = True
+
+
+class _Abandoned(SystemExit):
+    """Raised in a thread from outside, to end it. As a SystemExit it ends the thread silently."""
+
+
+class Aside:
+    """One run of `work`, then of `finish` with what it returned, on a thread of its own.
+
+    What `work` returns may be a coroutine: it is awaited, on the same thread. `module` is the name of the module whose
+    output counts as the code's.
+    """
+
+    def __init__(self, work: Callable[[], object], finish: Callable[[object], object], *, module: str) -> None:
+        self._work, self._finish, self._module = work, finish, module
+        self._inbox: queue.SimpleQueue[tuple[Stream, str] | Ending | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._main, name="ossia-function", daemon=True)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._room = MAX_PRINTED_CHARS
+        self._printed: list[str] = []
+        self._abandoned = False
+
+    def run(self, *, call_id: str, stop: Stop, timeout_s: float) -> Generator[ToolOutput, None, Ending]:
+        """Start it, yield what it prints, return how it ended. If it is closed at a yield, the code is abandoned."""
+        forget = stop.on_stop(lambda: self._inbox.put(None))
+        deadline = time.monotonic() + timeout_s
+        try:
+            self._thread.start()
+            while True:
+                try:
+                    item = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
+                except queue.Empty:
+                    return Ending("timeout", gone=self._abandon())
+                if item is None:
+                    return Ending("stopped", gone=self._abandon())
+                if isinstance(item, Ending):
+                    return item
+                yield ToolOutput(call_id, item[1], item[0])
+        except BaseException:  # closed, or interrupted
+            self._abandon()
+            raise
+        finally:
+            forget()
+
+    def _main(self) -> None:
+        try:
+            with captured(self._sink, self._module):
+                ending = self._ending()
+            self._inbox.put(ending)
+        except _Abandoned:  # it hit our own code: nobody waits any more
+            pass
+
+    def _ending(self) -> Ending:
+        try:
+            value = self._work()
+            if inspect.iscoroutine(value):
+                value = self._awaited(value)
+            value = self._finish(value)
+        except BaseException as fault:  # SystemExit and KeyboardInterrupt too: they are the code's, not ours
+            return Ending("raised", fault=fault_line(fault), trace=_trace(fault), printed="".join(self._printed))
+        return Ending("returned", value, printed="".join(self._printed))
+
+    def _awaited(self, coroutine: Coroutine[Any, Any, object]) -> object:
+        with asyncio.Runner() as runner:
+            self._loop = runner.get_loop()
+            return runner.run(coroutine)
+
+    def _sink(self, stream: Stream, text: str) -> None:
+        if self._abandoned or self._room <= 0 or not text:
+            return
+        kept = text[: self._room]
+        self._room -= len(kept)
+        if self._room <= 0:
+            kept += _CUT
+        if stream == "stdout":
+            self._printed.append(kept)
+        self._inbox.put((stream, kept))
+
+    def _abandon(self) -> bool:
+        """End the thread if possible: Python code at its next step, a coroutine at its next await.
+
+        A C call that doesn't return can't be ended; the thread then dies with the process. True: it is gone.
+        """
+        self._abandoned = True
+        deadline = time.monotonic() + _GRACE_S
+        while self._thread.is_alive() and time.monotonic() < deadline:
+            loop = self._loop
+            if loop is not None:
+                with suppress(RuntimeError):  # it has just been closed
+                    loop.call_soon_threadsafe(_cancel_all, loop)
+            else:
+                _raise_in(self._thread)
+            self._thread.join(_GRACE_S / 5)
+        return not self._thread.is_alive()
+
+
+def _trace(fault: BaseException) -> str:
+    """Where in the user's code it went wrong, for the person at the screen: the model gets one line."""
+    try:
+        frames = [frame for frame in traceback.extract_tb(fault.__traceback__) if frame.filename != __file__]
+        return "".join(traceback.format_list(frames[-8:]))[-4_000:]
+    except Exception:  # a file that isn't text
+        return ""
+
+
+def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
+    for task in asyncio.all_tasks(loop):
+        task.cancel()
+
+
+def _raise_in(thread: threading.Thread) -> None:
+    if thread.ident is not None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Abandoned))
