@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ossia.tools.approval.policy import Policy, Ruling, acts
-from ossia.tools.calls.arguments import ArgumentReader
-from ossia.tools.calls.foreign_arguments import PATCH_TOOL, patch_in
+from ossia.tools.calls.arguments import PATCH_TOOL, ArgumentReader, patch_in
 from ossia.tools.calls.names import resolve_name, unknown_name
 from ossia.tools.spec import (
     CHANGED,

@@ -1,4 +1,4 @@
 """Calls as models write them: names (`names`) and arguments (`arguments`) that are almost right are understood.
 
-Begin with `arguments`; `loose_json`, `coerce` and `foreign_arguments` are its steps.
+Begin with `arguments`; `coerce` reads JSON that is almost right and fits values to a schema.
 """

@@ -11,9 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from ossia.tools.calls.arguments import ArgumentReader
+from ossia.tools.calls.arguments import ArgumentReader, patch_in
 from ossia.tools.calls.coerce import Misfit, closed, fitted
-from ossia.tools.calls.foreign_arguments import patch_in
 from ossia.tools.spec import ToolFailed, ToolSpec
 from ossia.tools.work import ApplyPatch, ListDir, OpenFile, PrintTree, Search
 from ossia.tools.work.exec import Exec

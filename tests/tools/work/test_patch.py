@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ossia.tools.calls.foreign_arguments import patch_in
+from ossia.tools.calls.arguments import patch_in
 from tests.oracle.patches import count_outcomes
 from tests.support.folders import Folder
 
