@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ossia.agent.sessions.session import UserText
-from ossia.cli.attach.fence import block, in_heading, shortened
+from ossia.cli.attach.local import block, in_heading, shortened
 from ossia.cli.clean import one_line
 from ossia.cli.mentions import Mention, mentions, standing
 from ossia.cli.visible import seen_line

@@ -1,17 +1,18 @@
-"""Files and folders of this machine as text for a message, bounded."""
+"""Files and folders of this machine as text for a message: each under its heading, in a fence, within bounds."""
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from ossia.cli.attach.fence import HEAD_SHARE, block, from_line_start, in_heading, shortened, up_to_line_end
 from ossia.cli.words import bytes_of, size_of
 from ossia.tools.decoding import Text, decode, decode_beginning, describe, universal
+from ossia.tools.names import escaped
 from ossia.tools.no_links import FILE, MAY_BE_A_LINK
 from ossia.tools.safe_files import real_name
 from ossia.tools.spec import Stop
@@ -25,6 +26,8 @@ _MAX_NAMES = 500
 _MAX_LISTING_S = 10.0
 _NEEDED_BYTES = 200
 """Less room than this isn't worth the beginning of another file."""
+HEAD_SHARE = 2 / 3
+"""How much of what is kept of a long text is its beginning: that says what it is, the end how it came out."""
 
 
 class Unattachable(Exception):
@@ -157,3 +160,42 @@ def _blocks(files: list[File], folder: Path, room: int, stop: Stop) -> list[str]
         blocks.append(read.text(in_heading(file.name)))
         room -= bytes_of(blocks[-1])
     return blocks
+
+
+# -- how outside text stands in a message ------------------------------------------------------------------------------
+
+
+def block(heading: str, content: str) -> str:
+    """A heading and a fence around the content, longer than any run of backticks in it."""
+    longest = max((len(run) for run in re.findall("`+", content)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{heading}\n{fence}\n{content}{'' if content.endswith(chr(10)) else chr(10)}{fence}"
+
+
+def shortened(text: str, max_bytes: int) -> tuple[str, int]:
+    """The text cut to its bound, and how many characters its middle lost; a line there says so."""
+    data = text.encode("utf-8", "replace")
+    if len(data) <= max_bytes:
+        return text, 0
+    split = int(max_bytes * HEAD_SHARE)
+    head = up_to_line_end(data[:split].decode("utf-8", "ignore"))
+    tail = from_line_start(data[len(data) - (max_bytes - split) :].decode("utf-8", "ignore"))
+    omitted = len(text) - len(head) - len(tail)
+    return f"{head}\n[… {omitted:,} characters left out here …]\n{tail}", omitted
+
+
+def up_to_line_end(text: str) -> str:
+    """Without the part of a line at its end, unless that is most of it."""
+    head, end, _ = text.rpartition("\n")
+    return head if end and len(head) > len(text) // 2 else text
+
+
+def from_line_start(text: str) -> str:
+    """Without the part of a line at its beginning, unless that is most of it."""
+    _, end, tail = text.partition("\n")
+    return tail if end and len(tail) > len(text) // 2 else text
+
+
+def in_heading(name: str) -> str:
+    """A name on one line, whatever its maker put into it: the model can open it as it stands there."""
+    return "".join(char if char.isprintable() else escaped(char) for char in name)
