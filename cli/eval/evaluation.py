@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from ossia.agent.sessions.store import SessionStore
 from ossia.agent.worker import Worker
 from ossia.cli import paths
 from ossia.cli.clean import clean
-from ossia.cli.eval.estimate import Speed, remaining_s
+from ossia.cli.eval import chain, harmony, repo, sums
 from ossia.cli.eval.keep import Kept, Outcome
 from ossia.cli.eval.play import Player
 from ossia.cli.eval.table import by_suite, duration, published, row_of, table
@@ -27,7 +27,7 @@ from ossia.cli.runtime.assemble import Assembly, begin
 from ossia.cli.runtime.consent import agree
 from ossia.cli.runtime.ending import end_now
 from ossia.cli.runtime.progress import Display, make_display
-from ossia.cli.settings.config import Resolved, resolve
+from ossia.cli.settings.config import Resolved, nearest, resolve
 from ossia.cli.settings.kinds import Value
 from ossia.cli.settings.table import SAMPLING, Settings
 from ossia.cli.streams import shown, stdout
@@ -37,6 +37,16 @@ from ossia.cli.words import count, json_line, speed_of
 _MAX_TOKENS, _MAX_SECONDS = 32_768, 1800.0
 """Of one task, where the user names no limits: a task that doesn't end must not keep the others waiting for ever."""
 _SPEED_PROMPT, _SPEED_TOKENS = "Write the numbers from 1 to 40, one a line.", 64
+USUAL: Mapping[str, tuple[int, int]] = {
+    "harmony": (350, 1200),
+    "chain": (900, 1600),
+    "repo": (3500, 9000),
+    "math": (1200, 900),
+    "aime": (7000, 1500),
+}
+"""Tokens that a task of a suite takes at medium effort, by a guess: generated, and read (the rest is cached)."""
+_EFFORT = {"low": 0.4, "medium": 1.0, "high": 2.5}
+SUITES = {"harmony": harmony.tasks, "chain": chain.tasks, "repo": repo.tasks, "math": sums.tasks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +62,6 @@ class Wanted:
 
 def list_tasks(wanted: Wanted, flags: Mapping[str, object]) -> None:
     """Print the ids of the tasks, a line each."""
-    from ossia.cli.eval.suites import chosen
-
     seed = resolve(flags, environ=os.environ).settings.seed or 0
     for task in chosen(wanted.suites, wanted.tasks, seed=seed, aime=wanted.aime):
         print(shown(task.id), file=stdout())
@@ -62,8 +70,6 @@ def list_tasks(wanted: Wanted, flags: Mapping[str, object]) -> None:
 @plain_keys()
 def evaluate(wanted: Wanted, flags: Mapping[str, object]) -> int:
     """Run what isn't done yet, print the table; returns the exit code. Raises what `cli.main` turns into one."""
-    from ossia.cli.eval.suites import chosen
-
     resolved = _plain(resolve(flags, environ=os.environ))
     settings = resolved.settings
     agree(settings)
@@ -247,3 +253,52 @@ def _file_of(settings: Settings) -> list[object]:
     path = find_model(settings.model, locations=locations(), memory=free_memory()).path.resolve()
     status = path.stat()
     return [str(path), status.st_size, status.st_mtime_ns]
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """Tokens a second: generated, and read."""
+
+    tokens_per_s: float
+    read_per_s: float
+
+
+def remaining_s(tasks: Iterable[Task], done: Iterable[Outcome], speed: Speed | None, effort: str) -> float | None:
+    """Seconds that these tasks will take. None: nothing is known of one of their suites.
+
+    Once two tasks of a suite are done, their mean is what another one of it takes.
+    """
+    taken: dict[str, list[float]] = {}
+    for one in done:
+        taken.setdefault(one.suite, []).append(one.seconds)
+    total = 0.0
+    for task in tasks:
+        seconds = taken.get(task.suite, [])
+        if len(seconds) >= 2:
+            total += sum(seconds) / len(seconds)
+        elif speed is not None:
+            generated, read = USUAL.get(task.suite, (1000, 1000))
+            total += generated * _EFFORT[task.effort or effort] / speed.tokens_per_s + read / speed.read_per_s
+        else:
+            return None
+    return total
+
+
+def chosen(suites: Sequence[str], ids: Sequence[str], *, seed: int, aime: Path | None) -> list[Task]:
+    """The tasks of these suites (empty: all), of which only `ids` if any are named. Raises ExitError."""
+    for name in suites:
+        if name not in SUITES:
+            raise ExitError(f"there is no suite {name!r}: {', '.join(SUITES)} are known")
+    wanted = suites or ([] if aime else list(SUITES))
+    tasks = [task for name in SUITES if name in wanted for task in SUITES[name](seed)]
+    tasks += sums.aime(aime) if aime else []
+    known = {task.id: task for task in tasks}
+    for one in ids:
+        if one not in known:
+            raise ExitError(f"--task {one}: there is no such task in {', '.join(wanted)}{_near(one, list(known))}")
+    return [known[one] for one in dict.fromkeys(ids)] if ids else tasks
+
+
+def _near(name: str, known: list[str]) -> str:
+    near = nearest(name, known)
+    return near if "did you mean" in near else ": `ossia eval --list` lists them all"

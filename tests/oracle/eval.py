@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ossia.cli.eval.suites import SUITES, chosen
+from ossia.cli.eval.evaluation import SUITES, chosen
 from tests.support.command import start
 from tests.support.evaluating import script
 

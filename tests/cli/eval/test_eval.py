@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ossia.cli.eval.suites import SUITES, chosen
+from ossia.cli.eval.evaluation import SUITES, chosen
 from ossia.cli.eval.task import Task
 from ossia.tools.sandbox import choose
 from tests.support.command import ossia_here, ossia_text, start, write_script

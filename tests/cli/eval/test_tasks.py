@@ -11,7 +11,7 @@ import pytest
 
 from ossia.agent.events import MessageAdded
 from ossia.agent.prompt import tool_texts
-from ossia.cli.eval.suites import chosen
+from ossia.cli.eval.evaluation import chosen
 from ossia.cli.eval.sums import is_number
 from ossia.cli.oneshot.report import Report
 from ossia.harmony.messages import Message
