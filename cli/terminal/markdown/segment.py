@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ossia.cli.terminal.markdown._chunk import LONG_CODE_LINE, LONG_LINE, PARAGRAPH_CHARS, PARAGRAPH_LINES, Chunk
+from ossia.cli.terminal.markdown._chunk import LONG_CODE_LINE, LONG_LINE, PARAGRAPH_CHARS, PARAGRAPH_LINES, Chunk, Fence
 from ossia.cli.terminal.markdown._cuts import (
     ITEM,
     after_cap,
@@ -24,7 +24,6 @@ from ossia.cli.terminal.markdown._cuts import (
     start_of,
     without_blanks,
 )
-from ossia.cli.terminal.markdown._fence import Fence
 from ossia.cli.terminal.markdown._long_lines import LongLines
 from ossia.cli.terminal.markdown._markdown import block_parser
 from ossia.cli.terminal.markdown._settled import settled
@@ -55,9 +54,9 @@ class _Item:
 class Segmenter:
     r"""Feed it text that is `clean()`; it returns what is finished. One for each message.
 
-        segmenter = Segmenter()
-        segmenter.feed("# Title\nSome te")   → [Chunk("heading_open", "# Title\n", gap=False)]
-        segmenter.finish()                   → [Chunk("paragraph_open", "Some te\n", gap=True)]
+    segmenter = Segmenter()
+    segmenter.feed("# Title\nSome te")   → [Chunk("heading_open", "# Title\n", gap=False)]
+    segmenter.finish()                   → [Chunk("paragraph_open", "Some te\n", gap=True)]
     """
 
     def __init__(self) -> None:
