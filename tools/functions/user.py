@@ -1,7 +1,8 @@
 """The user's own functions as tools: from a file (`--tools FILE.py`), or from a package that the config names.
 
-They are the user's code, run as it is: in our interpreter, unconfined, each call on a thread of its own. `spec.provenance` says so to the policy and to
-people: `"file weather.py"`, `"package my-tools"`; such tools are allowed unless a rule or taint says otherwise.
+They are the user's code, run as it is: in our interpreter, unconfined, each call on a thread of its own.
+`spec.provenance` says so to the policy and to people: `"file weather.py"`, `"package my-tools"`; such tools are allowed
+unless a rule or taint says otherwise.
 
     def get_weather(city: str, unit: Literal["celsius", "fahrenheit"] = "celsius") -> dict[str, object]:
         \"\"\"The weather of a city now.\"\"\"
