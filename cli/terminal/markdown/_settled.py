@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ossia.cli.terminal.markdown._markdown import block_parser
 
 if TYPE_CHECKING:
-    from ossia.cli.terminal.markdown.paint import Row
+    from ossia.cli.terminal.markdown._rows import Row
 
 _ENDINGS = ("> x* x** x_ x__ x~~ x](x)", " *x* x` x`` x```", " *x* x$$", " *x* x\\) x\\]")
 """Behind a word these close what is open. `*x*` is italic, but not in maths and code: no other mark counts there."""
