@@ -23,7 +23,8 @@ _KINDS: Final = (
     (b"%PDF-", "a PDF"), (b"PK\x03\x04", "a ZIP archive"), (b"\x1f\x8b", "a gzip archive"),
     (b"\x7fELF", "a program"), (b"SQLite format 3\0", "an SQLite database"), (b"GGUF", "a GGUF model"),
 )  # fmt: skip
-_NAMES: Final = {"cp1252": "windows-1252", "cp932": "Shift_JIS", "gb18030": "GBK", "cp949": "EUC-KR", "utf-8": "UTF-8"}
+_NAMES: Final = {"cp932": "Shift_JIS", "cp949": "EUC-KR", "big5": "Big5", "big5hkscs": "Big5", "cp866": "IBM866"}
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f-\x9f]")
 _BROKEN: Final = re.compile("[\ud800-\udfff]")
 _COMMENT: Final = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _IN_PAGE: Final = re.compile(
@@ -39,7 +40,7 @@ _CHARACTER_SETS: Final = re.compile("utf-(8|16|32)|ascii|iso|cp|koi8|mac|gb|big5
 _CUT: Final = re.compile(rb"[\xe0-\xf4][\x80-\xbf]{1,2}\Z")
 """UTF-8 that ends in the middle of a character."""
 _SAMPLED: Final = 1 << 12
-"""Bytes by which an encoding is guessed: that takes 10 ms, whatever they are."""
+"""Bytes by which an encoding is guessed: that takes 2 ms, whatever they are."""
 _WEIGHED: Final = 1 << 19
 """Bytes on each side of the first that isn't UTF-8, by which the whole is judged: 16 MB would take seconds."""
 
@@ -64,7 +65,12 @@ class Text:
     @property
     def name(self) -> str:
         """The encoding as people call it: `"windows-1252"`."""
-        return _NAMES.get(self.encoding, self.encoding)
+        return _name(self.encoding)
+
+    @property
+    def guess(self) -> str:
+        """Its name if it was guessed, one of `GUESSES`; else ""."""
+        return self.name if self.guessed else ""
 
     @property
     def broken(self) -> int:
@@ -75,7 +81,7 @@ class Text:
     def remark(self) -> str:
         """For a reader, if the text may differ from what its writer meant: `"not UTF-8: read as GBK, by guess"`."""
         broken = self.broken
-        parts = [f"not UTF-8: read as {self.name}, by guess"] if self.guessed else []
+        parts = [f"not UTF-8: read as {self.guess}, by guess"] if self.guessed else []
         if broken:
             parts.append(f"{broken:,} byte{'' if broken == 1 else 's'} not valid in {self.name}, shown as \ufffd")
         return "; ".join(parts)
@@ -99,17 +105,17 @@ def decode(data: bytes) -> Text | None:
             except UnicodeDecodeError:
                 return None
     if b"\0" in data or data.startswith(tuple(start for start, _ in _KINDS)):
-        return None
+        wide = _unmarked(data)
+        return Text(data.decode(wide), wide, guessed=True) if wide else None
     if b"\x1b$" in data and (said := _strict(data, "iso2022_jp")) and said.encode("iso2022_jp") == data:
         return Text(said, "iso2022_jp")
-    try:
-        return Text(data.decode())
-    except UnicodeDecodeError:
-        pass
-    named = codec(declared(data)) or ""
-    if named and (text := _strict(data, named)) is not None:
-        return Text(text, named)
-    return _guessed(data)
+    label = declared(data) or ""
+    named = codec(label)
+    narrow = "gbk" if named == "gb18030" and "18030" not in label else None  # what is written back must be GBK
+    for encoding in filter(None, ("utf-8", narrow, named)):
+        if (text := _strict(data, encoding)) is not None:
+            return Text(text, encoding)
+    return _guessed(data, named=named == "utf-8")
 
 
 def decode_beginning(data: bytes) -> Text | None:
@@ -118,27 +124,29 @@ def decode_beginning(data: bytes) -> Text | None:
     return next((text for text in found if text and not text.remark), found[0])
 
 
-def decode_page(data: bytes, charset: str | None, *, may_declare: bool = True) -> Text:
+def decode_page(data: bytes, charset: str | None) -> Text:
     """Any text of the web: by its mark, what the server said, what it says itself, as UTF-8, else by guess.
 
-    Never fails: bytes that mean nothing are lone surrogates or U+FFFD. `charset`: a label, as WHATWG's table has them.
+    Never fails: bytes that mean nothing are lone surrogates. `charset`: a label, as WHATWG's table has them. A label
+    that doesn't fit gives way to valid UTF-8, and UTF-8's to a guess that fits very well.
     """
     for mark, encoding in _MARKS:
         if data.startswith(mark):
-            return Text(data[len(mark) :].decode(encoding, "replace"), encoding, mark)
+            return Text(_lenient(data[len(mark) :], encoding), encoding, mark)
     named = codec(charset)
-    if named is None and may_declare:
+    if named is None:
+        if b"\0" in data and (read := decode(data)):
+            return read
         said = codec(declared(data))
         # what could be read as ASCII isn't UTF-16
         named = {"utf-16-le": "utf-8", "utf-16-be": "utf-8", "x-user-defined": "cp1252"}.get(said or "", said)
+    if named in (None, "utf-8"):
+        return _guessed(data, named=named is not None)
     if named == "x-user-defined":
         return Text("".join(chr(byte if byte < 0x80 else 0xF700 + byte) for byte in data), named)
-    if named is not None:
-        return Text(data.decode(named, "replace"), named)
-    try:
-        return Text(data.decode())
-    except UnicodeDecodeError:
-        return _guessed(data)
+    read = Text(_lenient(data, named), named)
+    valid = _strict(data, "utf-8") if read.broken else None
+    return read if valid is None else Text(valid)
 
 
 def codec(label: str | None) -> str | None:
@@ -167,9 +175,19 @@ def declared(data: bytes) -> str | None:
     return next(label for label in found.groups() if label).decode("ascii", "replace") if found else None
 
 
-def marked(data: bytes) -> bool:
-    """Does it begin with the byte order mark of UTF-16 or UTF-32, whose texts hold NUL bytes?"""
-    return data.startswith(tuple(mark for mark, encoding in _MARKS if encoding != "utf-8"))
+def wide(data: bytes) -> bool:
+    """Do these first bytes of a file begin UTF-16 or UTF-32, whose texts hold NUL bytes?"""
+    marked = data.startswith(tuple(mark for mark, encoding in _MARKS if encoding != "utf-8"))
+    return marked or _unmarked(data) is not None
+
+
+def _unmarked(data: bytes) -> str | None:
+    """The kind of UTF-16, for text without its mark that is mostly Latin: every other byte is NUL."""
+    for encoding, high in (("utf-16-le", data[1::2]), ("utf-16-be", data[::2])):
+        if 2 * high.count(0) > len(high):
+            text = _strict(data, encoding)
+            return encoding if text and not _CONTROLS.search(text) else None
+    return None
 
 
 def universal(text: str) -> str:
@@ -183,6 +201,19 @@ def describe(data: bytes) -> str:
     return f"{kind}, {len(data) / 1e3:.1f} kB"
 
 
+def _name(encoding: str) -> str:
+    if encoding.startswith("cp125"):
+        return f"windows-{encoding[2:]}"
+    return _NAMES.get(encoding) or re.sub(r"^ISO(?=\d)", "ISO-", encoding.upper().replace("_", "-"))
+
+
+def _lenient(data: bytes, encoding: str) -> str:
+    """Bytes that mean nothing are lone surrogates. (An error handler in Python takes 6 µs for each.)"""
+    if encoding == "utf-8":
+        return data.decode(encoding, "surrogateescape")
+    return data.decode(encoding, "replace").replace("\ufffd", "\udcff")
+
+
 def _strict(data: bytes, encoding: str) -> str | None:
     try:
         return data.decode(encoding)
@@ -193,12 +224,13 @@ def _strict(data: bytes, encoding: str) -> str | None:
 # -- guessing ----------------------------------------------------------------------------------------------------------
 # By the share of characters beyond ASCII that are common in a language of the encoding. Of 46 short texts in 17
 # encodings, 38 came out right, with charset-normalizer 23, with chardet 7 35, with chardetng (which has no wheels for
-# Python 3.14) 41.
+# Python 3.14) 41. Of pieces of 3 to 40 characters, 95 of 100 do; in windows-1251 90, in windows-1250 65.
 
-_WEST: Final = "€‚„…†‰‹›‘’“”•–—™Œœ¡¢£¥§©ª«®°±²³´µ¶·º»¼½¾¿×÷" + "ßàáâãäåæçèéêëìíîïñòóôõöøùúûü"
+_WEST: Final = "€‚„…†‰‹›‘’“”•–—™Œœ¡¢£¥§©ª«®°±²´µ¶·º»¼½¾¿×÷" + "ßàáâãäåæçèéêëìíîïñòóôõöøùúûü"
 _EAST: Final = "€‚„…‘’“”–—™§©«®°»ßąáäâćčďđéęěëíîłĺľńňóôöőřŕśšťúůüűýźžż"
 _TURKISH: Final = "€‚„…‘’“”–—™§©«®°»âçğîıöşüû"
-_RUSSIAN: Final = "оеаинтсрвлкмдпуяы№«»—–“”„"
+_RUSSIAN: Final = "оеаинтсрвлкмдпуяызьбгчй№«»—–“”„"
+_FINAL: Final = "ךםןףץ"
 _ALPHABETS: Final = (  # the first one wins a tie
     ("cp1252", _WEST),
     ("cp1250", _EAST),
@@ -207,31 +239,39 @@ _ALPHABETS: Final = (  # the first one wins a tie
     ("koi8_r", _RUSSIAN),
     ("cp866", _RUSSIAN),
     ("cp1253", "αοιετσνηρπκμλυςάίόέήύ«»—–"),
-    ("cp1255", "אבגדהוזחטיכלםמנסעפצקרשת"),
+    ("cp1255", "אבגדהוזחטיכלמנסעפצקרשת" + _FINAL),
     ("cp1256", "اليمنوترهبدعةفسكق"),
 )
 _LATIN: Final = frozenset({"cp1252", "cp1250", "cp1254"})
 _SYLLABLES: Final = (  # first bytes of the common signs; from what on a second byte may be
     ("cp949", b"\xa1" + bytes(range(0xB0, 0xC9)), 0xA1),
-    ("gb18030", b"\xa1\xa3" + bytes(range(0xB0, 0xD8)), 0xA1),
+    ("gbk", b"\xa1\xa3" + bytes(range(0xB0, 0xD8)), 0xA1),
+    ("gb18030", b"\xa1\xa3" + bytes(range(0xB0, 0xD8)), 0xA1),  # its longer codes aren't GBK's
     ("euc_jp", b"\xa1\xa4\xa5" + bytes(range(0xB0, 0xD0)), 0xA1),
     ("cp932", b"\x81\x82\x83" + bytes(range(0x88, 0x98)), 0x40),
     ("big5", b"\xa1" + bytes(range(0xA4, 0xC7)), 0x40),
 )
+GUESSES: Final = frozenset(_name(str(each[0])) for each in (*_SYLLABLES, *_ALPHABETS, ("utf-16-le",), ("utf-16-be",)))
+"""The names of all encodings that a guess may give."""
 _ENOUGH: Final = 0.5
+_SURE, _MANY = 0.9, 8
+"""What is UTF-8 in part is another encoding if that fits so well: `价格：￥100元` in GBK has three characters of UTF-8,
+and two bytes that are none. With more than so many characters for each such byte it is UTF-8."""
 _BEYOND: Final = re.compile(rb"(?:[\x80-\xff]++[\t -\x7f]{0,16}+)++")
 # Of a text in which `a` stands for a plain letter, beyond ASCII `C` for a common one, `U` for another, `c` for a sign:
 _IN_WORDS: Final = re.compile("(?<=a)C|C(?=a)|(?<![CU])C(?![CU])|(?<![aCU])c|c(?![aCU])")
 """Accented letters stand among plain ones, or alone; signs not within words."""
-_ELSEWHERE: Final = re.compile("(?<!a)C(?!a)|c")
-"""Letters of another alphabet don't stand beside plain ones."""
+_ELSEWHERE: Final = re.compile("(?<!a)C(?!a)|(?<![aCFKU])K|F(?![aCFKU])|c")
+"""Letters of another alphabet don't stand beside plain ones. Capitals (`K`) begin a word, final ones (`F`) end it."""
 
 
-def _guessed(data: bytes) -> Text:
-    """What isn't valid UTF-8: mostly UTF-8 nevertheless, or the likeliest encoding that gives the same bytes back."""
+def _guessed(data: bytes, *, named: bool) -> Text:
+    """By the bytes: UTF-8 if most of it is, else the likeliest encoding that gives the same bytes back.
+
+    `named`: it says that it is UTF-8.
+    """
     try:
-        data.decode()
-        first = 0
+        return Text(data.decode())
     except UnicodeDecodeError as error:
         first = max(error.start - _WEIGHED, 0)
     window = data[first : first + 2 * _WEIGHED]
@@ -239,13 +279,17 @@ def _guessed(data: bytes) -> Text:
     broken = len(_BROKEN.findall(text))
     cut = _CUT.search(data[-4:])
     good = len(text) - len(text.encode("ascii", "ignore")) - broken
-    if good >= broken or (cut and broken == len(cut[0])):
-        return Text(data.decode("utf-8", "surrogateescape"))
-    sample = b"\n".join(_pieces(window))
-    ranked = sorted(((-share, at, name) for at, (name, share) in enumerate(_shares(sample)) if share >= _ENOUGH))
+    unicode = Text(data.decode("utf-8", "surrogateescape"))
+    if good > _MANY * broken or (cut and broken == len(cut[0])):
+        return unicode
+    likely, enough = (True, _SURE) if named or good >= broken else (False, _ENOUGH)
+    shares = enumerate(_shares(b"\n".join(_pieces(window)), letters=good < broken))
+    ranked = sorted((-share, at, name) for at, (name, share) in shares if share >= enough)
     for _, _, name in ranked:
         if (found := _strict(data, name)) is not None:
             return Text(found, name, guessed=True)
+    if likely:
+        return unicode
     return Text(data.decode("cp1252", "surrogateescape"), "cp1252", guessed=True)  # it takes every byte
 
 
@@ -260,15 +304,16 @@ def _pieces(data: bytes) -> Iterator[bytes]:
             return
 
 
-def _shares(sample: bytes) -> Iterator[tuple[str, float]]:
+def _shares(sample: bytes, *, letters: bool) -> Iterator[tuple[str, float]]:
+    """The share for each encoding; without `letters` only for those of syllables."""
+    for name, alphabet in _ALPHABETS if letters else ():
+        if (text := _sampled(sample, name)) is not None:
+            yield name, _share(text, {*alphabet, *alphabet.upper()}, _IN_WORDS if name in _LATIN else _ELSEWHERE)
     for name, first, second in _SYLLABLES:
         if (text := _sampled(sample, name)) is not None:
             coded = {character: character.encode(name, "replace") for character in set(text) if character > "\x7f"}
             common = {sign for sign, code in coded.items() if len(code) == 2 and code[0] in first and code[1] >= second}
             yield name, _share(text, common, _ELSEWHERE)
-    for name, letters in _ALPHABETS:
-        if (text := _sampled(sample, name)) is not None:
-            yield name, _share(text, {*letters, *letters.upper()}, _IN_WORDS if name in _LATIN else _ELSEWHERE)
 
 
 def _sampled(sample: bytes, encoding: str) -> str | None:
@@ -287,7 +332,8 @@ def _share(text: str, common: set[str], fits: re.Pattern[str]) -> float:
         if character <= "\x7f" or character == "’":
             kinds[ord(character)] = "a" if letter or character == "’" else " "
         elif character in common:
-            kinds[ord(character)] = "C" if letter else "c"
+            capital = character.isupper() and fits is _ELSEWHERE
+            kinds[ord(character)] = "K" if capital else "F" if character in _FINAL else "C" if letter else "c"
         else:
             kinds[ord(character)] = "U" if letter else "u"
     shape = text.translate(kinds)

@@ -11,6 +11,7 @@ from ossia.cli.clean import clean
 from ossia.cli.exits import ExitCode
 from ossia.cli.runtime.library import CHANGES, Account
 from ossia.cli.runtime.progress import LiveLine
+from ossia.cli.streams import shown
 from ossia.tools.library.indexing import Event
 from ossia.tools.library.library import Root
 
@@ -50,6 +51,8 @@ class Report(Account):
         print(", ".join(sums) + speed)
         if self.reasons:
             print("skipped: " + ", ".join(f"{count} {reason}" for reason, count in self.reasons.most_common()))
+        if guessed := self.guessed():
+            print(shown(guessed))
 
     def passed_by(self, origin: str, reason: str) -> None:
         """Name it, unless it was to be expected; with `--verbose` in any case."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ossia.cli import paths
 from ossia.cli.exits import ExitCode, ExitError
+from ossia.cli.words import count
 
 if TYPE_CHECKING:
     from ossia.tools.browser.document import Loader
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 CHANGES = ("added", "updated", "unchanged", "removed", "failed")
 """What may become of a document, in the order in which the sums are told."""
+_NAMED = 3  # files whose encoding was guessed
 
 
 def open_library() -> Library:
@@ -44,13 +46,15 @@ def faults() -> Iterator[None]:
 class Account:
     """Counts what comes of indexing any number of roots. A subclass that shows it overrides the last three methods.
 
-    `changes` counts documents, by `CHANGES`; `reasons` counts what was passed by, by the reason why; `unreadable` are
-    the roots that couldn't be read at all, `named` the places that the user named.
+    `changes` counts documents, by `CHANGES`; `reasons` counts what was passed by, by the reason why; `guesses` are what
+    was read in a guessed encoding, as `a.txt (GBK)`; `unreadable` are the roots that couldn't be read at all, `named`
+    the places that the user named.
     """
 
     def __init__(self) -> None:
         self.changes: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
+        self.guesses: list[str] = []
         self.unreadable: set[str] = set()
         self.named: frozenset[str] = frozenset()
 
@@ -72,8 +76,10 @@ class Account:
         from ossia.tools.library.indexing import Failed, Indexed, Skipped, Vanished
 
         match event:
-            case Indexed(change=change):
+            case Indexed(origin=origin, change=change, guessed=guessed):
                 self.changes[change] += 1
+                if guessed:
+                    self.guesses.append(f"{origin.removeprefix(root.place + os.sep)} ({guessed})")
             case Vanished(documents=documents):
                 self.changes["removed"] += documents
             case Skipped(origin, reason) if origin != root.place and origin not in self.named:
@@ -84,6 +90,12 @@ class Account:
                 if origin == root.place:
                     self.unreadable.add(origin)
                 self.failed(origin, reason, root)
+
+    def guessed(self) -> str:
+        """`"encoding guessed for 5 files: a.txt (GBK), b.txt (GBK), c.htm (Big5) and 2 more"`; "" if for none."""
+        named, more = self.guesses[:_NAMED], len(self.guesses) - _NAMED
+        rest = f" and {more:,} more" if more > 0 else ""
+        return f"encoding guessed for {count(len(self.guesses), 'file')}: {', '.join(named)}{rest}" if named else ""
 
     def show(self, done: int, total: int, root: Root) -> None:
         """How far it is; `total` 0: nobody has counted the files yet."""

@@ -15,7 +15,8 @@ class Document:
 
     The text is not wrapped and has no `URL: …` line in front. `url` is where it was finally found, after redirects; in
     the local library it is `doc:17`; a page of search results has none (""). `brings`: kinds of text in it beyond those
-    that its scheme implies: "outside" for a web page in the local library.
+    that its scheme implies: "outside" for a web page in the local library. `guessed`: the name of the encoding it was
+    read in, if that was a guess.
     """
 
     title: str
@@ -23,6 +24,7 @@ class Document:
     text: str
     links: Mapping[int, str] = field(default_factory=dict)
     brings: frozenset[Taint] = frozenset()
+    guessed: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,14 +50,15 @@ def kind_of(media_type: str, body: bytes) -> SourceKind:
 
 
 def convert(body: bytes, meta: dict[str, Any], limits: dict[str, Any]) -> tuple[bytes, bytes]:
-    """The answer to a request: JSON (`title` and `links`, or `failed`: a reason) and the text as UTF-8.
+    """The answer to a request: JSON (`title`, `links`, `guessed`, or `failed`: a reason) and the text as UTF-8.
 
     `limits` as `ConvertLimits`; both parts together have at most `max_result_bytes`.
     """
     try:
         document = _convert(body, meta, limits)
         links = {str(number): url for number, url in document.links.items()}
-        head = json.dumps({"title": document.title, "links": links}, ensure_ascii=False).encode("utf-8", "replace")
+        said = {"title": document.title, "links": links, "guessed": document.guessed}
+        head = json.dumps(said, ensure_ascii=False).encode("utf-8", "replace")
         room = limits["max_result_bytes"] - len(head) - _NOTE_BYTES
         if room < min(len(document.text), limits["max_result_bytes"] // 8):
             return _failed(_MANY_LINKS)
@@ -116,7 +117,7 @@ def from_text(body: bytes, url: str, charset: str | None) -> Document:
     text = plain(universal(read.shown))
     if read.remark:
         text = f"{text}\n[{read.remark}]"
-    return Document(_name(url), url, text if text.strip() else EMPTY)
+    return Document(_name(url), url, text if text.strip() else EMPTY, guessed=read.guess)
 
 
 def _name(url: str) -> str:

@@ -16,7 +16,7 @@ from ossia.tools.browser.document import Document
 from ossia.tools.convert._flow import Flow
 from ossia.tools.convert._shells import note_of
 from ossia.tools.convert._stream import Links, Piece, flatten, resolve
-from ossia.tools.decoding import decode_page
+from ossia.tools.decoding import Text, decode_page
 
 EMPTY = "(empty page)"
 TOO_DEEP = "[The rest of this page is missing: it stands in more than 255 elements, one in the other.]"
@@ -47,12 +47,8 @@ def document_from_html(html: str | bytes, url: str, *, charset: str | None = Non
         document_from_html("<title>T</title><p>See <a href=/x>this</a>", "http://a.test/")
         Document("T", "http://a.test/", "See 【0†this】", {0: "http://a.test/x"})
     """
-    remark = ""
-    if isinstance(html, bytes):
-        read = decode_page(html, charset)
-        html, remark = read.shown, read.remark
-    html = _SURROGATES.sub("\ufffd", _DECLARATION.sub("", html.removeprefix("\ufeff"), count=1))
-    html = fewer_signs(html)
+    read = decode_page(html, charset) if isinstance(html, bytes) else Text(_SURROGATES.sub("\ufffd", html))
+    html = fewer_signs(_DECLARATION.sub("", read.shown.removeprefix("\ufeff"), count=1))
     try:
         root = lxml_html.fromstring(_TAG.sub(_fewer_attributes, html))
     except etree.ParserError:  # nothing but blanks and comments
@@ -64,9 +60,9 @@ def document_from_html(html: str | bytes, url: str, *, charset: str | None = Non
         text = f"{text}\n\n[{note}]".lstrip()
     if depth + sum(1 for _ in root.iterancestors()) >= _MAX_DEPTH:
         text = f"{text}\n\n{TOO_DEEP}".lstrip()
-    if remark:
-        text = f"{text}\n\n[{remark}]".lstrip()
-    return Document(_title(root, url), url, text or EMPTY, links.urls)
+    if read.remark:
+        text = f"{text}\n\n[{read.remark}]".lstrip()
+    return Document(_title(root, url), url, text or EMPTY, links.urls, guessed=read.guess)
 
 
 def _fewer_attributes(tag: re.Match[str]) -> str:

@@ -1,9 +1,9 @@
 """Converts documents, one at a time, confined. Runs alone: `python -I -S _worker.py SETTINGS`, requests on stdin.
 
 A request is two parts, each `>Q` its length and then its bytes: JSON (`kind`, `url`, `charset`, `source`, `refresh`)
-and the body. So is an answer: JSON (`title` and `links`, or `failed`) and the text. The first answer comes unasked and
-names what confines the worker. It ends when its stdin closes, or by an alarm if a document takes longer than the caller
-would wait.
+and the body. So is an answer: JSON (`title`, `links`, `guessed`, or `failed`) and the text. The first answer comes
+unasked and names what confines the worker. It ends when its stdin closes, or by an alarm if a document takes longer
+than the caller would wait.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ossia.tools.browser.document import Document
 from ossia.tools.convert._documents import REASONS, kind_of
+from ossia.tools.decoding import GUESSES
 from ossia.tools.spec import Stop, ToolFailed, interrupted
 
 _START_S = 30.0
@@ -242,10 +243,12 @@ def _document(answer: dict[str, object], url: str) -> Document:
     if "failed" in answer:
         reason = answer["failed"]
         raise ConversionFailed(url, reason if isinstance(reason, str) and reason in REASONS else _ENDED)
-    title, text, links = answer.get("title"), answer.get("text"), answer.get("links")
-    if not isinstance(title, str) or not isinstance(text, str) or not isinstance(links, dict):
+    title, text, links, guessed = (answer.get(name) for name in ("title", "text", "links", "guessed"))
+    known = guessed in ("", *GUESSES)
+    if not isinstance(title, str) or not isinstance(text, str) or not isinstance(links, dict) or not known:
         raise ConversionFailed(url, "the worker's answer isn't one")
-    return Document(title, url, text, {int(number): str(to) for number, to in links.items() if number.isdecimal()})
+    kept = {int(number): str(to) for number, to in links.items() if number.isdecimal()}
+    return Document(title, url, text, kept, guessed=str(guessed))
 
 
 def worker_command(limits: ConvertLimits) -> list[str]:

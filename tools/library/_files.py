@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from ossia.tools.browser._text import one_line, plain
 from ossia.tools.browser.document import Document
-from ossia.tools.decoding import decode, marked, universal
+from ossia.tools.decoding import decode, universal, wide
 from ossia.tools.library.walk import SECRET
 from ossia.tools.spec import Stop
 
@@ -62,7 +62,7 @@ def kind_of(name: str, data: bytes) -> DocumentKind:
     head = data[:_HEAD_BYTES]
     if _KEY.search(head):
         raise NotADocument(SECRET)
-    if not marked(head) and (b"\x00" in head or len(_CONTROLS.findall(head)) > 2 + len(head) // 100):
+    if not wide(head) and (b"\x00" in head or len(_CONTROLS.findall(head)) > 2 + len(head) // 100):
         raise NotADocument("binary")
     return kind
 
@@ -81,14 +81,15 @@ def document(name: str, data: bytes, *, url: str, converter: Callable[[], Conver
         made = converter().convert(data, media_type, url=url, charset=None, stop=stop)
         untitled = made.title in (url, urlsplit(url).hostname) or made.title.lower() == "untitled"
         title = "" if untitled else made.title
-        return Document(_title(title, name), url, made.text, made.links)
+        return Document(_title(title, name), url, made.text, made.links, guessed=made.guessed)
     read = decode(data)
     if read is None:
         raise NotADocument("binary")
     text = universal(read.shown)
     text = plain(_notebook(text) if kind == "notebook" else text)
     heading = _heading(text) if kind in ("markdown", "notebook") else ""
-    return Document(_title(heading, name), url, f"{text}\n[{read.remark}]" if read.remark else text)
+    text = f"{text}\n[{read.remark}]" if read.remark else text
+    return Document(_title(heading, name), url, text, guessed=read.guess)
 
 
 def _title(title: str, name: str) -> str:

@@ -77,7 +77,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A document to store. `text` is searched, `page` is shown (with its links), `links` is JSON."""
+    """A document to store. `text` is searched, `page` is shown (with its links), `links` is JSON.
+
+    `guessed` (as in `Document`) isn't stored.
+    """
 
     origin: str
     name: str
@@ -86,6 +89,7 @@ class Row:
     text: str
     page: str
     links: str = "{}"
+    guessed: str = ""
 
 
 class Store:

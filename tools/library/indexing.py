@@ -50,11 +50,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """A document is in the library, or will be with the next batch."""
+    """A document is in the library, or will be with the next batch. `guessed`: as in `Document`."""
 
     origin: str
     title: str
     change: Literal["added", "updated", "unchanged"]
+    guessed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +113,7 @@ def _fetched(library: Library, root: Root, web: Loader | None, stop: Stop) -> Ev
     if known and known.seen == row.seen:
         return Indexed(root.place, row.title, "unchanged")
     library.put(root, [row])
-    return Indexed(root.place, row.title, "updated" if known else "added")
+    return Indexed(root.place, row.title, "updated" if known else "added", row.guessed)
 
 
 @dataclass(slots=True)
@@ -235,7 +236,7 @@ class _Run:
             return Indexed(file.path, file.name, "unchanged")
         self._batch.rows.append(result)
         self._batch.characters += len(result.text)
-        return Indexed(file.path, result.title, change)
+        return Indexed(file.path, result.title, change, result.guessed)
 
     def _flush(self) -> bool:
         """Store the batch, and clear it only then: an interrupt may come before. False if the root is gone."""
@@ -256,7 +257,7 @@ class _Run:
 
 def _row(origin: str, name: str, seen: Seen, made: Document) -> Row:
     links = json.dumps({str(key): url for key, url in made.links.items()})
-    return Row(origin, name, seen, made.title or name, without_links(made.text), made.text, links)
+    return Row(origin, name, seen, made.title or name, without_links(made.text), made.text, links, made.guessed)
 
 
 def _digest(data: bytes) -> bytes:

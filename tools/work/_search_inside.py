@@ -123,7 +123,7 @@ class Search:
                 if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                     return None
                 data = file.read(_HEAD_BYTES)
-                if b"\0" in data and not self._decoding.marked(data):
+                if b"\0" in data and not self._decoding.wide(data):
                     return None
                 data += file.read(self.job["max_file_bytes"] + 1 - len(data))
                 if len(data) <= self.job["max_file_bytes"]:

@@ -104,6 +104,8 @@ class _Report(Account):
             block.row(fault, "yellow")
         if len(self._faults) > _NAMED:
             block.row(f"and {len(self._faults) - _NAMED} more that couldn't be read", "yellow")
+        if guessed := self.guessed():
+            block.row(guessed, "yellow")
         stopped = "stopped, /docs add continues: " if self.control.stopped else ""
         block.row(f"documents: {stopped}{sums or 'nothing was added'}", "dim")
         block.show()

@@ -796,7 +796,7 @@ def test_what_is_always_allowed_is_listed_and_can_be_taken_back_at_once(tmp_path
 def test_documents_are_indexed_from_the_chat(tmp_path: Path) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
-    (folder / "a.md").write_text("# Llamas\n\nThey hum.\n")
+    (folder / "a.md").write_bytes("# Llamas\n\nThey “hum”.\n".encode("cp1252"))
 
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Hi."))) as stage:
@@ -805,6 +805,7 @@ def test_documents_are_indexed_from_the_chat(tmp_path: Path) -> None:
             assert "/docs: must be add PLACE, or nothing, not 'remove x'" in text_of(stage)
             assert "/docs: /nowhere-at-all: no such file or folder" in text_of(stage)
             await send_until(stage, f"/docs add {folder}", "documents: 1 added")
+            assert "encoding guessed for 1 file: a.md (windows-1252)" in text_of(stage)
             await send_until(stage, "/docs", "/docs add updates them")
             assert any(re.fullmatch(r" +1 document +[0-9]+ bytes  /.*", row) for row in stage.rows)
             await send_until(stage, "/docs add", "documents: 1 unchanged")

@@ -210,6 +210,28 @@ def test_a_web_page_is_kept_and_read_again(home: Path) -> None:
     assert (bad.returncode, bad.stderr.count("\n")) == (2, 1)
 
 
+def test_a_guessed_encoding_is_told_in_a_line(tmp_path: Path) -> None:
+    folder = tmp_path / "old"
+    folder.mkdir()
+    legacy = {
+        "a.txt": "Das ist “größer” als 5 €.".encode("cp1252"),
+        "b.html": "<title>Привет</title><p>Это страница о дорогах.".encode("koi8_r"),
+        "c.md": "# 設定ファイル\nこれは本文です。".encode("cp932"),
+        "d.txt": "中文网页内容，价格 100 元。".encode("gbk"),
+        "marked.txt": "größer".encode("utf-16"),
+        "named.html": "<meta charset=koi8-r><p>Привет".encode("koi8_r"),
+        "plain.txt": "größer".encode(),
+    }
+    for name, data in legacy.items():
+        (folder / name).write_bytes(data)
+    files = "a.txt (windows-1252), b.html (KOI8-R), c.md (Shift_JIS) and 1 more"
+    done = ossia_here("docs", "add", str(folder))
+    assert done.stdout.decode().splitlines()[1:] == [f"encoding guessed for 4 files: {files}"]
+    titles = {word: {match.title for match in _library().find(word, limit=5)} for word in ("дорогах", "größer", "本文")}
+    assert titles == {"дорогах": {"Привет"}, "größer": {"a.txt", "marked.txt", "plain.txt"}, "本文": {"設定ファイル"}}
+    assert ossia_here("docs", "add").stdout.decode() == "0 added, 7 unchanged\n", "nothing was read"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="sends SIGINT")
 def test_an_interrupted_add_keeps_what_it_did_and_goes_on(tmp_path: Path) -> None:
     folder = tmp_path / "many"

@@ -79,7 +79,7 @@ def test_html_becomes_text_with_links(converter: Converter) -> None:
         ("application/json", b'{"a": [1]}', None, '{"a": [1]}'),
         ("application/rss+xml", b"<rss><link>http://x/</link></rss>", None, "<rss><link>http://x/</link></rss>"),
         ("application/xml", b"<?xml version='1.0'?><html><p>as HTML</p></html>", None, "as HTML"),
-        ("text/html", b"\x89nothing<p>", "utf-8", "\ufffdnothing"),
+        ("text/html", b"\x89nothing<p>", "utf-8", "‰nothing\n\n[not UTF-8: read as windows-1252, by guess]"),
         ("text/html", b"", None, "(empty page)"),
         ("text/plain", b" \n", None, "(empty page)"),
     ],
@@ -104,7 +104,8 @@ def test_the_source_of_a_page_is_left_as_it_is(converter: Converter) -> None:
     assert shown == Document("file", URL, "<p>?1?x? ü</p>".replace("1?", "1†"))
     legacy = "<p>Привет, мир\r<p>Ещё".encode("cp1251")
     guessed = converter.convert(legacy, "text/html", url=URL, charset=None, stop=NoStop(), source=True)
-    assert guessed.text == "<p>Привет, мир\n<p>Ещё\n[not UTF-8: read as cp1251, by guess]"
+    assert guessed.text == "<p>Привет, мир\n<p>Ещё\n[not UTF-8: read as windows-1251, by guess]"
+    assert guessed.guessed == convert(converter, legacy).guessed == "windows-1251"
     with pytest.raises(ConversionFailed, match="a PDF has no source"):
         converter.convert(pdf(["x"]), "text/html", url=URL, charset=None, stop=NoStop(), source=True)
 

@@ -141,7 +141,7 @@ def test_other_alphabets_by_what_the_page_says() -> None:
 
 def test_what_cannot_be_encoded_is_replaced() -> None:
     assert text_of("<p>a\ud800b") == "a\ufffdb"
-    assert text_of(b"<meta charset=utf-8><p>a\xffb") == "a\ufffdb"
+    assert text_of(b"<meta charset=utf-8><p>a\xffb") == "a\ufffdb\n\n[1 byte not valid in UTF-8, shown as \ufffd]"
 
 
 def test_hostile_row_8_deep_pages_say_that_they_are_cut() -> None:

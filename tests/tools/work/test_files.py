@@ -420,6 +420,8 @@ def test_what_an_old_file_keeps(folder: Folder) -> None:
         "zh.txt": ("这是中文\nx\n".encode("gbk"), ("-x", "+元"), "这是中文\n元\n".encode("gbk")),
         "utf32.txt": ("\ufeffone\n".encode("utf-32-le"), ("-one", "+é"), "\ufeffé\n".encode("utf-32-le")),
         "broken.txt": (b"\xc3\xbc\na \xff\nx\n", (" a \ufffd", "-x", "+y"), b"\xc3\xbc\na \xff\ny\n"),
+        "wide.txt": ("one\nx\n".encode("utf-16-le"), ("-x", "+é"), "one\né\n".encode("utf-16-le")),
+        "mail.txt": ("日本\nx\n".encode("iso2022_jp"), ("-x", "+語"), "日本\n語\n".encode("iso2022_jp")),
         "cr.txt": (b"one\rtwo\rthree", (" one", "-two", "+2"), b"one\r2\rthree"),
         "red.txt": (b"\x1b[31mred\x1b[0m\nx\n\x07b\n", (" red", "-x", "+y"), b"\x1b[31mred\x1b[0m\ny\n\x07b\n"),
     }
@@ -436,6 +438,9 @@ def test_what_an_old_file_keeps(folder: Folder) -> None:
 def test_what_cannot_be_written_back_is_refused(folder: Folder) -> None:
     cases = {
         "western.txt": (b"caf\xe9\nx\n", "+日", "western.txt is written in windows-1252, which has no '日'"),
+        "zh.txt": ("这是中文\nx\n".encode("gbk"), "+😀", "zh.txt is written in GBK, which has no '😀'"),
+        "named.py": ("# coding: gbk\n# 中文\nx\n".encode("gbk"), "+한", "which has no '한'"),
+        "ru.txt": ("Привет, мир\nx\n".encode("koi8_r"), "+é", "ru.txt is written in KOI8-R, which has no 'é'"),
         "broken.txt": ("grün".encode() + b" \xff\nx\n", "+y \ufffd", "which stands for a byte that isn't text there"),
         "ja.txt": (b"# coding: sjis\n\x87\x9b\nx\n", "+y", "holds bytes that Shift_JIS can't write back"),
         "ends.txt": (b"a\rx\n\nb\n", "+", "an empty line can't stand where its line ends change from CR to LF"),
