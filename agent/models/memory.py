@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import platform
 import re
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,20 +51,21 @@ def size_text(count: int) -> str:
 def read_memory(gpus: GpuMemory | None = None, *, root: Path = Path("/")) -> Memory:
     """The free memory of this machine. `gpus` comes from the engine, which alone can see the devices; None: no GPU.
 
-    Linux: MemAvailable, or less where a control group allows less; macOS: what vm_stat calls free, inactive,
-    speculative or purgeable; Windows: available physical memory. `root` is where /proc and /sys are.
+    Linux: MemAvailable, or less where a control group allows less; `root` is where its /proc and /sys are.
     """
     gpus = gpus or GpuMemory()
-    if sys.platform == "darwin":
-        return Memory(_macos_free(), gpus.free, shared=gpus.shared or platform.machine() == "arm64")
-    if sys.platform == "win32":
-        free, total = _windows_memory()
-    else:
+    if sys.platform == "linux":  # read here: psutil knows no control groups, and its import would delay each answer
         known = [room for room in (_linux_memory(root, "MemAvailable"), _cgroup_free(root)) if room is not None]
         free, total = min(known) if known else None, _linux_memory(root, "MemTotal")
+    else:
+        import psutil
+
+        machine = psutil.virtual_memory()
+        free, total = machine.available, machine.total
+    shared = gpus.shared or (sys.platform == "darwin" and platform.machine() == "arm64")
     if gpus.shared and free is not None and total is not None:
         free += max(0, sum(gpus.free) - total)  # the system doesn't see what is set aside: of 128 GB, up to 96
-    return Memory(free, gpus.free, gpus.shared)
+    return Memory(free, gpus.free, shared)
 
 
 def mapped_bytes(*, root: Path = Path("/")) -> int | None:
@@ -111,40 +111,3 @@ def _text(path: Path) -> str:
         return path.read_text("utf-8", "replace")
     except OSError:
         return ""
-
-
-def _macos_free() -> int | None:
-    try:
-        shown = subprocess.run(["/usr/bin/vm_stat"], capture_output=True, text=True, timeout=5, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return parse_vm_stat(shown)
-
-
-def parse_vm_stat(shown: str) -> int | None:
-    """The free bytes in what macOS's `vm_stat` prints. None: not its output."""
-    page = re.search(r"page size of (\d+) bytes", shown)
-    pages = re.findall(r"^Pages (?:free|inactive|speculative|purgeable):\s+(\d+)\.", shown, re.MULTILINE)
-    return int(page[1]) * sum(map(int, pages)) if page and pages else None
-
-
-def _windows_memory() -> tuple[int | None, int | None]:
-    """The free bytes, and all."""
-    import ctypes
-
-    class Status(ctypes.Structure):
-        """MEMORYSTATUSEX of the Windows API."""
-
-        _fields_ = [
-            ("length", ctypes.c_ulong),
-            ("load", ctypes.c_ulong),
-            ("total", ctypes.c_ulonglong),
-            ("available", ctypes.c_ulonglong),
-            ("rest", ctypes.c_ulonglong * 5),  # page file and address space
-        ]
-
-    status = Status(length=ctypes.sizeof(Status))
-    windll = getattr(ctypes, "windll", None)
-    if windll is None or not windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
-        return None, None
-    return int(status.available), int(status.total)

@@ -57,14 +57,8 @@ def _owner(lock: Path) -> int:
 
 
 def users_of(sessions: Path) -> tuple[int, ...]:
-    """The processes that use stored sessions now, as their lock files name them; what a crash left is passed over.
+    """The processes that use stored sessions now, as their lock files name them; what a crash left is skipped."""
+    import psutil
 
-    Nothing is known on Windows, where asking for a process in this way would end it.
-    """
-    found = set()
-    for owner in map(_owner, sessions.parent.glob("*.lock")) if os.name == "posix" else ():
-        with suppress(OSError):  # no such process
-            if owner:
-                os.kill(owner, 0)
-                found.add(owner)
-    return tuple(sorted(found))
+    owners = {_owner(lock) for lock in sessions.parent.glob("*.lock")} - {0}
+    return tuple(sorted(filter(psutil.pid_exists, owners)))

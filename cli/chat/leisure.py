@@ -16,28 +16,29 @@ _SPARE = 0.5
 class Leisure:
     """Tells whether `threads` of ours would find idle processors, on a machine that doesn't run on a battery.
 
-    `root` is where `proc` and `sys` are; `clock` gives monotonic seconds, `own` the processor seconds that this process
-    has used. On a system that doesn't say what other processes do, they count as idle.
+    `busy` gives the seconds that all processors together have worked, None where the system doesn't say (then others
+    count as idle); `own` those of this process alone; `clock` monotonic seconds.
     """
 
     def __init__(
         self,
         threads: int,
         *,
-        root: Path = Path("/"),
-        clock: Callable[[], float] = time.monotonic,
+        busy: Callable[[], float | None] = lambda: _busy_s(),
         own: Callable[[], float] = lambda: sum(os.times()[:4]),
+        battery: Callable[[], bool] = lambda: on_battery(),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._threads, self._root, self._clock, self._own = threads, root, clock, own
+        self._threads, self._busy, self._own, self._clock = threads, busy, own, clock
         self._others, self._looked = 0.0, clock()
-        self._last = (_busy_s(root), own())
-        self._battery, self._battery_at = False, float("-inf")
+        self._last = (busy(), own())
+        self._on_battery, self._battery, self._battery_at = battery, False, float("-inf")
 
     def now(self) -> bool:
         """Was the machine idle enough since the last call?"""
         at = self._clock()
         if at - self._battery_at >= _BATTERY_EVERY_S:
-            self._battery, self._battery_at = on_battery(self._root), at
+            self._battery, self._battery_at = self._on_battery(), at
         self._look(at)
         return not self._battery and self._others + self._threads <= (os.cpu_count() or 1) + _SPARE
 
@@ -46,7 +47,7 @@ class Leisure:
         past_s = at - self._looked
         if past_s < _LEAST_S:  # the system counts in hundredths of a second
             return
-        (busy, own), (busy_now, own_now) = self._last, (_busy_s(self._root), self._own())
+        (busy, own), (busy_now, own_now) = self._last, (self._busy(), self._own())
         self._looked, self._last = at, (busy_now, own_now)
         if busy is not None and busy_now is not None:
             self._others = max(0.0, busy_now - busy - (own_now - own)) / past_s
@@ -54,33 +55,27 @@ class Leisure:
 
 _LEAST_S = 0.2
 _BATTERY_EVERY_S = 10.0
+_BUSY = ("user", "nice", "system", "irq", "softirq")
 
 
-def _busy_s(root: Path) -> float | None:
-    """Seconds that all processors together have worked since the machine started: `cpu user nice system idle …`."""
+def _busy_s() -> float | None:
+    import psutil
+
     try:
-        fields = (root / "proc/stat").read_bytes().split(b"\n", 1)[0].split()
-        user, nice, system, _, _, *rest = map(int, fields[1:])
-        return (user + nice + system + sum(rest[:2])) / os.sysconf("SC_CLK_TCK")
-    except (OSError, ValueError, AttributeError):
+        times = psutil.cpu_times()
+    except OSError:  # Android
         return None
+    return sum(getattr(times, name, 0.0) for name in _BUSY)
 
 
-def on_battery(root: Path = Path("/")) -> bool:
-    """Does the machine run on a battery? False where that can't be told."""
-    if sys.platform == "win32":
-        import ctypes
+def on_battery(supplies: Path = Path("/sys/class/power_supply")) -> bool:
+    """Does the machine run on a battery? False where that can't be told. `supplies`: Linux's folder of batteries."""
+    if sys.platform == "linux":  # psutil takes a mouse's battery for the machine's
+        return _discharges(supplies)
+    import psutil
 
-        status = (ctypes.c_uint8 * 12)()
-        return bool(ctypes.windll.kernel32.GetSystemPowerStatus(ctypes.byref(status))) and status[0] == 0
-    if sys.platform == "darwin":
-        import subprocess
-
-        with suppress(OSError, subprocess.SubprocessError):
-            asked = subprocess.run(["/usr/bin/pmset", "-g", "batt"], capture_output=True, timeout=2, check=False)
-            return b"Battery Power" in asked.stdout
-        return False
-    return _discharges(root / "sys/class/power_supply")
+    battery = psutil.sensors_battery()
+    return battery is not None and battery.power_plugged is False
 
 
 def _discharges(supplies: Path) -> bool:

@@ -14,7 +14,7 @@ from ossia.agent.engine.llama import processor_features
 from ossia.agent.errors import OutOfMemory, SettingRefused
 from ossia.agent.models.catalog import ETUDE_PATH
 from ossia.agent.models.gguf_parts import TensorInfo
-from ossia.agent.models.memory import GpuMemory, Memory, parse_vm_stat, read_memory, size_text
+from ossia.agent.models.memory import GpuMemory, Memory, read_memory, size_text
 from ossia.agent.models.model import open_model
 from ossia.agent.models.needs import Needs, buffer_bytes, fits, kv_bytes, needs_of
 from ossia.agent.models.offload import Offload
@@ -297,20 +297,6 @@ def test_a_container_of_the_first_version(tmp_path: Path) -> None:
         f"{group}/memory.stat": "total_inactive_file 1000\n",
     }
     assert read_memory(root=_machine(tmp_path, 1000, files)) == Memory(201_000)
-
-
-def test_vm_stat() -> None:
-    shown = (
-        "Mach Virtual Memory Statistics: (page size of 16384 bytes)\n"
-        "Pages free:                               10.\n"
-        "Pages active:                            900.\n"
-        "Pages inactive:                           20.\n"
-        "Pages speculative:                         3.\n"
-        "Pages wired down:                        500.\n"
-        "Pages purgeable:                           1.\n"
-    )
-    assert parse_vm_stat(shown) == 34 * 16_384
-    assert parse_vm_stat("nonsense") is None
 
 
 @linux_only

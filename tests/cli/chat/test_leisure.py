@@ -1,4 +1,4 @@
-"""Whether the machine has anything better to do than to read ahead: on files as the system shows them."""
+"""The machine is idle enough to read ahead, or it isn't."""
 
 from __future__ import annotations
 
@@ -11,35 +11,30 @@ import pytest
 from ossia.cli.chat.leisure import Leisure, on_battery
 from tests.support.screen import Clock
 
-pytestmark = pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="they are asked in other ways")
 CPUS = os.cpu_count() or 1
-PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
 class Machine:
     """One that others, and we, keep busy."""
 
-    def __init__(self, root: Path) -> None:
-        self.root, self.busy_s, self.own_s, self.clock = root, 1000.0, 10.0, Clock()
-        (root / "proc").mkdir()
-        self.passes(0)
+    def __init__(self, supplies: Path) -> None:
+        self.supplies, self.busy_s, self.own_s, self.clock = supplies, 1000.0, 10.0, Clock()
 
     def passes(self, seconds: float, *, others: float = 0, ours: float = 0) -> None:
         """`others` and `ours`: so many processors are kept busy."""
         self.clock.now += seconds
         self.busy_s += seconds * (others + ours)
         self.own_s += seconds * ours
-        stat = f"cpu  {round(self.busy_s * PER_S)} 0 0 99999 12345 0 0 0 77 0\ncpu0 1 2 3\n"
-        (self.root / "proc/stat").write_text(stat)
 
     def battery(self, name: str, **values: str) -> None:
-        folder = self.root / "sys/class/power_supply" / name
+        folder = self.supplies / name
         folder.mkdir(parents=True, exist_ok=True)
         for key, value in values.items():
             (folder / key).write_text(value + "\n")
 
     def leisure(self, threads: int) -> Leisure:
-        return Leisure(threads, root=self.root, clock=self.clock, own=lambda: self.own_s)
+        return Leisure(threads, busy=lambda: self.busy_s, own=lambda: self.own_s, clock=self.clock,
+                       battery=lambda: on_battery(self.supplies))  # fmt: skip
 
 
 @pytest.fixture
@@ -75,19 +70,23 @@ def test_a_look_too_soon_says_what_the_last_one_said(machine: Machine) -> None:
     assert not leisure.now()
 
 
-def test_a_system_that_does_not_tell_is_taken_to_be_idle(machine: Machine) -> None:
-    (machine.root / "proc/stat").unlink()
-    assert machine.leisure(CPUS).now()
+def test_a_system_that_does_not_tell_is_taken_to_be_idle() -> None:
+    assert Leisure(CPUS, busy=lambda: None, battery=lambda: False).now()
 
 
+def test_this_machine_can_be_asked() -> None:
+    assert Leisure(10 * CPUS).now() is False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a folder of Linux's")
 def test_a_battery_that_gives_power_is_spared(machine: Machine) -> None:
     machine.battery("AC", type="Mains", online="0")
     machine.battery("hidpp_battery_0", type="Battery", scope="Device", status="Discharging")  # a mouse's
-    assert not on_battery(machine.root)
+    assert not on_battery(machine.supplies)
     machine.battery("BAT0", type="Battery", status="Charging")
     leisure = machine.leisure(CPUS)
     assert leisure.now()
     machine.battery("BAT0", status="Discharging")
-    assert on_battery(machine.root)
+    assert on_battery(machine.supplies)
     machine.passes(60)
     assert not leisure.now()
