@@ -25,7 +25,7 @@ COPIED = (
     "ossia", "tools", "pyproject.toml", "tests/__init__.py", "tests/support/__init__.py", "tests/support/kernels.py",
     "tests/support/floods.py", "tests/support/trees.py", "tests/support/work_calls.py", "tests/oracle/__init__.py",
     "tests/oracle/undo.py", "tests/tools/sandbox/test_confinement.py", "tests/tools/sandbox/test_sandbox.py",
-    "tests/tools/sandbox/test_system_memory.py", "tests/tools/python/test_tool.py", "tests/tools/work/test_exec.py",
+    "tests/tools/sandbox/test_cgroup.py", "tests/tools/python/test_tool.py", "tests/tools/work/test_exec.py",
     "tests/tools/test_undo.py",
 )  # fmt: skip
 CANDIDATES = ("/usr/bin/python3", "/usr/local/bin/python3", "/usr/bin/python3.13", "/usr/bin/python3.12")

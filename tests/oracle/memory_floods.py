@@ -1,10 +1,10 @@
-"""What floods of the Linux kernel's memory take: `python -m tests.oracle.memory_floods [--most 7] [--only sockets]`.
+"""What floods of the Linux kernel's memory take: `python -m tests.oracle.memory_floods [--room 1] [--only sockets]`.
 
 Each flood of `tests.support.floods` runs as the python tool's code and as a shell command, under bubblewrap and under
-Landlock, with the limits that users have. The table says how much of the machine's memory was gone at the most, after
+Landlock, with the limits that users have, but for one: the call ends when it has taken `--room` GB of what the machine
+has available, instead of nearly all of it. The table says how much of the machine's memory was gone at the most, after
 how many seconds the call was over, and what the model reads. A flood that took `--most` GB is ended by hand ("not
-held"), and the command ends with 1. Sockets, files and page tables of other programs are in the figures: run it where
-nothing else runs.
+held"), and the command ends with 1. What other programs take is in the figures: run it where nothing else runs.
 """
 
 from __future__ import annotations
@@ -17,12 +17,17 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+
+import psutil
 
 from ossia.tools import sandbox
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import Rule
 from ossia.tools.python.tool import PythonTool
+from ossia.tools.sandbox import PYTHON_LIMITS, SHELL_LIMITS
+from ossia.tools.sandbox.job import Limits
 from ossia.tools.spec import NoStop, ToolCall, ToolContext
 from ossia.tools.toolbox import Toolbox
 from ossia.tools.work.exec import Exec
@@ -32,7 +37,7 @@ from tests.support.floods import FLOODS, flood
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, run
 
 GIB = 1 << 30
-_CALL_S = 60
+_CALL_S = 30
 
 
 class Taken(threading.Thread):
@@ -56,11 +61,9 @@ class Taken(threading.Thread):
 
 
 def in_use() -> int:
-    """Bytes of the machine's memory that are not free, nor a cache of files on disk, nor a program's own."""
-    rows = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-    kib = {name: int(value.split()[0]) for name, value in rows.items()}
-    other = kib["MemFree"] + kib["Buffers"] + kib["Cached"] - kib["Shmem"] + kib["AnonPages"]
-    return 1024 * (kib["MemTotal"] - other)
+    """Bytes of the machine's memory that aren't available."""
+    memory = psutil.virtual_memory()
+    return int(memory.total - memory.available)
 
 
 def settle() -> None:
@@ -71,18 +74,24 @@ def settle() -> None:
         before, now = now, in_use()
 
 
-def by_python(program: str, folder: Path, bwrap: str | None, stop: StopByHand) -> str:
-    tool = PythonTool(data_dir=folder, confinement=sandbox.choose(sandbox.inspect(), bwrap=bwrap), timeout_s=_CALL_S)
+def leaving(limits: Limits, room_bytes: int) -> Limits:
+    """The limits, with `room_bytes` to take of what is available now."""
+    return replace(limits, available_bytes=psutil.virtual_memory().available - room_bytes)
+
+
+def by_python(program: str, folder: Path, bwrap: str | None, stop: StopByHand, room_bytes: int) -> str:
+    confinement, limits = sandbox.choose(sandbox.inspect(), bwrap=bwrap), leaving(PYTHON_LIMITS, room_bytes)
+    tool = PythonTool(data_dir=folder, confinement=confinement, timeout_s=_CALL_S, limits=limits)
     with closing(tool):
         run(tool, "1")
         return run(tool, program, stop).text
 
 
-def by_shell(program: str, folder: Path, bwrap: str | None, stop: StopByHand) -> str:
+def by_shell(program: str, folder: Path, bwrap: str | None, stop: StopByHand, room_bytes: int) -> str:
     root = folder / "workspace"
     root.mkdir()
     (root / "flood.py").write_text(program)
-    tool = Exec(confinement=sandbox.choose(bwrap=bwrap), home=None)
+    tool = Exec(confinement=sandbox.choose(bwrap=bwrap), home=None, limits=leaving(SHELL_LIMITS, room_bytes))
     context = ToolContext(NoStop(), Workspace(root.resolve(), True, None), folder, count_tokens)
     box = Toolbox([tool], policy=Policy([Rule("*", "allow")]), context=context)
     arguments = json.dumps({"command": ["/usr/bin/python3", "flood.py"], "timeout": 1000 * _CALL_S})
@@ -96,11 +105,12 @@ def by_shell(program: str, folder: Path, bwrap: str | None, stop: StopByHand) ->
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--most", type=float, default=7, help="GB after which a flood is ended by hand")
+    parser.add_argument("--most", type=float, default=4, help="GB after which a flood is ended by hand")
+    parser.add_argument("--room", type=float, default=1, help="GB that a call may take")
     parser.add_argument("--only", choices=list(FLOODS))
     options = parser.parse_args(arguments)
-    most = int(options.most * GIB)
-    tools: dict[str, Callable[[str, Path, str | None, StopByHand], str]] = {"python": by_python, "shell": by_shell}
+    most, room = int(options.most * GIB), int(options.room * GIB)
+    tools: dict[str, Callable[[str, Path, str | None, StopByHand, int], str]] = {"python": by_python, "shell": by_shell}
     print("| flood | tool | confinement | taken | ended after | the model reads |\n|---|---|---|---|---|---|")
     held = True
     for name in [options.only] if options.only else FLOODS:
@@ -111,7 +121,7 @@ def main(arguments: list[str]) -> int:
                     stop, started = StopByHand(), time.monotonic()
                     taken = Taken(stop, most)
                     taken.start()
-                    text = play(flood(name, most), Path(folder), bwrap, stop)
+                    text = play(flood(name, most), Path(folder), bwrap, stop, room)
                     seconds = time.monotonic() - started
                     taken.close()
                 held = held and not stop.stopped

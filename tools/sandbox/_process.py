@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from ossia.tools.sandbox import _cgroup
-from ossia.tools.sandbox._system_memory import Fall
 from ossia.tools.sandbox.job import Job, Launch
 from ossia.tools.sandbox.usage import (
     Usage,
+    available_bytes,
     gib,
-    held_bytes,
     names_below,
     own_memory_bytes,
     processes_of,
@@ -157,23 +156,21 @@ class KernelProcess(_Process):
             self._ended.set()
 
     def _watch(self, pid: int) -> None:
-        before = usage_of_folders(self._folders)
-        own, fall = own_memory_bytes(), Fall()
+        before = replace(usage_of_folders(self._folders), available_bytes=available_bytes())
+        own = own_memory_bytes()
         wait_s = 0.0
         while not self._ended.wait(wait_s):
             started = time.monotonic()
             used = usage_in_all(pid, self._limits.memory_bytes, self._limits.processes)
             filled = usage_of_folders(self._folders)
-            full = replace(filled, data_bytes=filled.data_bytes + held_bytes(pid))
-            breach = used.breach(self._limits, Usage()) or full.breach(self._limits, before)
-            if not self._grouped:
-                breach = breach or fall.breach(self._limits.memory_bytes)
-            before = before.at_most(filled)
             if not self.busy.is_set():
                 own = own_memory_bytes()
                 if len(processes_of(pid)) <= (2 if self._launch.lifeline else 3):
-                    fall.rebase()  # only the kernel (and our supervisor, or bwrap's two) runs: it waits for a call
-            elif not breach and own_memory_bytes() - own > _GROWTH_BYTES:
+                    # only the kernel (and our supervisor, or bwrap's two) runs: it waits for a call, others take memory
+                    before = replace(before, available_bytes=used.available_bytes)
+            breach = used.breach(self._limits, before) or filled.breach(self._limits, before)
+            before = before.at_most(filled)
+            if self.busy.is_set() and not breach and own_memory_bytes() - own > _GROWTH_BYTES:
                 breach = "sent more output than can be taken in"
             if breach:
                 self.kill(breach)
@@ -250,7 +247,7 @@ class CommandProcess(_Process):
     # -- the watcher's thread ------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        before, fall = self._used_on_disk(Usage()), Fall()
+        before = self._used_on_disk(Usage(available_bytes=available_bytes()))
         while True:
             self._wake.wait(max(0.0, min(_CHECK_S, self._deadline - time.monotonic())))
             if self._over.is_set() or self._popen.poll() is not None:
@@ -259,17 +256,15 @@ class CommandProcess(_Process):
                 self._end("stopped", self._stop_grace_s)
             elif time.monotonic() >= self._deadline:
                 self._end("timeout", self._grace_s)
-            elif breach := self._breach(before, fall):
+            elif breach := self._breach(before):
                 self._end(breach, 0)
             else:
                 continue
             return
 
-    def _breach(self, before: Usage, fall: Fall) -> str:
+    def _breach(self, before: Usage) -> str:
         used = usage_in_all(self._popen.pid, self._limits.memory_bytes, self._limits.processes)
         breach = self._used_on_disk(used).breach(self._limits, before)
-        if not self._grouped:
-            breach = breach or fall.breach(self._limits.memory_bytes)
         return f"it {breach}" if breach else ""
 
     def _used_on_disk(self, used: Usage) -> Usage:

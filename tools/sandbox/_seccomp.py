@@ -80,8 +80,8 @@ _SETID_BITS = 0o6000
 _SOCKET, _SOCKETPAIR, _SENDTO = (41, 198), (53, 199), (44, 206)
 _SETSOCKOPT, _SOL_SOCKET = (54, 208), 1
 _BUFFER_SIZES = (7, 8, 32, 33)
-"""SO_SNDBUF, SO_RCVBUF and both _FORCE: with up to 8 MB a socket, even a few sockets would be too many. Setting them
-does nothing and reports success: `_system_memory` counts each socket with the system's default size."""
+"""SO_SNDBUF, SO_RCVBUF and both _FORCE: with up to 8 MB a socket, a flood would be faster than the watcher. Setting
+them does nothing and reports success."""
 _CLONE, _NEW_NAMESPACES = (56, 220), 0x7E020000
 _IOCTL, _TERMINAL_INJECTION = (16, 29), (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _FILE_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x40087602, 0x40806685)

@@ -139,8 +139,8 @@ def gaps_on_linux(name: str, runs: Runs, *, abi: int, memory_is_held: str, as_ro
         of_both = (
             time,
             f"memory: 4 GiB per process at once, 4 GiB in all {memory_is_held}",
-            "disk space: checked four times a second; deleted files that are only mapped, or hidden from a plain "
-            "user's look, aren't counted (1 GiB of the disk stays free)",
+            "disk space: checked four times a second; deleted files that are still open aren't counted (1 GiB of the "
+            "disk stays free)",
         )
     else:
         of_both = (
@@ -170,4 +170,7 @@ def _memory_is_held() -> str:
     """How the limit on total memory is enforced on this machine."""
     if has_control_groups():
         return "by a control group"
-    return "checked four times a second; what sockets and the system keep is estimated (no control group can be had)"
+    return (
+        "checked four times a second; sockets, pipes and files in memory aren't counted, a call ends when the machine "
+        "has too little left (no control group can be had)"
+    )

@@ -29,15 +29,17 @@ class Limits:
 
     `file_bytes`, `open_files` and `address_space_bytes` hold for each process (rlimits), the others for all together:
     a job that exceeds those is ended by a watcher. `data_bytes` and `data_files` limit the folders that a kernel
-    writes, `free_bytes` is what must stay free on their disk. `disk_bytes`: by how much a command may shrink its disk's
-    free space. `new_names`: how many names a command may add to the folders that it writes. `temporary_bytes`
-    is the size of a command's /tmp and of its home, each in memory.
+    writes, `free_bytes` is what must stay free on their disk. `available_bytes`: the memory that the machine must keep
+    available, or 5 % of all it has if that is more. `disk_bytes`: by how much a command may shrink its disk's free
+    space. `new_names`: how many names a command may add to the folders that it writes. `temporary_bytes` is the size of
+    a command's /tmp and of its home, each in memory.
     """
 
     memory_bytes: int
     processes: int
     file_bytes: int
     open_files: int
+    available_bytes: int = 512 * MIB
     address_space_bytes: int = NO_LIMIT
     data_bytes: int = NO_LIMIT
     data_files: int = NO_LIMIT

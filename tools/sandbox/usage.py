@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import os
-import stat
-import subprocess
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ossia.tools.sandbox._system_memory import beside_processes
 from ossia.tools.sandbox.hostile_folder import walk
 from ossia.tools.sandbox.job import Limits
+
+if TYPE_CHECKING:
+    from psutil import Process
 
 _ROOM_BYTES, _ROOM_FILES = 1 << 20, 100
 """What a kernel may add to a folder that was over its limit before."""
 _ROOM_ON_DISK_BYTES = 16 << 20
 """The same if the disk was too full before."""
+_ROOM_IN_MEMORY_BYTES = 256 << 20
+"""The same if the machine had too little memory before."""
 _NAME_BYTES = 32
 """What a name takes in a folder, roughly (ext4: 12 to 264)."""
 _LOOKS = 3
@@ -28,7 +31,7 @@ _LOOKS = 3
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What is in use now. `processes` counts threads too; `beside_bytes` is memory outside all processes.
+    """What is in use now. `processes` counts threads too; `available_bytes` is the memory that the machine has left.
 
     `hidden`: places in the folders that couldn't be looked into. `free_bytes`: what the fullest of their disks
     has left. `names`: those in the folders that a command writes. `inodes`: those in use on the workspace's disk, by
@@ -36,7 +39,7 @@ class Usage:
     """
 
     memory_bytes: int = 0
-    beside_bytes: int = 0
+    available_bytes: int = 1 << 63
     processes: int = 0
     data_bytes: int = 0
     data_files: int = 0
@@ -66,8 +69,10 @@ class Usage:
         if self.processes > limits.processes:  # before the memory: a fork bomb breaks both
             return f"ran more than {limits.processes} processes and threads"
         if self.memory_bytes > limits.memory_bytes:
-            where = ", most of it in sockets or files in memory" if 2 * self.beside_bytes > self.memory_bytes else ""
-            return f"used more than {gib(limits.memory_bytes)} of memory{where}"
+            return f"used more than {gib(limits.memory_bytes)} of memory"
+        least = max(limits.available_bytes, _share_to_leave_bytes())
+        if self.available_bytes < min(least, before.available_bytes - _ROOM_IN_MEMORY_BYTES):
+            return f"left the machine less than {gib(least)} of memory"
         if self.data_bytes > max(limits.data_bytes, before.data_bytes + _ROOM_BYTES):
             return f"wrote more than {gib(limits.data_bytes)}: delete files in /mnt/data first"
         if self.data_files > max(limits.data_files, before.data_files + _ROOM_FILES):
@@ -113,19 +118,6 @@ def names_below(folders: Iterable[Path], stopped: Callable[[], bool]) -> int:
     return count
 
 
-def held_bytes(root: int) -> int:
-    """Bytes on disk of deleted files that a process tree still holds open. 0 on macOS."""
-    held: dict[tuple[int, int], int] = {}
-    for process, _, _ in _tree(root) if sys.platform == "linux" else ():
-        with suppress(OSError), os.scandir(process / "fd") as descriptors:  # it ended meanwhile
-            for descriptor in descriptors:
-                with suppress(OSError):
-                    status = descriptor.stat()
-                    if stat.S_ISREG(status.st_mode) and status.st_nlink == 0:
-                        held[status.st_dev, status.st_ino] = status.st_blocks * 512
-    return sum(held.values())
-
-
 def _free_bytes(folder: Path) -> int:
     try:
         disk = os.statvfs(folder)
@@ -135,76 +127,74 @@ def _free_bytes(folder: Path) -> int:
 
 
 def usage_in_all(root: int, memory_bytes: int, processes: int) -> Usage:
-    """What a process and all its descendants use, including the system's memory that they hold.
+    """What a process and all its descendants use, and what memory the machine has left.
 
-    Looks more closely, which costs more, only if a first sum exceeds `memory_bytes`. Not if there are more than
-    `processes` processes and threads: then their number is enough, and a fork bomb must be ended before it grows.
+    Pages that forks share count once, which costs more to find out: only if the plain sum exceeds `memory_bytes`, and
+    there are no more than `processes` processes and threads: a fork bomb must be ended before it grows.
     """
-    if sys.platform != "linux":
-        found = list(_from_ps(root))
-        return Usage(memory_bytes=sum(found), processes=len(found))
-    tree = list(_tree(root))
-    own, count = sum(resident for _, resident, _ in tree), sum(threads for _, _, threads in tree)
-    if count > processes:
-        return Usage(memory_bytes=own, processes=count)
-    beside = beside_processes([process for process, _, _ in tree], memory_bytes)
-    if own + beside > memory_bytes:
-        own = _proportional_memory(root)
-    return Usage(memory_bytes=own + beside, beside_bytes=beside, processes=count)
+    tree = _tree(root)
+    rows = [row for process in tree if (row := _memory_and_threads(process)) is not None]
+    memory, count = sum(memory for memory, _ in rows), sum(threads for _, threads in rows)
+    if memory > memory_bytes and count <= processes:
+        memory = sum(map(_proportional_memory, tree))
+    return Usage(memory_bytes=memory, processes=count, available_bytes=available_bytes())
 
 
 def processes_of(root: int) -> list[int]:
-    """The ids of a process and of all its descendants, its own first. On macOS those of its process group."""
-    if sys.platform == "linux":
-        return [int(process.name) for process, _, _ in _tree(root)] or [root]
-    done = subprocess.run(["pgrep", "-g", str(root)], capture_output=True, text=True, timeout=10, check=False)
-    return [root, *(pid for pid in map(int, done.stdout.split()) if pid != root)]
-
-
-def _proportional_memory(root: int) -> int:
-    """A tree's proportional set size (PSS), where pages shared by forks count once. Slower than the resident sizes."""
-    total = 0
-    for process, resident, _ in _tree(root):
-        try:
-            rollup = (process / "smaps_rollup").read_text()
-            total += 1024 * int(rollup.partition("\nPss:")[2].split()[0])
-        except (OSError, IndexError):
-            total += resident
-    return total
+    """The ids of a process and of all its descendants, its own first."""
+    return [process.pid for process in _tree(root)] or [root]
 
 
 def own_memory_bytes() -> int:
-    """Resident memory of this process, 0 where it can't be read."""
+    """Resident memory of this process."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
+def available_bytes() -> int:
+    """How much memory the machine has for programs without swapping; caches of files count as available."""
+    import psutil
+
+    return int(psutil.virtual_memory().available)
+
+
+@cache
+def _share_to_leave_bytes() -> int:
+    import psutil
+
+    return int(psutil.virtual_memory().total) // 20
+
+
+def _tree(root: int) -> list[Process]:
+    import psutil
+
     try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
+        first = psutil.Process(root)
+        return [first, *first.children(recursive=True)]
+    except psutil.Error:  # it has ended
+        return []
 
 
-def _tree(root: int) -> Iterator[tuple[Path, int, int]]:
-    """Each process's folder in /proc, resident bytes and threads; it costs as much as the tree is large."""
-    pending = [root]
-    while pending:
-        process = Path("/proc", str(pending.pop()))
-        try:
-            threads = list((process / "task").iterdir())
-            memory = int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-            for thread in threads:
-                pending += map(int, (thread / "children").read_text().split())
-        except (OSError, IndexError):  # it ended meanwhile
-            continue
-        yield process, memory, len(threads)
+def _memory_and_threads(process: Process) -> tuple[int, int] | None:
+    """Resident bytes and the number of threads; None when it has ended."""
+    import psutil
+
+    try:
+        return process.memory_info().rss, process.num_threads()
+    except psutil.Error:
+        return None
 
 
-def _from_ps(root: int) -> Iterator[int]:
-    """macOS: the resident bytes of each process, by one call of `ps`; it doesn't show threads."""
-    command = ["ps", "-A", "-o", "pid=,ppid=,rss="]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
-    rows = [tuple(map(int, line.split())) for line in done.stdout.splitlines() if line.strip()]
-    frontier = {root}
-    while frontier:
-        yield from (1024 * kib for pid, _, kib in rows if pid in frontier)
-        frontier = {pid for pid, parent, _ in rows if parent in frontier}
+def _proportional_memory(process: Process) -> int:
+    """The resident bytes, shared ones divided among those who share them (PSS). macOS shows only plain ones."""
+    import psutil
+
+    with suppress(psutil.Error):
+        return int(getattr(process.memory_full_info(), "pss", 0) or process.memory_info().rss)
+    with suppress(psutil.Error):  # it made itself unreadable
+        return int(process.memory_info().rss)
+    return 0
 
 
 def gib(number: int) -> str:

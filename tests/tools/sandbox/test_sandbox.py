@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import venv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -321,8 +322,17 @@ def test_which_limit_is_broken(used: Usage, before: Usage, why: str) -> None:
     assert used.breach(PYTHON_LIMITS, before) == why
 
 
+def test_the_machine_keeps_some_memory() -> None:
+    limits, least = replace(PYTHON_LIMITS, available_bytes=1 << 50), 1 << 50
+    said = "left the machine less than 1048576.0 GB of memory"
+    assert [Usage(available_bytes=now).breach(limits, Usage(available_bytes=before)) for now, before in [
+        (least, 2 * least), (least - 1, 2 * least),  # whoever took it
+        (least // 2 - (256 << 20), least // 2), (least // 2 - (257 << 20), least // 2),  # too little at the start
+    ]] == ["", said, "", said]  # fmt: skip
+
+
 def test_nothing_heavy_is_imported_before_a_kernel_starts() -> None:
-    heavy = ("zmq", "jupyter_client", "IPython")
+    heavy = ("zmq", "jupyter_client", "IPython", "psutil", "filelock")
     code = f"import sys, ossia.tools.python.tool, ossia.tools.sandbox; print([n for n in {heavy} if n in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
                           cwd=Path(__file__).parents[3])  # fmt: skip

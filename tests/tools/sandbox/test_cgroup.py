@@ -1,4 +1,4 @@
-"""Memory that is in no process, and the control groups that hold it where one can be had."""
+"""The control groups that hold memory where one can be had."""
 
 from __future__ import annotations
 
@@ -15,83 +15,12 @@ import pytest
 from ossia.tools.python.tool import PythonTool
 from ossia.tools.sandbox import PYTHON_LIMITS, SHELL_LIMITS, Job, Launch, _cgroup
 from ossia.tools.sandbox._process import CommandProcess
-from ossia.tools.sandbox._system_memory import Fall, beside_processes, socket_bytes, without_owner
-from ossia.tools.sandbox.usage import usage_in_all
 from tests.support.floods import flood
 from tests.support.kernels import confinement, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="of Linux")
 
 MIB = 1 << 20
-
-
-def test_memory_of_the_systems_own_is_seen() -> None:
-    """Page tables, 290 MB. The figures are the whole machine's: what others give back meanwhile hides them."""
-    program = flood("page tables", 8 << 30).replace("in_children(30, flood)", "flood()")
-    said = ""
-    for _ in range(20):
-        fall = Fall(least_bytes=100 * MIB)
-        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None and process.stdout.readline() == b"all of it\n"
-            said = [fall.breach(100 * MIB) for _ in range(3)][-1]
-            process.kill()
-        if said:
-            break
-    assert said == "took more than 0.1 GB of the machine's memory"
-
-
-def test_three_looks_in_a_row_are_believed() -> None:
-    less = -(1 << 50)  # a limit that is broken whatever the machine does
-    fall = Fall(least_bytes=less)
-    assert [bool(fall.breach(less)) for _ in range(4)] == [False, False, True, True]
-    fall.rebase()
-    assert [bool(fall.breach(limit)) for limit in (less, less, 1 << 50, less, less, less)] == 5 * [False] + [True]
-
-
-def test_what_programs_have_themselves_is_no_fall() -> None:
-    before = {"MemTotal": 16000, "MemAvailable": 9000, "AnonPages": 5000, "SwapTotal": 4000, "SwapFree": 4000}
-    a_program_grew = {**before, "MemAvailable": 6000, "AnonPages": 8000}
-    swapped_into_memory = {**before, "MemAvailable": 10000, "AnonPages": 3000, "SwapFree": 2000}
-    page_tables_grew = {**before, "MemAvailable": 8500}
-    texts = ["".join(f"{name}:  {kib} kB\n" for name, kib in figures.items()) for figures in
-             (before, a_program_grew, swapped_into_memory, page_tables_grew)]  # fmt: skip
-    assert [without_owner(text) // 1024 for text in texts] == [2000, 2000, 1000, 2500]
-    assert without_owner("MemTotal: 16000 kB\n") == without_owner("") == 0
-    assert without_owner(Path("/proc/meminfo").read_text()) > 0
-
-
-def test_a_place_that_is_another_disk_by_now_is_no_memory(tmp_path: Path) -> None:
-    """A sandbox in the middle of mounting: what mountinfo said of it a moment ago holds no longer."""
-    process, there = tmp_path / "1", tmp_path / "root" / "data"
-    (process / "ns").mkdir(parents=True)
-    there.mkdir(parents=True)
-    (process / "root").symlink_to(tmp_path / "root")
-    (process / "ns/mnt").symlink_to("mnt:[1]")
-    (process / "mountinfo").write_text("36 35 0:999 / /data rw - tmpfs tmpfs rw\n")
-    assert beside_processes([process], 1 << 40) == 0
-    device = there.stat().st_dev
-    (process / "mountinfo").write_text(f"36 35 {os.major(device)}:{os.minor(device)} / /data rw - tmpfs tmpfs rw\n")
-    assert beside_processes([process], 1 << 40) > 0
-
-
-@pytest.mark.skipif(not Path("/proc/self/fd").stat().st_size, reason="before Linux 6.2 open files aren't counted")
-def test_sockets_of_a_tree_are_counted_once() -> None:
-    """As under Landlock, where a tree has no network of its own: by what its processes hold open."""
-    code = ("import os, socket, sys\nkept = [socket.socketpair() for _ in range(20)]\n"
-            "os.fork()\nprint('x', flush=True)\nsys.stdin.read()")  # fmt: skip
-    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdout.read(4) == b"x\nx\n"
-        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        tree = [Path("/proc", str(pid)) for pid in (process.pid, *children)]
-        assert beside_processes(tree, 10 * socket_bytes()) == 40 * socket_bytes()
-        assert beside_processes(tree, 1 << 40) == 0  # so many could they be at the most: not looked at
-        assert usage_in_all(process.pid, 10 * socket_bytes(), 100).beside_bytes == 40 * socket_bytes()
-        process.communicate(b"")
-
-
-# -- control groups ----------------------------------------------------------------------------------------------------
-
 GROUP = _cgroup.found() if sys.platform == "linux" else None
 
 
