@@ -16,7 +16,8 @@ from ossia.tools.drawn import drawn
 _CONTROLS = re.compile(f"[{CONTROLS}]")
 _DRAWS = re.compile("[\x08\r\x1b\x9b]")
 _SEQUENCE = re.compile(
-    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\))"  # colours and moves; titles, clipboards, links
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)|[(-/][0-~])"
+    # colours and moves; titles, clipboards, links; character sets, as `tput sgr0` writes them
 )
 _ACTS = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}]")
 _CHARS_PER_TOKEN = 16
@@ -40,8 +41,11 @@ def readable(text: str) -> str:
 
 
 def one_line(text: str, max_chars: int) -> str:
-    """`text` on one line: blanks, line ends and invisible characters become single blanks; cut with an ellipsis."""
-    flat = " ".join(_UNSEEN.sub(" ", text[: max_chars * 4]).split())
+    """`text` on one line: blanks, line ends and invisible characters become single blanks; cut with an ellipsis.
+
+    Terminal sequences are dropped: `one_line("\x1b[31mred\x1b[0m", 9)` is `"red"`.
+    """
+    flat = " ".join(_UNSEEN.sub(" ", _SEQUENCE.sub("", text[: max_chars * 4])).split())
     return flat if len(flat) <= max_chars else f"{flat[: max(0, max_chars - 1)].rstrip()}…"
 
 

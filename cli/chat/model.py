@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 from ossia.agent.control import Control
+from ossia.agent.errors import ContextFull
 from ossia.cli.runtime.assemble import Assembly, begin
 from ossia.cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_session_cache, set_private
 from ossia.cli.runtime.toolset import Toolset, collect
@@ -61,6 +62,7 @@ class ChatModel:
         """What is told if the name that is looked up means no model. None: none is looked up. Until then lines wait."""
         self._wanted: Callable[[], object] | None = None  # loads the model that the user wants, once that can be done
         self.use: ContextUse | None = None
+        self._no_room = False  # was it said that no question fits?
         self.tools_off: frozenset[str] = frozenset()
         self.fault: Exception | None = None
         self._read: str | None = None  # the stored session that the engine has read last, None: none, or a private one
@@ -287,10 +289,17 @@ class ChatModel:
         request = chat.session.request(assembly.tools.toolbox.specs)
 
         def done(future: Future[ContextUse]) -> None:
-            chat.background.on_loop(lambda: setattr(self, "use", future.result()))
+            chat.background.on_loop(lambda: self._measured(future.result()))
 
         chat.worker.submit(lambda: assembly.responder.measure(request)).add_done_callback(done)
         self._ahead.begin(assembly)
+
+    def _measured(self, use: ContextUse) -> None:
+        """Say once, before the first question, if none can be asked."""
+        self.use, alone = use, use.used_tokens - sum(use.messages)
+        if alone >= use.total_tokens and not self._no_room:
+            self._chat.face.note(f"no question fits: {ContextFull(alone, use.total_tokens)}", "yellow")
+        self._no_room = alone >= use.total_tokens
 
     # -- its cache -----------------------------------------------------------------------------------------------------
 

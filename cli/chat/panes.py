@@ -66,7 +66,8 @@ class ChatPanes:
             done, total = chat.ahead.progress
             parts.append(f"reading ahead {done:,} of {total:,}")
         if chat.use:
-            used, total = view.context_tokens or chat.use.used_tokens, chat.use.total_tokens
+            total = chat.use.total_tokens
+            used = min(view.context_tokens or chat.use.used_tokens, total)  # a prompt that didn't fit has more
             parts.append(f"▕{bar(used / max(total, 1), _BAR_CELLS).ljust(_BAR_CELLS)}▏ {short(used)} of {short(total)}")
         if chat.folder:
             parts.append(seen_line(chat.folder.workspace.root.name))

@@ -50,7 +50,7 @@ class Report(Account):
         speed = f" ({made / seconds:.0f} documents/s)" if made else ""
         print(", ".join(sums) + speed)
         if self.reasons:
-            print("skipped: " + ", ".join(f"{count} {reason}" for reason, count in self.reasons.most_common()))
+            print("skipped: " + ", ".join(f"{reason} ({count:,})" for reason, count in self.reasons.most_common()))
         if guessed := self.guessed():
             print(shown(guessed))
 

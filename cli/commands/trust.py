@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ossia.tools.approval.trust import Grants, Hosts, Offer, TrustStore
 
 
+_KIND_CHARS = len("functions ")  # of the first column in `describe`
+
+
 def trust(
     folder: Annotated[Path | None, typer.Argument(metavar="[DIR]", help="The folder. [default: this one]")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Trust it without asking.")] = False,
@@ -81,8 +84,9 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
     states = {"trusted": "trusted", "changed": "changed since it was trusted", "unknown": "not trusted"}
     state = states[store.state(root)]
     offer = look(root)  # what is shown is what is trusted
-    for line in [f"{root}: {state}", *(f"  {line}" for line in describe(offer))]:
-        print(*(hanging(seen_line(line), columns(sys.stdout)) if sys.stdout.isatty() else [seen_line(line)]), sep="\n")
+    for line, by in [(f"{root}: {state}", 2), *((f"  {line}", _KIND_CHARS) for line in describe(offer))]:
+        line = seen_line(line)
+        print(*(hanging(line, columns(sys.stdout), by) if sys.stdout.isatty() else [line]), sep="\n")
     if not yes:
         if not sys.stdin.isatty():
             raise exit_error("trust: there is no terminal to ask on: --yes trusts without asking")

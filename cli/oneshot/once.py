@@ -45,7 +45,7 @@ _GRACE_S = 0.6
 _CUT: dict[TurnEnd, str] = {
     "tokens": "the answer is cut: --max-tokens was reached",
     "time": "the answer is cut: --timeout was reached",
-    "context": "the answer is cut: the context is full; use a larger --context",
+    "context": "the answer is cut: the context is full; ask for less, or use a larger --context, up to the model's own",
     "loop": "the answer is cut: the model repeated itself; ask again in other words",
     "steps": "the step limit was reached: this is the answer from what there is",
 }

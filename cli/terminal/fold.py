@@ -21,13 +21,13 @@ def folded(rows: Sequence[Row], width: int) -> list[Row]:
     return [part for row in rows for part in ([row] if _fits(row, width) else _folded(row, width))]
 
 
-def hanging(text: str, width: int) -> list[str]:
-    """A line, clean, broken between words: the first row is indented as the line is, the others two columns more."""
+def hanging(text: str, width: int, by: int = 2) -> list[str]:
+    """A line, clean, broken between words: the first row is indented as the line is, the others `by` columns more."""
     indent = " " * (len(text) - len(text.lstrip()))
     whole = Painter(width, colour=False).text(text)
-    broken = Painter(max(8, width - len(indent) - 2), colour=False).text(text.lstrip(), fold=True)
+    broken = Painter(max(8, width - len(indent) - by), colour=False).text(text.lstrip(), fold=True)
     first, *rest = ["".join(segment.text for segment in row).strip() for row in (whole if len(whole) < 2 else broken)]
-    return [f"{indent}{first}", *(f"{indent}  {row}" for row in rest)]
+    return [f"{indent}{first}", *(f"{indent}{' ' * by}{row}" for row in rest)]
 
 
 def _fits(row: Row, width: int) -> bool:

@@ -98,7 +98,7 @@ def flood() -> None:
 
 def main() -> None:
     if HOW == "exits":
-        print("I can't: \x1b]52;c;aGk=\x07 no such key", file=sys.stderr)
+        print("\x1b[31mI can't: \x1b]52;c;aGk=\x07 no such key\x1b(B\n\x1b[m", file=sys.stderr)
         sys.exit(1)
     if HOW == "floods-at-once":
         flood()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ossia.tools.mcp._mended import well_formed
+from ossia.tools.text import readable
 
 MAX_LOG_BYTES = 1 << 20
 _MAX_LINE_BYTES = 32 << 20
@@ -42,7 +43,7 @@ class ErrorLog:
     def last_line(self, timeout_s: float) -> str:
         """The last line that isn't empty, or "". Waits up to `timeout_s` for what is still in the pipe."""
         self._thread.join(timeout_s)
-        lines = self._tail.decode("utf-8", "replace").strip().splitlines()
+        lines = readable(self._tail.decode("utf-8", "replace")).strip().splitlines()
         return lines[-1] if lines else ""
 
     def _read(self, source: int) -> None:

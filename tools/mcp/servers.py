@@ -114,7 +114,9 @@ class McpServers:
                 future.cancel()
 
         def wait_on() -> None:
-            waiting([config.name for config, future in zip(self._configs, futures, strict=True) if not future.done()])
+            each = zip(self._configs, futures, strict=True)
+            if names := [config.name for config, future in each if not future.done()]:
+                waiting(names)
 
         forget = (stop or NoStop()).on_stop(cancel)
         statuses = []
@@ -293,8 +295,9 @@ def _failed(spec: ToolSpec, error: BaseException) -> ToolResult:
 def _outcome(future: Future[_Value], timeout_s: float, waiting: Callable[[], None] = lambda: None) -> _Value | str:
     """What a coroutine returned, or why it didn't, in one line."""
     deadline = time.monotonic() + timeout_s
-    while wait([future], min(_TICK_S, timeout_s)).not_done and time.monotonic() < deadline:
+    while not future.done() and time.monotonic() < deadline:  # `wait` would also wait for the end of a cancelled one
         waiting()
+        wait([future], min(_TICK_S, timeout_s))
     try:
         return future.result(0)
     except CancelledError:

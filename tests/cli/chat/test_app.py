@@ -220,6 +220,29 @@ def test_older_turns_become_a_summary_that_is_said_and_shown(tmp_path: Path) -> 
     chatting(case)
 
 
+def test_a_context_that_no_question_fits_into_is_said_once_at_the_start(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, ANSWER), context=40, columns=300) as stage:
+            said = "no question fits: the prompt has "
+            await stage.until(lambda: said in "\n".join(stage.rows))
+            await stage.type("hello\r")
+            await stage.settle()
+            text = "\n".join(stage.rows)
+            assert text.count(said) == 1 and text.count("shorten the prompt or the instructions (AGENTS.md too)") == 2
+
+    chatting(case)
+
+
+def test_the_context_bar_says_full_of_a_prompt_that_is_longer(tmp_path: Path) -> None:
+    async def case() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, ANSWER), context=1400, columns=300) as stage:
+            await stage.type(f"{'word ' * 2000}\r")
+            await stage.settle()
+            await stage.until(lambda: "▏ 1.4k of 1.4k" in "\n".join(stage.terminal.display))
+
+    chatting(case)
+
+
 def test_what_is_said_of_a_vocabulary_is_said_in_the_chat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A script of ids wants gpt-oss's own vocabulary; a model that can't be read is skipped."""
     broken = paths.data_dir() / "models" / "gpt-oss-20b-mxfp4.gguf"

@@ -62,7 +62,7 @@ def test_add_list_search_show_update_rm(notes: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert sums.startswith("2 added (")
     assert sums.endswith(" documents/s)")
-    assert passed == "skipped: 1 may hold secrets, 1 binary"
+    assert passed == "skipped: may hold secrets (1), binary (1)"
     skipped = [f"{notes}/.env: may hold secrets", f"{notes}/picture.png: binary"]
     assert done.stderr == "".join(f"ossia: skipped: {one}\n" for one in skipped), "no bar into a pipe"
 

@@ -90,7 +90,7 @@ def test_on_a_terminal_it_is_broken_between_words(project: Path) -> None:
         dimensions=(24, 50),
     )  # type: ignore[arg-type]
     shown = child.read()
-    assert "count as your own:\r\n    writes and commands no longer ask because of\r\n    their text\r\n" in shown
+    assert "  files     all of them count as your\r\n            own: writes and commands no longer ask" in shown
     child.close()
 
 

@@ -186,7 +186,7 @@ def test_schemas_without_parameters(schema: dict[str, object]) -> None:
         ({"$ref": "#/definitions/D", "description": "own"}, "// own\np?: number,"),
         ({"$ref": "#/definitions/a~1b"}, "p?: boolean,"),
         ({"$ref": "#/nowhere"}, "p?: any,"),
-        ({"type": "string", "description": "a\n} x; // \u202eb\x1b[0m"}, "// a } x; // b [0m\np?: string,"),
+        ({"type": "string", "description": "a\n} x; // \u202eb\x1b[0m"}, "// a } x; // b\np?: string,"),
         ({"type": "string", "default": "a\nb"}, 'p?: string, // default: "a b"'),
         ({"type": "string", "pattern": "(a+)+$", "format": "uri", "x-mcp-header": "H"}, "p?: string,"),
         ({"type": "nonsense"}, "p?: any,"),
