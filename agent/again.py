@@ -21,13 +21,13 @@ def can_be_drawn_again(sampling: Sampling) -> bool:
     return sampling.attempt == 0 and sampling.temperature != 0
 
 
-def is_unreadable(told: Sequence[Delta | Repaired]) -> bool:
+def is_unreadable(events: Sequence[Delta | Repaired]) -> bool:
     """Did the parser reach the end of a header with no message after it? A long one is an answer without a header.
 
     A thought without one is read as a thought.
     """
-    said = [one.text for one in told if isinstance(one, Delta) and model_kind(one) != "thinking"]
-    mended = any(isinstance(one, Repaired) and one.code == "missing-message" for one in told)
+    said = [one.text for one in events if isinstance(one, Delta) and model_kind(one) != "thinking"]
+    mended = any(isinstance(one, Repaired) and one.code == "missing-message" for one in events)
     return mended and bool(said) and sum(map(len, said)) <= _HEADER_CHARS
 
 

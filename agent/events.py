@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from ossia.agent.engine.base import LetGo, Progress, StepStats
+from ossia.agent.engine.base import ConstraintDropped, Progress, StepStats
 from ossia.agent.errors import AgentError
 from ossia.harmony.messages import Delta, Message, Repaired
 from ossia.tools.spec import ApprovalAsked, ApprovalDecided, Decision, ToolFinished, ToolOutput, ToolShown, ToolStarted
@@ -83,7 +83,7 @@ Event = (
     | ToolFinished
     | Progress
     | Repaired
-    | LetGo
+    | ConstraintDropped
     | ContextTrimmed
     | SampledAgain
     | ThinkingCut
@@ -94,11 +94,11 @@ Event = (
 __all__ = [
     "ApprovalAsked",
     "ApprovalDecided",
+    "ConstraintDropped",
     "ContextTrimmed",
     "Decision",
     "Delta",
     "Event",
-    "LetGo",
     "MessageAdded",
     "Progress",
     "Repaired",

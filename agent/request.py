@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import LetGo, Progress, Sampling
+from ossia.agent.engine.base import ConstraintDropped, Progress, Sampling
 from ossia.agent.events import Stats
 from ossia.harmony.messages import Channel, Completion, Delta, Effort, Message, Repaired, ResponseFormat
 from ossia.tools.spec import ToolSpec
@@ -77,7 +77,7 @@ class ContextUse:
         return self.used_tokens + self.reserve_tokens <= self.total_tokens
 
 
-StepEvent = Delta | Repaired | LetGo | Progress | Stats
+StepEvent = Delta | Repaired | ConstraintDropped | Progress | Stats
 
 
 class Responder(Protocol):

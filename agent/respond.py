@@ -99,7 +99,7 @@ class LocalResponder:
         return _completion(parser, stats.end, stats.completion_tokens)
 
     def prefill(
-        self, request: Request, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
+        self, request: Request, *, control: Control, on_progress: Callable[[Progress], None] = lambda progress: None
     ) -> None:
         """Evaluate ahead of time what the next prompt must begin with, up to the header of the user's next message.
 
@@ -113,7 +113,7 @@ class LocalResponder:
         if len(ids) < self.engine.context_tokens:
             # No mark at the end: reading ahead makes no extra checkpoint, so the way back to older ones stays as short.
             prompt = Prompt(ids, *_marks(request, messages, head, rendered.ends))
-            self.engine.prefill(prompt, control=control, told=told)
+            self.engine.prefill(prompt, control=control, on_progress=on_progress)
 
     def _read(
         self, generation: Generation, parser: StreamParser, request: Request, control: Control
@@ -129,10 +129,10 @@ class LocalResponder:
             if isinstance(item, int):
                 if self._tap:
                     self._tap((item,))
-                told = parser.push(item)
-                if draws_again and len(told) > 1 and is_unreadable(told) and not _answered(parser):
+                events = parser.push(item)
+                if draws_again and len(events) > 1 and is_unreadable(events) and not _answered(parser):
                     return "unreadable"
-                yield from told
+                yield from events
                 if parser.call_ended:  # no matter what closed it: nothing after a call belongs to this step
                     return None
                 header = 0 if parser.header else header + 1

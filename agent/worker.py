@@ -50,7 +50,7 @@ class Worker:
         self._idle: Idle | None = None
         self._idle_at: float | None = None  # when it is called next, in monotonic seconds; None: never again
         self._idle_control: Control | None = None  # while it runs
-        # A daemon thread: a process that is told to end must not wait for a C call to return.
+        # A daemon thread: a process that should end must not wait for a C call to return.
         self._thread = threading.Thread(target=self._work, name="ossia-worker", daemon=True)
         self._thread.start()
 

@@ -57,8 +57,8 @@ class Json:
         """The error that says what must be here and what is."""
         found = repr(self.value)
         found = found if len(found) <= _LONGEST else found[:_LONGEST] + "…"
-        told = f"is missing, must be {expected}" if self.value is None else f"must be {expected}, not {found}"
-        return ConversationError(f"{self.where or 'the conversation'}: {told}")
+        complaint = f"is missing, must be {expected}" if self.value is None else f"must be {expected}, not {found}"
+        return ConversationError(f"{self.where or 'the conversation'}: {complaint}")
 
 
 def messages_of(data: object) -> list[Json]:

@@ -78,8 +78,8 @@ def transcript(messages: Sequence[Message], chars: int) -> str:
         kept += 1
     lines, left_out = lines[len(lines) - kept :], len(lines) - kept
     each = _limit([len(text) for _, text in lines], chars)
-    told = [f"{who}: {text if len(text) <= each else text[: max(0, each - 1)] + '…'}" for who, text in lines]
-    return "\n".join([f"({left_out} messages are left out here.)", *told] if left_out else told)
+    shown = [f"{who}: {text if len(text) <= each else text[: max(0, each - 1)] + '…'}" for who, text in lines]
+    return "\n".join([f"({left_out} messages are left out here.)", *shown] if left_out else shown)
 
 
 def _cut(message: Message, chars: int) -> Message:

@@ -17,7 +17,7 @@ from typing import Final
 from ossia.agent.compaction._shortening import cut_to_fit, head_and_tail, is_note, note_on, transcript, worth_noting
 from ossia.agent.context import summary_tokens
 from ossia.agent.control import Control
-from ossia.agent.engine.base import LetGo, Progress
+from ossia.agent.engine.base import ConstraintDropped, Progress
 from ossia.agent.events import ContextTrimmed, Stats
 from ossia.agent.kinds import is_answer
 from ossia.agent.limits import Budget
@@ -291,7 +291,7 @@ class SummaryMaker:
                 if isinstance(event, Delta):
                     written += 1
                     yield Progress(written, self.most, phase="summary")
-                elif not isinstance(event, Repaired | LetGo):
+                elif not isinstance(event, Repaired | ConstraintDropped):
                     yield event
                 if self.control.answer_now_asked:
                     step_control.stop()

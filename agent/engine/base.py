@@ -84,11 +84,11 @@ class Forced(int):
 
 
 @dataclass(frozen=True, slots=True)
-class LetGo:
-    """The guide let go of what the model is writing: from here on the model writes freely.
+class ConstraintDropped:
+    """The guide dropped its constraint: from here on the model writes freely.
 
-    `what` is let go, to its end: a "header", since the model wants to write another one; "arguments" or an "answer",
-    since their grammar grew too large. `reason` is for people.
+    `what` continues unconstrained, to its end: a "header", since the model wants to write another one; "arguments" or
+    an "answer", since their grammar grew too large. `reason` is for people.
     """
 
     what: Literal["header", "arguments", "answer"]
@@ -121,8 +121,8 @@ class StepStats:
     "stopped": `Control` asked for it. (The others are set by the responder, since only it reads what the ids say:
     "answer_now"; "thinking": the thoughts reached their limit; "loop": the text repeated itself; "unreadable": a
     senseless header or call, to be drawn again.)
-    `forced_tokens` of the completion's tokens were the only possible ones (see `Forced`). Not `cache_told`: a server
-    didn't say what it had in its cache, and all of the prompt counts as read.
+    `forced_tokens` of the completion's tokens were the only possible ones (see `Forced`). Not `cache_reported`: a
+    server didn't say what it had in its cache, and all of the prompt counts as read.
     """
 
     prompt_tokens: int
@@ -134,7 +134,7 @@ class StepStats:
     evaluated_tokens: int = 0
     lost_tokens: int = 0
     forced_tokens: int = 0
-    cache_told: bool = True
+    cache_reported: bool = True
 
     @property
     def tokens_per_s(self) -> float | None:
@@ -143,15 +143,15 @@ class StepStats:
 
 
 class Generation(Protocol):
-    """An iterator of ids (plain ints, or `Forced`), prefill `Progress`, and `LetGo`.
+    """An iterator of ids (plain ints, or `Forced`), prefill `Progress`, and `ConstraintDropped`.
 
     The stop id is yielded too. `close()` ends it after any item, on the thread that iterates; the engine is then ready
     for the next prompt. `stats` is complete once the iterator is exhausted or closed (if closed early, end is "stop").
     """
 
-    def __iter__(self) -> Iterator[int | Progress | LetGo]: ...
+    def __iter__(self) -> Iterator[int | Progress | ConstraintDropped]: ...
 
-    def __next__(self) -> int | Progress | LetGo: ...
+    def __next__(self) -> int | Progress | ConstraintDropped: ...
 
     @property
     def stats(self) -> StepStats: ...
@@ -194,9 +194,9 @@ class Engine(Protocol):
     ) -> Generation: ...
 
     def prefill(
-        self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
+        self, prompt: Prompt, *, control: Control, on_progress: Callable[[Progress], None] = lambda progress: None
     ) -> None:
-        """Read an expected prompt in advance, while there is nothing else to do. `told` is called after each batch.
+        """Read an expected prompt in advance, in idle time. `on_progress` is called after each batch.
 
         Batches are short: a stop ends it within 50 ms, and only the batch under way is lost.
         """

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Forced, LetGo, Progress, Prompt, StepStats
+from ossia.agent.engine.base import ConstraintDropped, Forced, Progress, Prompt, StepStats
 from ossia.agent.engine.cache import Logits, PrefixCache
 from ossia.agent.engine.guiding import Guide, OneOf
 from ossia.agent.engine.sampling import Sampler
@@ -154,21 +154,21 @@ class LocalGeneration:
     _guide: Guide | None = None
     _undecoded: list[int] = field(default_factory=list)  # ids that were given out and haven't gone through the network
     _following: deque[int] = field(default_factory=deque)  # ids that must come next
-    _told: LetGo | None = None
+    _dropped: ConstraintDropped | None = None
     _count: int = 0
     _forced: int = 0
     _decode_s: float = 0.0
     _end: CompletionEnd | None = None
     _closed: bool = False
-    _items: Generator[int | Progress | LetGo, None, None] = field(init=False)
+    _items: Generator[int | Progress | ConstraintDropped, None, None] = field(init=False)
 
     def __post_init__(self) -> None:
         self._items = self._run()
 
-    def __iter__(self) -> Iterator[int | Progress | LetGo]:
+    def __iter__(self) -> Iterator[int | Progress | ConstraintDropped]:
         return self
 
-    def __next__(self) -> int | Progress | LetGo:
+    def __next__(self) -> int | Progress | ConstraintDropped:
         try:
             return next(self._items)
         except BaseException:  # at its end (StopIteration), or after a failure
@@ -199,7 +199,7 @@ class LocalGeneration:
             self._closed = True
             self._on_close()
 
-    def _run(self) -> Generator[int | Progress | LetGo, None, None]:
+    def _run(self) -> Generator[int | Progress | ConstraintDropped, None, None]:
         for progress in self._prefill:
             yield progress
             if self._control.stopped:
@@ -213,9 +213,9 @@ class LocalGeneration:
                 end = "stopped"
                 break
             self._count += 1
-            if self._told is not None:
-                told, self._told = self._told, None
-                yield told
+            if self._dropped is not None:
+                dropped, self._dropped = self._dropped, None
+                yield dropped
             yield token
         self._end = end
 
@@ -254,11 +254,11 @@ class LocalGeneration:
     def _guided(self, guide: Guide, logits: Logits) -> int:
         allowed = guide.next()
         if isinstance(allowed, OneOf) and self._sampler.wants_others(logits, allowed.ids):
-            self._told = guide.unlikely()
+            self._dropped = guide.unlikely()
             allowed = guide.next()
         token = self._sampler.pick(logits, allowed)
         self._following.extend(guide.take(token))
-        self._told = self._told or guide.told()
+        self._dropped = self._dropped or guide.dropped()
         if isinstance(allowed, OneOf) and len(allowed.ids) == 1:
             self._forced += 1
             return Forced(token)

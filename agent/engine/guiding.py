@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ossia.agent.engine.base import Constraint, LetGo
+from ossia.agent.engine.base import Constraint, ConstraintDropped
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,14 +94,14 @@ class Guide(Protocol):
     def next(self) -> Choice:
         """The ids that may come now. Valid until `take`; asking again gives the same."""
 
-    def unlikely(self) -> LetGo | None:
-        """The model gives hardly any probability to what may come: the guide lets go, or insists (None)."""
+    def unlikely(self) -> ConstraintDropped | None:
+        """Drop the constraint, or insist (None): the model gives hardly any probability to what may come."""
 
     def take(self, token: int) -> Sequence[int]:
         """This id was sampled. Returns the ids that must follow, which count as taken as well: `[200005]`."""
 
-    def told(self) -> LetGo | None:
-        """Whether the guide let go by itself at the id taken last; it is told only once. None: nothing to tell."""
+    def dropped(self) -> ConstraintDropped | None:
+        """The constraint that the guide dropped by itself at the id taken last, returned once; else None."""
 
 
 Guides = Callable[[Constraint], Guide]

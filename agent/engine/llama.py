@@ -101,7 +101,7 @@ class LlamaEngine:
         return self._open
 
     def prefill(
-        self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
+        self, prompt: Prompt, *, control: Control, on_progress: Callable[[Progress], None] = lambda progress: None
     ) -> None:
         """Read the prompt into the KV cache, until `control` stops it.
 
@@ -114,7 +114,7 @@ class LlamaEngine:
         done = self._abort_on_stop(control)
         try:
             for progress in prefill:
-                told(progress)
+                on_progress(progress)
                 if control.stopped:
                     break
                 self._keep_static(progress.done, beside=True)

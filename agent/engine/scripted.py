@@ -117,7 +117,7 @@ class ScriptedEngine:
         return _Replay(ids, len(prompt.ids), limit, at_limit, control, self._seconds_per_token)
 
     def prefill(
-        self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
+        self, prompt: Prompt, *, control: Control, on_progress: Callable[[Progress], None] = lambda progress: None
     ) -> None:
         """Does nothing: no prompt is read."""
 

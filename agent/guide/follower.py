@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ossia.agent.engine.base import Constraint, LetGo
+from ossia.agent.engine.base import Constraint, ConstraintDropped
 from ossia.agent.engine.guiding import AllBut, Choice, Mask
 from ossia.agent.errors import SchemaUnusable
 from ossia.agent.guide.headers import Node, Opened, between, headers
@@ -32,7 +32,7 @@ class Body(Protocol):
 
     def forced(self) -> Sequence[int]: ...
 
-    def told(self) -> LetGo | None: ...
+    def dropped(self) -> ConstraintDropped | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class FreeText:
     def forced(self) -> Sequence[int]:
         return ()
 
-    def told(self) -> LetGo | None:
+    def dropped(self) -> ConstraintDropped | None:
         return None
 
 
@@ -73,20 +73,22 @@ class JsonText:
         self._matcher = matcher if isinstance(matcher, Matcher) else None
         self._free = free
         self._what = what
-        self._told = LetGo(what, f"its schema can't be followed: {matcher}") if isinstance(matcher, str) else None
+        self._dropped = None
+        if isinstance(matcher, str):
+            self._dropped = ConstraintDropped(what, f"its schema can't be followed: {matcher}")
 
     def next(self) -> Choice:
         matcher = self._matcher
         words = matcher.mask() if matcher else None
         if matcher is None or words is None:
-            self._let_go()
+            self._drop()
             return self._free.choice
         words &= self._free.bits
         if matcher.whole:
             for token in self.closers:
                 words[token >> 5] |= np.uint32(1 << (token & 31))
         elif not words.any():
-            self._let_go()
+            self._drop()
             return self._free.choice
         return Mask(words)
 
@@ -97,14 +99,14 @@ class JsonText:
     def forced(self) -> Sequence[int]:
         return self._matcher.forced() if self._matcher else ()
 
-    def told(self) -> LetGo | None:
-        told, self._told = self._told, None
-        return told
+    def dropped(self) -> ConstraintDropped | None:
+        dropped, self._dropped = self._dropped, None
+        return dropped
 
-    def _let_go(self) -> None:
+    def _drop(self) -> None:
         if self._matcher:
             reason = self._matcher.stuck or "nothing can follow"
-            self._told = LetGo(self._what, f"its schema can't be followed any further: {reason}")
+            self._dropped = ConstraintDropped(self._what, f"its schema can't be followed any further: {reason}")
             self._matcher = None
 
 
@@ -129,11 +131,11 @@ class Follower:
             return None
         return at.choice if isinstance(at, Node) else at.next()
 
-    def unlikely(self) -> LetGo | None:
+    def unlikely(self) -> ConstraintDropped | None:
         if self.insists or not isinstance(self.at, Node):
             return None
         self.at = None
-        return LetGo("header", "the model wants another header than any that is valid here")
+        return ConstraintDropped("header", "the model wants another header than any that is valid here")
 
     def take(self, token: int) -> Sequence[int]:
         self._step(token)
@@ -144,8 +146,8 @@ class Follower:
             following += more
         return following
 
-    def told(self) -> LetGo | None:
-        return None if self.at is None or isinstance(self.at, Node) else self.at.told()
+    def dropped(self) -> ConstraintDropped | None:
+        return None if self.at is None or isinstance(self.at, Node) else self.at.dropped()
 
     def _forced(self) -> Sequence[int]:
         at = self.at

@@ -98,7 +98,7 @@ def require_usable(schema: object, *, known_only: bool = False) -> None:
 
     fault = LLMatcher.validate_grammar(grammar)
     if fault and not fault.startswith("WARNING"):
-        raise SchemaUnusable(_told(fault))
+        raise SchemaUnusable(_describe_fault(fault))
     _try(grammar)
 
 
@@ -110,7 +110,7 @@ def _try(grammar: str) -> None:
             matcher.take(forced)
         mask = matcher.mask()
         if mask is None:
-            raise SchemaUnusable(_told(matcher.stuck or ""))
+            raise SchemaUnusable(_describe_fault(matcher.stuck or ""))
         if not mask.any():
             raise SchemaUnusable(_NOTHING)
         if not mask[token >> 5] >> np.uint32(token & 31) & np.uint32(1):
@@ -153,7 +153,7 @@ def _deeper(value: object, levels: int) -> bool:
     return True
 
 
-def _told(fault: str) -> str:
+def _describe_fault(fault: str) -> str:
     """llguidance's message, for people: `Unimplemented keys: ["not"]` → the keyword 'not' can't be followed …"""
     missing = re.search(r"Unimplemented keys: (\[.*?\])", fault)
     if missing:
@@ -172,8 +172,8 @@ def _told(fault: str) -> str:
 
 def _in_a_line(text: str) -> str:
     """The message on one line, without the grammar that llguidance quotes after it."""
-    told = re.sub(r"^at \d+\(\d+\): (failed to compile JSON schema: )?", "", re.split(r"\n +1 \||\n<", text)[0])
-    return " ".join(told.split())[:300] or "it is too much to follow"
+    fault = re.sub(r"^at \d+\(\d+\): (failed to compile JSON schema: )?", "", re.split(r"\n +1 \||\n<", text)[0])
+    return " ".join(fault.split())[:300] or "it is too much to follow"
 
 
 def _matcher(native: LLTokenizer, grammar: str) -> LLMatcher:
@@ -181,7 +181,7 @@ def _matcher(native: LLTokenizer, grammar: str) -> LLMatcher:
 
     matcher = LLMatcher(native, grammar, log_level=0)
     if matcher.is_error():
-        raise SchemaUnusable(_told(matcher.get_error()))
+        raise SchemaUnusable(_describe_fault(matcher.get_error()))
     return matcher
 
 

@@ -34,7 +34,7 @@ class ServedEngine:
 
     `model` is the server's name for the model, `name` the user's. `vocabulary` is the one that prompts are measured
     with, since the server's own isn't known. `context_assumed`: neither the server nor the user said how much room
-    there is. `told` gets a line when the server doesn't take a part of the requests.
+    there is. `notice` gets a line when the server doesn't take a part of the requests.
     """
 
     capabilities: frozenset[str] = frozenset()
@@ -48,10 +48,10 @@ class ServedEngine:
         context_tokens: int,
         context_assumed: bool = False,
         vocabulary: Vocabulary,
-        told: Callable[[str], None] = lambda line: None,
+        notice: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.client, self.api = client, api
-        self._told = told
+        self._notice = notice
         self._left_out: set[str] = set()
         self.name = self.model = model
         self.context_tokens, self.context_assumed = context_tokens, context_assumed
@@ -69,7 +69,7 @@ class ServedEngine:
             return False
         fields = [name for name in _OPTIONAL if name in sent and re.search(rf"\b{name}\b", said)]
         if fields:
-            self._told(f"{self.client.address.name} takes no {', '.join(fields)}: left out")
+            self._notice(f"{self.client.address.name} takes no {', '.join(fields)}: left out")
             self._left_out.update(fields)
         return bool(fields)
 
@@ -86,7 +86,7 @@ class ServedEngine:
         raise EngineFailed(f"{self.client.address.name} takes messages, no ids: use a llama-server or vLLM for that")
 
     def prefill(
-        self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
+        self, prompt: Prompt, *, control: Control, on_progress: Callable[[Progress], None] = lambda progress: None
     ) -> None:
         """Does nothing: the server reads a prompt when it answers it."""
 

@@ -37,12 +37,12 @@ def serve(
     context_tokens: int | None,
     vocabulary: Vocabulary,
     control: Control,
-    told: Callable[[str], None] = lambda line: None,
+    notice: Callable[[str], None] = lambda line: None,
 ) -> ServedEngine:
     """The server as an engine. `models` are those that it lists, `named` is the one to ask.
 
     `named` None: the only model, or the only gpt-oss. `context_tokens` is how many tokens to use at the most; None: as
-    many as the server says, at the most 131,072, which is gpt-oss's own. `told`: see `ServedEngine`. Raises
+    many as the server says, at the most 131,072, which is gpt-oss's own. `notice`: see `ServedEngine`. Raises
     EngineFailed if it can't be reached, or speaks neither API; ModelMissing if it isn't clear which model.
     """
     name = client.address.name
@@ -59,7 +59,7 @@ def serve(
         context_tokens=min(wanted, room or wanted),
         context_assumed=context_tokens is None and room is None,
         vocabulary=vocabulary,
-        told=told,
+        notice=notice,
     )
 
 

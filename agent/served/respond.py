@@ -49,7 +49,7 @@ class ServedResponder:
         return self._measuring.measure(request)
 
     def prefill(
-        self, request: Request, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
+        self, request: Request, *, control: Control, on_progress: Callable[[Progress], None] = lambda progress: None
     ) -> None:
         """Does nothing: there is no way to have a server read ahead."""
 
@@ -196,5 +196,5 @@ class _Step:
             now - began,
             end,
             evaluated_tokens=prompt - cached,
-            cache_told=usage.cached_tokens is not None,
+            cache_reported=usage.cached_tokens is not None,
         )

@@ -130,7 +130,7 @@ def conversation(request: Request, names: Names) -> Conversation:
     if request.open_with and (not history or history[-1].role != "user"):
         history.append(Message("user", (ANSWER_NOW,)))
     tools = () if request.open_with else tuple(_as_function(spec, names) for spec in request.tools)
-    outward = replace(request, history=tuple(history), tools=tools, instructions=_told(request, names))
+    outward = replace(request, history=tuple(history), tools=tools, instructions=_instructions(request, names))
     chat: Any = conversation_to_chat(compose(replace(outward, response_format=None)), thinking=True)
     messages = [message for message in map(_whole, chat["messages"]) if message is not None]
     leads = bool(messages) and messages[0]["role"] == "system"
@@ -160,7 +160,7 @@ def _as_function(spec: ToolSpec, names: Names) -> ToolSpec:
     return replace(spec, name=name, description=described, parameters=schema, input="json", trained=False, section=None)
 
 
-def _told(request: Request, names: Names) -> str | None:
+def _instructions(request: Request, names: Names) -> str | None:
     """The instructions, with what stands above the trained tools in a prompt of ours, and the form of the answer."""
     parts = [request.instructions or ""]
     trained, _ = as_namespaces(() if request.open_with else request.tools)

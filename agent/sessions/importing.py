@@ -54,21 +54,23 @@ def session_of(messages: Sequence[Message]) -> Session:
     Each message of the user's begins a turn. A turn without an answer counts as stopped, one with an empty answer as
     silent. Declarations of functions are left out: the next turn has those of the tools that are on then.
     """
-    told = next((n for n, message in enumerate(messages) if message.role not in ("system", "developer")), len(messages))
+    prompts = next(
+        (n for n, message in enumerate(messages) if message.role not in ("system", "developer")), len(messages)
+    )
     entries: list[Entry] = []
     ends: list[TurnEnd | None] = []
-    for message in messages[told:]:
+    for message in messages[prompts:]:
         if message.role == "user" or not ends:
             ends.append("stopped")
         entries.append(Entry(message, len(ends) - 1))
         if is_answer(message):
             ends[-1] = "silent" if says_nothing(message) and ends[-1] != "answered" else "answered"
-    return Session(_options(messages[:told]), entries=entries, ends=ends)
+    return Session(_options(messages[:prompts]), entries=entries, ends=ends)
 
 
-def _options(told: Sequence[Message]) -> Options:
+def _options(prompts: Sequence[Message]) -> Options:
     options, instructions = Options(), []
-    for part in (part for message in told for part in message.content):
+    for part in (part for message in prompts for part in message.content):
         if isinstance(part, SystemPrompt):
             options = Options(part.effort or options.effort, date=part.date or options.date)
         elif isinstance(part, DeveloperPrompt):

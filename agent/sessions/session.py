@@ -82,7 +82,7 @@ def summary_message(text: str) -> Message:
 
 
 class Recorder(Protocol):
-    """Is told of every change of a session, on the thread that makes it. Never raises: it notes a problem."""
+    """Gets every change of a session, on the thread that makes it. Never raises: it notes a problem."""
 
     def added(self, entry: Entry) -> None:
         """The entry is the last one now."""

@@ -112,7 +112,7 @@ class ReadingAhead:
             return _LOOK_AGAIN_S
         waits = False
 
-        def told(progress: Progress) -> None:
+        def on_progress(progress: Progress) -> None:
             nonlocal waits
             if progress.total - progress.reused >= _SHOWN_FROM:
                 self.progress = (progress.done, progress.total)
@@ -122,7 +122,7 @@ class ReadingAhead:
                 control.stop()
 
         try:
-            assembly.responder.prefill(request, control=control, told=told)
+            assembly.responder.prefill(request, control=control, on_progress=on_progress)
         finally:
             self.progress = None
             self._chat.face.wake()

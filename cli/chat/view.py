@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Literal
 
 from ossia.agent.events import (
+    ConstraintDropped,
     ContextTrimmed,
     Delta,
     Event,
-    LetGo,
     MessageAdded,
     Progress,
     SampledAgain,
@@ -157,7 +157,7 @@ class ChatView:
                 self.note(f"sampled again: {reason}")
             case ThinkingCut(tokens):
                 self.note(thinking_cut(tokens))
-            case LetGo(what, reason):
+            case ConstraintDropped(what, reason):
                 self.note(f"the guide stopped constraining the {what}: {reason}")
             case Progress():
                 self._progress = event

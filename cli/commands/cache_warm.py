@@ -91,12 +91,12 @@ def _read(
     assert isinstance(responder, LocalResponder)
     request = Session(fresh_options(resolved, folder)).request_ahead(assembly.tools.toolbox.specs)
 
-    def told(progress: Progress) -> None:
+    def on_progress(progress: Progress) -> None:
         nonlocal kept
         kept = progress.reused
         reading.see(progress)
 
     display.line.set(reading.text)
-    responder.prefill(request, control=control, told=told)
+    responder.prefill(request, control=control, on_progress=on_progress)
     kv_cache.save_prompt_cache(assembly.engine)
     return responder.measure(request).static_tokens, kept

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from ossia.agent.events import (
+    ConstraintDropped,
     ContextTrimmed,
     Event,
-    LetGo,
     MessageAdded,
     Repaired,
     SampledAgain,
@@ -65,7 +65,7 @@ class Report:
     strict: bool = False
     repairs: list[Repaired] = field(default_factory=list)
     sampled_again: list[SampledAgain] = field(default_factory=list)
-    let_go: list[LetGo] = field(default_factory=list)
+    let_go: list[ConstraintDropped] = field(default_factory=list)
     trimmed: list[ContextTrimmed] = field(default_factory=list)
     states: list[Mapping[str, object]] = field(default_factory=list)
     origin: Callable[[str], str | None] = lambda url: None  # where a document of the local library comes from
@@ -88,7 +88,7 @@ class Report:
                 self.repairs.append(event)
             case SampledAgain():
                 self.sampled_again.append(event)
-            case LetGo():
+            case ConstraintDropped():
                 self.let_go.append(event)
             case ContextTrimmed():
                 self.trimmed.append(event)

@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import IO, TextIO, TypeVar
 
 from ossia.agent.events import (
+    ConstraintDropped,
     ContextTrimmed,
     Delta,
     Event,
-    LetGo,
     MessageAdded,
     Repaired,
     SampledAgain,
@@ -144,12 +144,12 @@ class Display:
                 self.note(f"ossia: {thinking_cut(tokens)}")
             case Repaired(code, message, token):
                 self.detail(f"repaired at token {token}: {message} ({code})")
-            case LetGo(what, reason):
+            case ConstraintDropped(what, reason):
                 self.detail(f"the guide stopped constraining the {what}: {reason}")
             case Stats(step):
                 lost = f" ({step.lost_tokens:,} for the second time)" if step.lost_tokens else ""
                 told = f"{step.reused_tokens:,} reused, {step.evaluated_tokens:,} read{lost}"
-                told = told if step.cache_told else "an unknown number reused, the rest read"
+                told = told if step.cache_reported else "an unknown number reused, the rest read"
                 self.detail(
                     f"step: {step.prompt_tokens:,} prompt tokens: {told} in {step.prefill_s:.2f} s; "
                     f"{step.completion_tokens:,} tokens, {step.forced_tokens:,} forced, "

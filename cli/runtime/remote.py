@@ -64,7 +64,7 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
 
     address = address_of(settings.engine, os.environ)
     must_be_agreed(address, settings)
-    client = Client(address, told=lambda line: display.note(f"ossia: {line}"))
+    client = Client(address, notice=lambda line: display.note(f"ossia: {line}"))
     try:
         with client.one_connection():
             found = detect(client, control)
@@ -132,7 +132,7 @@ def _served(
             context_tokens=_wanted_context(settings, address),
             vocabulary=tokenizer.vocabulary,
             control=control,
-            told=lambda line: display.note(f"ossia: {line}"),
+            notice=lambda line: display.note(f"ossia: {line}"),
         )
     except ModelMissing as error:
         raise (ModelMissing(f"{shown(unheard)} is none of its models: {error}") if unheard else error) from None

@@ -37,7 +37,7 @@ class Sums:
         """Add one step."""
         self.steps += 1
         self.prompt += step.prompt_tokens
-        if step.cache_told:
+        if step.cache_reported:
             self.reused += step.reused_tokens
             self.evaluated += step.evaluated_tokens
         else:

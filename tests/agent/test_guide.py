@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ossia.agent.engine.base import Constraint, LetGo
+from ossia.agent.engine.base import Constraint, ConstraintDropped
 from ossia.agent.engine.guiding import AllBut, Mask, OneOf
 from ossia.agent.errors import SchemaUnusable
 from ossia.agent.guide import GuideCompiler, idle_keywords, require_usable
@@ -180,7 +180,7 @@ def test_a_lone_tools_own_name_is_the_models_to_choose(o200k_tokenizer: Tokenize
 def test_a_header_that_was_let_go(o200k_tokenizer: Tokenizer) -> None:
     guide = _guide(o200k_tokenizer)
     guide.take(harmony_ids(o200k_tokenizer, "<|channel|>")[0])
-    assert guide.unlikely() == LetGo("header", "the model wants another header than any that is valid here")
+    assert guide.unlikely() == ConstraintDropped("header", "the model wants another header than any that is valid here")
     for token in harmony_ids(o200k_tokenizer, "container.exec<|channel|>analysis code<|message|>"):
         assert guide.next() is None
         guide.take(token)
@@ -321,7 +321,7 @@ def test_arguments_by_a_schema_that_cannot_be_followed_are_free_and_told(o200k_t
     guide = _guide(o200k_tokenizer)
     follow(guide, harmony_ids(o200k_tokenizer, "<|channel|>commentary to=functions.odd<|message|>"))
     told = "its schema can't be followed: the keyword 'not' can't be followed while sampling"
-    assert (guide.told(), guide.told()) == (LetGo("arguments", told), None)
+    assert (guide.dropped(), guide.dropped()) == (ConstraintDropped("arguments", told), None)
     assert isinstance(guide.next(), AllBut)
 
 
@@ -332,10 +332,10 @@ def test_a_grammar_that_becomes_too_much_lets_go(o200k_tokenizer: Tokenizer) -> 
     require_usable(schema)
     guide = _compiler(o200k_tokenizer)(Constraint(("functions.f",), {"functions.f": schema}))
     follow(guide, harmony_ids(o200k_tokenizer, '<|channel|>commentary to=functions.f<|message|>{"a":{"'))
-    choice, told = guide.next(), guide.told()
+    choice, told = guide.next(), guide.dropped()
     assert isinstance(choice, AllBut) and o200k_tokenizer.control.call not in choice.known
     assert told is not None and told.what == "arguments" and "\n" not in told.reason
-    assert guide.told() is None
+    assert guide.dropped() is None
 
 
 def test_a_schemas_own_settings_of_the_grammar_are_not_taken(o200k_tokenizer: Tokenizer) -> None:

@@ -169,7 +169,7 @@ def _child(how: Mapping[str, Any]) -> None:
         for step in _dialogue(Path(how["model"])):
             if how["ahead"] and step.ahead is not None:
                 before: list[int] = []
-                engine.prefill(step.ahead, control=Control(), told=lambda progress: before.append(progress.done))  # noqa: B023
+                engine.prefill(step.ahead, control=Control(), on_progress=lambda progress: before.append(progress.done))  # noqa: B023
                 evaluated += before[-1] - before[0] if before else 0
             prefill = Prefill(step.prompt, engine.lane)
             for _ in prefill:

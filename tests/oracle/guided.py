@@ -24,7 +24,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import LetGo, Sampling
+from ossia.agent.engine.base import ConstraintDropped, Sampling
 from ossia.agent.engine.llama import LlamaEngine
 from ossia.agent.events import Event, MessageAdded, Stats, ToolFinished, TurnEnded
 from ossia.agent.limits import Limits
@@ -127,7 +127,7 @@ class Seen:
                     self.malformed += bool(mended)
                     self.repairs.update(mended)
                 mended = []
-            self.let_go += isinstance(event, LetGo)
+            self.let_go += isinstance(event, ConstraintDropped)
         calls = [message for message in whole if is_call(message)]
         self.calls += len(calls)
         self.invalid_calls += sum(map(_is_invalid, calls))

@@ -66,7 +66,7 @@ class ServedStage:
     model: str = "gpt-oss-20b"
     context_tokens: int = 4096
     key: str | None = None
-    told: Callable[[str], None] = lambda line: None
+    notice: Callable[[str], None] = lambda line: None
     session: Session = field(default_factory=lambda: Session(Options(effort="high", sampling=GREEDY)))
     control: Control = field(default_factory=Control)
 
@@ -78,7 +78,7 @@ class ServedStage:
             model=self.model,
             context_tokens=self.context_tokens,
             vocabulary=self.tokenizer.vocabulary,
-            told=self.told,
+            notice=self.notice,
         )
         self.responder = ServedResponder(Codec(self.tokenizer, recipient_position="channel", replay=True), self.engine)
         self.echo = Echo()

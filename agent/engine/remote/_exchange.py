@@ -49,7 +49,7 @@ class Line:
         with self._lock:
             self._holders += 1
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         with self._lock:
             self._holders -= 1
             if not self._holders:
@@ -106,7 +106,7 @@ class Exchange:
         except BaseException as error:
             self._put(error)
         finally:
-            self._line.let_go()
+            self._line.release()
 
     def _put(self, item: str | BaseException | None) -> None:
         while not self._given_up.is_set():

@@ -44,7 +44,7 @@ class Client:
     client.get("/props", control)["n_ctx"]
     for event in client.stream("/completion", {"prompt": [1, 2], "stream": True}, control): ...
 
-    `told` gets a line when a request is tried again (`team is busy (429): asking again in 2 s`), and when an answer
+    `notice` gets a line when a request is tried again (`team is busy (429): asking again in 2 s`), and when an answer
     that isn't a stream takes longer than `patience_s`. `back_off_s` is the first wait; it doubles each time, unless the
     server names one (`Retry-After`). `silence_s` is the longest pause in a stream, `answer_s` the longest wait for any
     other answer, `connect_s` that for a connection with its TLS handshake. A request isn't tried again once connecting
@@ -59,7 +59,7 @@ class Client:
         self,
         address: Address,
         *,
-        told: Callable[[str], None] = lambda line: None,
+        notice: Callable[[str], None] = lambda line: None,
         back_off_s: float = 0.5,
         silence_s: float = 600.0,
         answer_s: float = 30.0,
@@ -67,7 +67,7 @@ class Client:
         patience_s: float = 5.0,
     ) -> None:
         self.address = address
-        self._told = told
+        self._notice = notice
         self._back_off_s = back_off_s
         self._silence_s = silence_s
         self._answer_s = answer_s
@@ -107,7 +107,7 @@ class Client:
             yield
         finally:
             self._shared = None
-            line.let_go()
+            line.release()
 
     def get(self, path: str, control: Control) -> Json:
         """The JSON object at a path: `get("/props", control)`."""
@@ -154,7 +154,7 @@ class Client:
 
     def _whole(self, method: str, path: str, body: Json | None, control: Control) -> Json:
         request = self._request(method, path, body, self._answer_s)
-        late = threading.Timer(self._patience_s, self._told, [f"{self._name} hasn't answered yet"])
+        late = threading.Timer(self._patience_s, self._notice, [f"{self._name} hasn't answered yet"])
         late.daemon = True
         late.start()
         try:
@@ -220,7 +220,7 @@ class Client:
                     continue
                 said = "broke off in mid-answer" if begun else "gave no answer"
                 raise EngineFailed(f"{self._name} {said}: {self._reason(error)}") from error
-            self._told(f"{line}: asking again in {pause_s:.2g} s")
+            self._notice(f"{line}: asking again in {pause_s:.2g} s")
             _pause(pause_s, control)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 

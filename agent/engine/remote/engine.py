@@ -57,7 +57,7 @@ class RemoteEngine:
         return RemoteGeneration(self, prompt, Task(prompt.ids, limit, stops, sampling), at_limit, control)
 
     def prefill(
-        self, prompt: Prompt, *, control: Control, told: Callable[[Progress], None] = lambda progress: None
+        self, prompt: Prompt, *, control: Control, on_progress: Callable[[Progress], None] = lambda progress: None
     ) -> None:
         """Let the server read the prompt into its cache. It reads on for a batch after a stop.
 
@@ -67,7 +67,7 @@ class RemoteEngine:
         with suppress(EngineFailed), closing(self.server.read(prompt.ids, control)) as answer:
             for item in answer:
                 if isinstance(item, Progress):
-                    told(item)
+                    on_progress(item)
 
     def close(self) -> None:
         self.server.client.close()
@@ -107,20 +107,20 @@ class RemoteGeneration:
     @property
     def stats(self) -> StepStats:
         """The server's own figures; where it gives none, the times are ours, and all of the prompt counts as read."""
-        told, total, now = self._figures, len(self._prompt.ids), self._last or time.monotonic()
+        figures, total, now = self._figures, len(self._prompt.ids), self._last or time.monotonic()
         progress = self._read
-        reused = min(told.reused, total) if told.reused is not None else progress.reused if progress else 0
+        reused = min(figures.reused, total) if figures.reused is not None else progress.reused if progress else 0
         read = progress.done - reused if progress else total - reused if self._first is not None else 0
         first = self._first if self._first is not None else now
         return StepStats(
             prompt_tokens=total,
             reused_tokens=reused,
             completion_tokens=len(self._ids),
-            prefill_s=first - self._began if told.prefill_s is None else told.prefill_s,
-            decode_s=now - first if told.decode_s is None else told.decode_s,
+            prefill_s=first - self._began if figures.prefill_s is None else figures.prefill_s,
+            decode_s=now - first if figures.decode_s is None else figures.decode_s,
             end=self._end or "stop",
-            evaluated_tokens=max(read, 0) if told.evaluated is None else min(told.evaluated, total),
-            cache_told=told.reused is not None or progress is not None,
+            evaluated_tokens=max(read, 0) if figures.evaluated is None else min(figures.evaluated, total),
+            cache_reported=figures.reused is not None or progress is not None,
         )
 
     def close(self) -> None:
@@ -145,7 +145,7 @@ class RemoteGeneration:
     def _follow(self, answer: Iterator[Progress | Came | Ended]) -> Generator[int | Progress, None, None]:
         """Give out what comes, up to the first stop id or the limit.
 
-        A stop id is held back until the server has told its figures and its slot: who gets it may close this.
+        A stop id is held back until the server has sent its figures and its slot: who gets it may close this.
         """
         held: int | None = None
         try:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Constraint, Forced, LetGo, Progress, Prompt
+from ossia.agent.engine.base import Constraint, ConstraintDropped, Forced, Progress, Prompt
 from ossia.agent.engine.cache import Logits
 from ossia.agent.engine.generation import Bounds, Decoder, Lane, LocalGeneration, Prefill
 from ossia.agent.engine.guiding import Choice, OneOf
@@ -160,15 +160,15 @@ class Chain:
     def next(self) -> Choice:
         return OneOf.of(self.only) if self.only else None
 
-    def unlikely(self) -> LetGo | None:
+    def unlikely(self) -> ConstraintDropped | None:
         self.only = ()
-        return LetGo("header", "a test")
+        return ConstraintDropped("header", "a test")
 
     def take(self, token: int) -> Sequence[int]:
         following, self.following = self.following, ()
         return following
 
-    def told(self) -> LetGo | None:
+    def dropped(self) -> ConstraintDropped | None:
         return None
 
 
@@ -253,7 +253,7 @@ def test_a_header_that_is_let_go_is_told_before_its_id(etude: LlamaEngine) -> No
     start = tuple(harmony_ids(tokenizer, "<|start|>user<|message|>Hello!<|end|><|start|>assistant"))
     generation, _, _ = _generation(etude, Chain((), only=[65]), most=1, prompt=start)
     told = [item for item in generation if not isinstance(item, Progress)]
-    assert told == [LetGo("header", "a test"), tokenizer.control.channel]  # of which it is sure
+    assert told == [ConstraintDropped("header", "a test"), tokenizer.control.channel]  # of which it is sure
 
 
 def test_an_engine_without_guides_says_so(toy: Path) -> None:

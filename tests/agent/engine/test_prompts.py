@@ -293,14 +293,14 @@ def test_what_is_read_ahead_is_kept_and_the_rest_is_not_read_again(
     engine = start()
     steps: list[Progress] = []
     ahead = Prompt((*HEAD, *SECOND.ids[540:545]), (len(SYSTEM), len(HEAD)), PARTS)
-    engine.prefill(ahead, control=Control(), told=steps.append)
+    engine.prefill(ahead, control=Control(), on_progress=steps.append)
     assert engine.prompts is not None
     engine.prompts.close()
     assert _lengths(folder) == [len(SYSTEM), len(HEAD)]
     assert [steps[0].done, steps[-1].done] == [0, 545] and len(steps) > 10  # in short batches
     assert engine.lane.cache.checkpoint_lengths == (len(SYSTEM), len(HEAD))
     again: list[Progress] = []
-    engine.prefill(ahead, control=Control(), told=again.append)
+    engine.prefill(ahead, control=Control(), on_progress=again.append)
     assert again == []
     logits, reused = prefill(engine, SECOND)
     assert reused == 545 and _distance(logits, fresh_logits(ETUDE, SECOND.ids)) < _NOISE
@@ -316,7 +316,7 @@ def test_a_stop_loses_only_the_batch_under_way(batches: int, start: Callable[...
         if len(steps) > batches:
             control.stop()
 
-    engine.prefill(SECOND, control=control, told=told)
+    engine.prefill(SECOND, control=control, on_progress=told)
     engine.native.new_abort_flag()  # as each generation begins
     logits, reused = prefill(engine, SECOND)
     assert reused == steps[-1].done and _distance(logits, fresh_logits(ETUDE, SECOND.ids)) < _NOISE

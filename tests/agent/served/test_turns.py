@@ -85,7 +85,7 @@ def test_thoughts_a_call_and_an_answer(name: str, stage: Stage) -> None:
     assert [(one.prompt_tokens, one.reused_tokens, one.evaluated_tokens, one.completion_tokens) for one in steps] == [
         (120, held, 120 - held, 9)
     ] * 2
-    assert all(one.cache_told == (dialect.cached is not None) for one in steps)
+    assert all(one.cache_reported == (dialect.cached is not None) for one in steps)
 
 
 @pytest.mark.parametrize("name", DIALECTS)
@@ -574,11 +574,12 @@ def test_what_a_server_does_not_take_is_left_out(stage: Stage) -> None:
     """As `transformers serve` refused it before 5.23.0, which ignores them: `UNUSED_CHAT_COMPLETION_FIELDS` there."""
     fields = "{'stream_options', 'reasoning_effort', 'parallel_tool_calls'}"
     refused = Reply(json.dumps({"detail": f"Unsupported fields in the request: {fields}"}).encode(), 422)
-    told: list[str] = []
-    played = stage("chat", lambda _: refused, chat({"content": ANSWER}), chat({"content": ANSWER}), told=told.append)
+    notices: list[str] = []
+    answer = chat({"content": ANSWER})
+    played = stage("chat", lambda _: refused, answer, answer, notice=notices.append)
     played.play()
     played.play("and you")
-    assert told == ["team takes no stream_options, reasoning_effort, parallel_tool_calls: left out"]
+    assert notices == ["team takes no stream_options, reasoning_effort, parallel_tool_calls: left out"]
     left = {"model", "stream", "messages", "temperature", "top_p", "tools"}
     assert [set(asked) == left for asked in played.server.asked] == [False, True, True]
 

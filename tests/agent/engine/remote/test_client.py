@@ -37,7 +37,7 @@ def client(site: Site, told: list[str]) -> Client:
 
 def client_of(site: Site, told: list[str] | None = None, **more: Any) -> Client:
     address = Address(site.url("").rstrip("/"), "team", "sesame", "TEAM_KEY", more.pop("ca", None))
-    return Client(address, told=(told if told is not None else []).append, back_off_s=0.01, **more)
+    return Client(address, notice=(told if told is not None else []).append, back_off_s=0.01, **more)
 
 
 def events(*data: object) -> bytes:
@@ -293,7 +293,7 @@ def test_a_server_that_is_not_there_is_asked_again_and_given_up(told: list[str])
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         place = f"127.0.0.1:{free.getsockname()[1]}"
-    client = Client(Address(f"http://{place}", place), told=told.append, back_off_s=0.01)
+    client = Client(Address(f"http://{place}", place), notice=told.append, back_off_s=0.01)
     refused = f"{place} can't be reached: Connection refused: is it running, and is the port right?"
     assert fault(client) == refused
     assert told == [f"{place} can't be reached: asking again in {wait} s" for wait in ("0.01", "0.02", "0.04")]
@@ -437,7 +437,7 @@ def test_a_port_that_is_mute_when_asked_for_tls_is_asked_once(told: list[str]) -
     """As a llama-server without TLS, which waits for the rest of a request."""
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = Address(f"https://127.0.0.1:{mute.getsockname()[1]}", "team")
-        said = fault(Client(address, told=told.append, back_off_s=0.01, connect_s=0.1))
+        said = fault(Client(address, notice=told.append, back_off_s=0.01, connect_s=0.1))
     assert said.endswith(" can't be reached: no word from it in time: if it speaks no TLS, give http://")
     assert told == []
 

@@ -168,7 +168,7 @@ def test_the_slot_stays_and_what_is_cached_is_told(remote: RemoteEngine, tokeniz
 def test_what_is_read_ahead_is_reused(remote: RemoteEngine, tokenizer: Tokenizer) -> None:
     ids = question(tokenizer, "Tell me of mountains, hills and valleys. " * 10)
     told: list[Progress] = []
-    remote.prefill(Prompt(ids), control=Control(), told=told.append)
+    remote.prefill(Prompt(ids), control=Control(), on_progress=told.append)
     assert told[-1].done == len(ids)
     generation = remote.generate(
         Prompt(ids), stops=frozenset(), max_tokens=1, sampling=GREEDY, constraint=None, control=Control()

@@ -211,7 +211,7 @@ def test_an_answer_that_is_whole_is_kept_though_the_server_breaks(
 
 def test_reading_ahead_fails_in_silence(site: Site, tokenizer: Tokenizer) -> None:
     told: list[str] = []
-    client = Client(parse_url(site.url("/v1")), back_off_s=0.01, told=told.append)
+    client = Client(parse_url(site.url("/v1")), back_off_s=0.01, notice=told.append)
     site.route("/v1/completions", lambda _: Reply(b"{}", 503))
     engine = RemoteEngine(Vllm(client, "", MODEL, 100), tokenizer.vocabulary, name="x", context_tokens=100)
     engine.prefill(Prompt((1, 2, 3)), control=Control())
