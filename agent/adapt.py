@@ -31,7 +31,7 @@ def as_namespaces(specs: Iterable[ToolSpec]) -> tuple[dict[str, Namespace], dict
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ToolRequest:
     """A message addressed to a tool. `fault` is set if it must not run: it tells the model what is wrong with it."""
 
     message: Message
@@ -39,7 +39,7 @@ class Wish:
     fault: str | None = None
 
 
-def as_call(completion: Completion, *, call_id: Callable[[], str], specs: Mapping[str, ToolSpec]) -> Wish | None:
+def as_call(completion: Completion, *, call_id: Callable[[], str], specs: Mapping[str, ToolSpec]) -> ToolRequest | None:
     """The call that a completion ends with; None when it ends otherwise, or was stopped or cut.
 
     `call_id` makes an id when there is a call; `specs` are the tools on offer by their whole name.
@@ -50,7 +50,7 @@ def as_call(completion: Completion, *, call_id: Callable[[], str], specs: Mappin
     assert message.recipient is not None
     call = ToolCall(call_id(), message.recipient, message.text)
     name = resolve_name(message.recipient, specs)
-    return Wish(message, call, _fault(message, specs.get(name) if name else None))
+    return ToolRequest(message, call, _fault(message, specs.get(name) if name else None))
 
 
 def _fault(message: Message, spec: ToolSpec | None) -> str | None:

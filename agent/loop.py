@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from dataclasses import replace
 
-from ossia.agent.adapt import Wish, as_call, result_message
-from ossia.agent.again import why_again, without_empty_answer
+from ossia.agent.adapt import ToolRequest, as_call, result_message
 from ossia.agent.compaction.compaction import with_room
 from ossia.agent.control import Control
 from ossia.agent.errors import AgentError, ContextFull, EngineFailed
@@ -14,6 +13,7 @@ from ossia.agent.events import Decision, Event, MessageAdded, SampledAgain, Thin
 from ossia.agent.kinds import is_answer
 from ossia.agent.limits import Budget, Limits, deadline
 from ossia.agent.request import Request, Responder
+from ossia.agent.resample import reason_to_resample, without_empty_answer
 from ossia.agent.sessions.session import Session, UserText
 from ossia.harmony.messages import FINAL, Channel, Completion
 from ossia.tools.spec import ToolResult
@@ -66,16 +66,16 @@ def _steps(session: Session, responder: Responder, tools: Toolbox, budget: Budge
             break
         if completion.end != "stop":
             return _end_of(completion, control)
-        wish = as_call(completion, call_id=session.next_call_id, specs=tools.by_name)
-        if wish is None:
+        tool_request = as_call(completion, call_id=session.next_call_id, specs=tools.by_name)
+        if tool_request is None:
             if any(map(is_answer, completion.messages)):
                 return "answered" if session.has_answer else "silent"
             break  # only thoughts came: one more step, opened with `final`
-        result = yield from _run(wish, session, tools, control)
-        in_vain = budget.failed_too_often(wish.call, result)
+        result = yield from _run(tool_request, session, tools, control)
+        in_vain = budget.failed_too_often(tool_request.call, result)
         if in_vain:
             result = replace(result, text=f"{result.text}\n{GIVE_UP}")
-        yield session.add_result(result_message(wish.message, result.text), result)
+        yield session.add_result(result_message(tool_request.message, result.text), result)
         if control.stopped:
             return "time" if control.stop_reason == "time" else "stopped"
         if control.answer_now_asked or in_vain:
@@ -91,20 +91,20 @@ def _last_word(
     """One message in `final`. No tool can be called; they stay in the prompt only since its prefix is cached."""
     yield from session.answer_open_call()
     completion = yield from _step(session, tools, responder, budget, control, open_with=FINAL)
-    wish = as_call(completion, call_id=session.next_call_id, specs=tools.by_name)
-    if wish is not None:
-        wish = replace(wish, fault=TOO_LATE)
-        result = yield from _run(wish, session, tools, control)
-        yield session.add_result(result_message(wish.message, result.text), result)
+    tool_request = as_call(completion, call_id=session.next_call_id, specs=tools.by_name)
+    if tool_request is not None:
+        tool_request = replace(tool_request, fault=TOO_LATE)
+        result = yield from _run(tool_request, session, tools, control)
+        yield session.add_result(result_message(tool_request.message, result.text), result)
     if completion.end != "stop":
         return _end_of(completion, control)
     return end if session.has_answer else "silent"
 
 
 def _run(
-    wish: Wish, session: Session, tools: Toolbox, control: Control
+    tool_request: ToolRequest, session: Session, tools: Toolbox, control: Control
 ) -> Generator[Event, Decision | None, ToolResult]:
-    return tools.run(wish.call, stop=control, fault=wish.fault, taint=session.taint, said=session.said)
+    return tools.run(tool_request.call, stop=control, fault=tool_request.fault, taint=session.taint, said=session.said)
 
 
 def _step(
@@ -124,7 +124,7 @@ def _step(
         return replace(request, sampling=sampling, max_thinking=budget.limits.max_thinking)
 
     completion = yield from _draw(session, ask, responder, budget, control, attempt=0)
-    if (why := why_again(completion, session.options.sampling.of(responder.temperature))) is None:
+    if (why := reason_to_resample(completion, session.options.sampling.of(responder.temperature))) is None:
         yield from _keep(session, completion)
         return completion
     yield from _keep(session, without_empty_answer(completion))

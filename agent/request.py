@@ -21,7 +21,7 @@ class Request:
     `date` is `"2025-06-28"`. `max_tokens` None: to the end of the context. `max_thinking`: the most tokens of thoughts
     before the step is broken off, so that the answer can be opened. `open_with` starts the step inside a message
     on that channel (for "answer now" and the step limit): one message comes back, and no tool can be called.
-    `summarised`: the first message of the history is a summary of what came before it. `aside`: its last message is
+    `summarised`: the history begins with a summary of what came before it. `side_question`: its last message is
     asked beside the conversation, which goes on without it (`agent.engine.base.Prompt`).
     """
 
@@ -36,7 +36,7 @@ class Request:
     max_thinking: int | None = None
     open_with: Channel | None = None
     summarised: bool = False
-    aside: bool = False
+    side_question: bool = False
 
 
 PartName = Literal["system", "tools", "instructions", "summary", "user", "answers", "calls", "results", "thinking"]

@@ -7,7 +7,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from ossia.agent._repeats import LOOK_EVERY, in_code, repeats
-from ossia.agent.again import can_be_drawn_again, is_unreadable
 from ossia.agent.context import context_use
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Constraint, Engine, Generation, Progress, Prompt, Static
@@ -16,6 +15,7 @@ from ossia.agent.events import Stats
 from ossia.agent.kinds import is_answer
 from ossia.agent.prompt import WORK, compose
 from ossia.agent.request import ContextUse, PartName, Request, StepEvent
+from ossia.agent.resample import can_resample, is_unreadable
 from ossia.harmony.builtins import TRAINED_NAMES
 from ossia.harmony.codec import Codec
 from ossia.harmony.messages import FINAL, Completion, CompletionEnd, Header, Message, is_call
@@ -121,16 +121,16 @@ class LocalResponder:
         """Parse what comes. Returns why it was broken off; None if the generation ended by itself.
 
         "answer_now": the user asked for the answer before it had begun. "thinking": the thoughts reached their limit;
-        so does anything else but an answer or a call, e.g. an endless header. "unreadable": see `can_be_drawn_again`.
+        so does anything else but an answer or a call, e.g. an endless header. "unreadable": see `can_resample`.
         """
-        draws_again = can_be_drawn_again(request.sampling)
+        may_resample = can_resample(request.sampling)
         opens, thought, header = self.codec.tokenizer.control.message, 0, 0
         for item in generation:
             if isinstance(item, int):
                 if self._tap:
                     self._tap((item,))
                 events = parser.push(item)
-                if draws_again and len(events) > 1 and is_unreadable(events) and not _answered(parser):
+                if may_resample and len(events) > 1 and is_unreadable(events) and not _answered(parser):
                     return "unreadable"
                 yield from events
                 if parser.call_ended:  # no matter what closed it: nothing after a call belongs to this step
@@ -177,9 +177,9 @@ class LocalResponder:
         marks, static = _marks(request, messages, head, rendered.ends)
         opening = ids[rendered.ends[-1][1] :]
         prompt = Prompt(tuple(ids), (*marks, len(ids)), static)
-        if request.aside:  # the header of the user's message stays: it is what has been read ahead
+        if request.side_question:  # the header of the user's message stays: it is what has been read ahead
             begins = ids.index(self.codec.tokenizer.control.message, rendered.ends[-2][1]) + 1
-            prompt = replace(prompt, marks=(*(mark for mark in marks if mark < begins), begins), aside=begins)
+            prompt = replace(prompt, marks=(*(mark for mark in marks if mark < begins), begins), side_question=begins)
         return _Rendered(request, prompt, tuple(opening), rendered.ends)
 
     def _head_of(self, request: Request) -> _Head:

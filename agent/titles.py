@@ -33,7 +33,9 @@ def written_title(request: Request, responder: Responder, *, control: Control) -
     """
     asked = (*request.history, Message("user", (_PROMPT,)))
     greedy = Sampling(temperature=0)
-    request = replace(request, history=asked, aside=True, open_with=FINAL, max_tokens=_MAX_TOKENS, sampling=greedy)
+    request = replace(
+        request, history=asked, side_question=True, open_with=FINAL, max_tokens=_MAX_TOKENS, sampling=greedy
+    )
     step = responder.respond(request, control=control)
     while True:
         try:

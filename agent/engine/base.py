@@ -29,14 +29,14 @@ class Prompt:
     `marks`: the ends of the static parts, the end of each user message, the end of the prompt. `static`: first the
     system message alone, then the system and the developer message together; the end of each is a mark.
     `Prompt((200006, …), marks=(61, 75, 77), static=(Static(61),))`.
-    `aside`: what comes after this many ids is asked beside the conversation, which goes on there: once the generation
-    is over, the engine is back at that place. The last mark is there. None: nothing is.
+    `side_question`: the ids from this offset on are a question beside the conversation, which goes on there: once the
+    generation is over, the engine is back at that place. The last mark is there. None: no such question.
     """
 
     ids: tuple[int, ...]
     marks: tuple[int, ...] = ()
     static: tuple[Static, ...] = ()
-    aside: int | None = None
+    side_question: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class Engine(Protocol):
     @property
     def capabilities(self) -> frozenset[str]:
         """`"constraint"`: it compiles a `Constraint`; `"prefill"`: `prefill` saves time, and a question can be
-        asked beside the conversation (`Prompt.aside`); `"keep"`: it stores caches."""
+        asked beside the conversation (`Prompt.side_question`); `"keep"`: it stores caches."""
 
     def generate(
         self,

@@ -112,7 +112,7 @@ class Prefill:
         self.logits = self.lane.cache.logits
         self.seconds += time.monotonic() - began
         checkpoints = checkpoints_of(self.prompt)
-        if done == self.prompt.aside:  # read ahead, so without a checkpoint: the way back mustn't depend on the window
+        if done == self.prompt.side_question:  # read ahead without a checkpoint: the way back can't rely on the window
             self.lane.cache.checkpoint()
         while done < total:
             end = min([mark for mark in checkpoints if mark > done] + [total, done + self.lane.decoder.step_tokens])

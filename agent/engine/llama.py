@@ -94,8 +94,8 @@ class LlamaEngine:
 
         def over() -> None:
             end()
-            if prompt.aside is not None:
-                self.lane.cache.cut_back(prompt.aside)
+            if prompt.side_question is not None:
+                self.lane.cache.cut_back(prompt.side_question)
 
         self._open = LocalGeneration(prefill, sampler, bounds, control, over, guide)
         return self._open

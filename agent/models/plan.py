@@ -44,7 +44,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class LoadOptions:
     """The user's options for loading; None: the plan decides.
 
     `context` "max": the model's own. `gpu_layers`: so many, from the last one back; `cpu_moe`: so many, from the first
@@ -61,7 +61,7 @@ class Wishes:
 
 
 def plan(
-    model: ModelFile, *, memory: Memory, wishes: Wishes | None = None, processor: frozenset[str] = frozenset()
+    model: ModelFile, *, memory: Memory, options: LoadOptions | None = None, processor: frozenset[str] = frozenset()
 ) -> Plan:
     """Plan to load `model` into `memory`. By default the context is the largest of 32k, 16k, 8k that fits.
 
@@ -71,43 +71,45 @@ def plan(
     a warning (they are read from disk again and again). Raises `SettingRefused` for a copy that this build can't make,
     or a KV cache that this model can't have.
     """
-    wishes = wishes or Wishes()
-    _check_wishes(model, wishes, processor)
-    tokens, warnings = _context(model, memory, wishes, processor)
-    needs = needs_of(model, tokens, wishes.kv_type)
+    options = options or LoadOptions()
+    _check_options(model, options, processor)
+    tokens, warnings = _context(model, memory, options, processor)
+    needs = needs_of(model, tokens, options.kv_type)
     put = offload(
         model,
         memory,
         context_tokens=tokens,
-        kv_type=wishes.kv_type,
-        layers=wishes.gpu_layers,
-        cpu_moe=wishes.cpu_moe,
+        kv_type=options.kv_type,
+        layers=options.gpu_layers,
+        cpu_moe=options.cpu_moe,
     )
-    planned = Plan(tokens, put, wishes.use_mmap, needs, wishes.kv_type)
+    planned = Plan(tokens, put, options.use_mmap, needs, options.kv_type)
     if memory.ram_free is not None:
         warnings += _check_ram(model, planned, memory.ram_free)
-    if wishes.repack == "on" or (wishes.repack == "auto" and not memory.gpu_free):
-        planned = replace(planned, needs=_with_copy(model, planned, memory, wishes.repack, processor))
+    if options.repack == "on" or (options.repack == "auto" and not memory.gpu_free):
+        planned = replace(planned, needs=_with_copy(model, planned, memory, options.repack, processor))
     return replace(planned, warnings=tuple(warnings))
 
 
-def _check_wishes(model: ModelFile, wishes: Wishes, processor: frozenset[str]) -> None:
-    if wishes.repack == "on" and (reason := reason_against(processor)):
+def _check_options(model: ModelFile, options: LoadOptions, processor: frozenset[str]) -> None:
+    if options.repack == "on" and (reason := reason_against(processor)):
         raise SettingRefused(f"--repack on: {reason}: leave it out")
     head = model.architecture.head_size
-    if wishes.kv_type == "q8_0" and head % Q8_BLOCK:
+    if options.kv_type == "q8_0" and head % Q8_BLOCK:
         raise SettingRefused(
             f"--kv-type q8_0: needs attention heads of a multiple of {Q8_BLOCK} values, {model.name} has {head}: "
             "leave it out"
         )
 
 
-def _context(model: ModelFile, memory: Memory, wishes: Wishes, processor: frozenset[str]) -> tuple[int, list[str]]:
-    own, asked = model.architecture.context_tokens, wishes.context
+def _context(
+    model: ModelFile, memory: Memory, options: LoadOptions, processor: frozenset[str]
+) -> tuple[int, list[str]]:
+    own, asked = model.architecture.context_tokens, options.context
     if asked is None:
-        copied = wishes.repack == "on" and not memory.gpu_free
+        copied = options.repack == "on" and not memory.gpu_free
         copy = repacked_bytes(model.tensors.values(), processor) if copied else 0
-        return _largest_that_fits(model, memory, wishes.kv_type, beside=copy), []
+        return _largest_that_fits(model, memory, options.kv_type, beside=copy), []
     if asked == "max":
         return own, []
     if asked > own:

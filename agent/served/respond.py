@@ -8,13 +8,13 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from ossia.agent._repeats import LOOK_EVERY, in_code, repeats
-from ossia.agent.again import can_be_drawn_again
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Progress, StepStats
 from ossia.agent.engine.remote.detect import models_of
 from ossia.agent.errors import ContextFull, EngineFailed, ServerRefused
 from ossia.agent.events import Stats
 from ossia.agent.request import ContextUse, Request, StepEvent
+from ossia.agent.resample import can_resample
 from ossia.agent.respond import LocalResponder
 from ossia.agent.served.api import DONE, call_refused
 from ossia.agent.served.engine import ServedEngine
@@ -89,7 +89,7 @@ class ServedResponder:
                 call = call_refused(refused.error)
                 if call:
                     return (yield from self._read(step, iter((*call, Ended("stop"))), control))
-                if call is not None and can_be_drawn_again(step.request.sampling):
+                if call is not None and can_resample(step.request.sampling):
                     return "unreadable"
                 if call is not None or not engine.can_do_without(refused, body):
                     raise

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from ossia.agent.engine.llama import LlamaSettings
     from ossia.agent.models.memory import Memory
     from ossia.agent.models.model import ModelFile
-    from ossia.agent.models.plan import Plan, Wishes
+    from ossia.agent.models.plan import LoadOptions, Plan
     from ossia.agent.models.repack import Repack
     from ossia.cli.settings.table import Settings
 
@@ -21,15 +21,15 @@ def plan_for(settings: Settings, model: ModelFile, memory: Memory, *, stays: boo
     from ossia.agent.engine.llama import processor_features
     from ossia.agent.models.plan import plan
 
-    wishes = wishes_of(settings, model, stays=stays)
-    return plan(model, memory=memory, wishes=wishes, processor=processor_features())
+    options = load_options(settings, model, stays=stays)
+    return plan(model, memory=memory, options=options, processor=processor_features())
 
 
-def wishes_of(settings: Settings, model: ModelFile, *, stays: bool) -> Wishes:
+def load_options(settings: Settings, model: ModelFile, *, stays: bool) -> LoadOptions:
     """What the settings ask of the plan."""
-    from ossia.agent.models.plan import Wishes
+    from ossia.agent.models.plan import LoadOptions
 
-    return Wishes(
+    return LoadOptions(
         context=settings.context,
         gpu_layers=settings.gpu_layers,
         cpu_moe=settings.n_cpu_moe,

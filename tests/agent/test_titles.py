@@ -70,10 +70,10 @@ def test_it_is_asked_where_the_next_turn_will_begin(said: str, title: str, etude
     stage.responder.prefill(request, control=Control())
     stage.play("more")
     asked, ahead, real = prompts
-    assert asked.aside == len(ahead.ids) == asked.marks[-1]
-    assert asked.ids[: asked.aside] == ahead.ids == real.ids[: asked.aside]
+    assert asked.side_question == len(ahead.ids) == asked.marks[-1]
+    assert asked.ids[: asked.side_question] == ahead.ids == real.ids[: asked.side_question]
     assert (asked.marks[:-1], asked.static) == (ahead.marks, ahead.static)
-    rest = etude_tokenizer.decode(asked.ids[asked.aside :])
+    rest = etude_tokenizer.decode(asked.ids[asked.side_question :])
     assert rest.endswith("the title alone.<|end|><|start|>assistant<|channel|>final<|message|>")
 
 

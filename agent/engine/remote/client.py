@@ -118,15 +118,15 @@ class Client:
         return self._whole("POST", path, body, control)
 
     def stream(
-        self, path: str, body: Json, control: Control, *, again: bool = True, done: Json | None = None
+        self, path: str, body: Json, control: Control, *, retry: bool = True, done: Json | None = None
     ) -> Generator[Json, None, None]:
         """The data of the server-sent events that answer `body`, up to `[DONE]` (then `done`) or the end of the answer.
 
         Only its events tell whether the answer is complete. An `error` event is raised. Close the generator
-        (`contextlib.closing`) to end the answer; a stop ends it within milliseconds. `again=False`: one try only.
+        (`contextlib.closing`) to end the answer; a stop ends it within milliseconds. `retry=False`: one try only.
         """
         request = self._request("POST", path, body, self._silence_s)
-        with closing(self._asked(request, control, events_of, None, again)) as texts:
+        with closing(self._asked(request, control, events_of, None, retry)) as texts:
             for text in texts:
                 if text.strip() == _DONE:
                     if done is not None:
@@ -158,7 +158,7 @@ class Client:
         late.daemon = True
         late.start()
         try:
-            with closing(self._asked(request, control, body_of, self._answer_s, again=True)) as texts:
+            with closing(self._asked(request, control, body_of, self._answer_s, retry=True)) as texts:
                 text = next(texts, None)
         finally:
             late.cancel()
@@ -189,10 +189,10 @@ class Client:
         control: Control,
         read: Callable[[httpx2.Response], Iterator[str]],
         limit_s: float | None,
-        again: bool,
+        retry: bool,
     ) -> Generator[str, None, None]:
-        """Yield from `read(answer)`; `again`: try again while the server can't be reached or is busy."""
-        connects, asks = (_CONNECTS, _ASKS) if again else (1, 1)
+        """Yield from `read(answer)`; `retry`: try again while the server can't be reached or is busy."""
+        connects, asks = (_CONNECTS, _ASKS) if retry else (1, 1)
         tries, wait_s = 0, self._back_off_s
         shared = None if limit_s is None else self._shared
         while not control.stopped:

@@ -62,7 +62,7 @@ class LlamaServer:
         if self._slot is not None:
             body["id_slot"] = self._slot
         count = 0
-        with closing(self.client.stream("/completion", body, control, again=task.waited_for)) as events:
+        with closing(self.client.stream("/completion", body, control, retry=task.waited_for)) as events:
             for event in events:
                 progress = event.get("prompt_progress")
                 if progress is not None:  # its `tokens` mean nothing

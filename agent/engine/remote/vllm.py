@@ -57,7 +57,7 @@ class Vllm:
             **_sampling(task.sampling, salt=len(task.ids)),
         }
         ended: Ended | None = None
-        with closing(self.client.stream("/v1/completions", body, control, again=task.waited_for)) as events:
+        with closing(self.client.stream("/v1/completions", body, control, retry=task.waited_for)) as events:
             for event in events:
                 choice = first(event.get("choices"))
                 if choice and "token_ids" not in choice:

@@ -304,7 +304,7 @@ def test_what_is_asked_aside_leaves_the_conversation_as_it_was(toy: Path, read: 
         engine.prefill(Prompt(talk, marks=(200,)), control=Control())
     control = Control()
     generation = engine.generate(
-        Prompt((*talk, *question), marks=(200, 700), aside=700),
+        Prompt((*talk, *question), marks=(200, 700), side_question=700),
         stops=frozenset(),
         max_tokens=20,
         sampling=GREEDY,

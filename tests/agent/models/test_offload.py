@@ -10,7 +10,7 @@ from ossia.agent.errors import SettingRefused
 from ossia.agent.models.memory import Memory
 from ossia.agent.models.model import ModelFile
 from ossia.agent.models.needs import fits, kv_bytes
-from ossia.agent.models.plan import Plan, Wishes, plan
+from ossia.agent.models.plan import LoadOptions, Plan, plan
 from tests.support.announced import LARGE, REAL, announced
 
 MB, GB = 10**6, 10**9
@@ -77,16 +77,16 @@ def test_memory_that_is_shared_counts_once() -> None:
 def test_one_expert_layer_more_would_not_fit() -> None:
     memory = Memory(28 * GB, (7900 * MB,))
     [used] = plan(announced(), memory=memory).offload.gpu_bytes
-    [more] = plan(announced(), memory=memory, wishes=Wishes(gpu_layers=25, cpu_moe=11)).offload.gpu_bytes
+    [more] = plan(announced(), memory=memory, options=LoadOptions(gpu_layers=25, cpu_moe=11)).offload.gpu_bytes
     assert used <= 7900 * MB < more + 256 * 2**20
-    assert plan(announced(), memory=memory, wishes=Wishes(cpu_moe=11)).gpu_layers < 25
+    assert plan(announced(), memory=memory, options=LoadOptions(cpu_moe=11)).gpu_layers < 25
 
 
 def test_what_is_asked_for_is_done() -> None:
     small = Memory(28 * GB, (4 * GB,))
 
-    def chosen(**wishes: int) -> tuple[int, int]:
-        put = plan(announced(), memory=small, wishes=Wishes(**wishes)).offload  # type: ignore[arg-type]
+    def chosen(**options: int) -> tuple[int, int]:
+        put = plan(announced(), memory=small, options=LoadOptions(**options)).offload  # type: ignore[arg-type]
         return put.layers, put.cpu_moe
 
     assert chosen(gpu_layers=25) == (25, 21)
@@ -97,25 +97,29 @@ def test_what_is_asked_for_is_done() -> None:
     assert chosen(cpu_moe=999) == (25, 24)
     assert chosen(gpu_layers=25, cpu_moe=0) == (25, 0), "it doesn't fit, and was asked for"
     assert chosen(gpu_layers=0, cpu_moe=3) == (0, 3)
-    nowhere = plan(announced(), memory=Memory(28 * GB), wishes=Wishes(cpu_moe=2, gpu_layers=3)).offload
+    nowhere = plan(announced(), memory=Memory(28 * GB), options=LoadOptions(cpu_moe=2, gpu_layers=3)).offload
     assert (nowhere.layers, nowhere.cpu_moe, nowhere.weights, nowhere.gpu_bytes) == (3, 2, 0, ())
 
 
 def test_layers_that_do_not_fit_are_shared_by_free_memory() -> None:
-    put = plan(announced(), memory=Memory(28 * GB, (1 * GB, 3 * GB)), wishes=Wishes(gpu_layers=25, cpu_moe=0)).offload
+    put = plan(
+        announced(), memory=Memory(28 * GB, (1 * GB, 3 * GB)), options=LoadOptions(gpu_layers=25, cpu_moe=0)
+    ).offload
     assert (put.layers, put.split) == (25, (7, 18))
-    unknown = plan(announced(), memory=Memory(28 * GB, (0, 0)), wishes=Wishes(gpu_layers=10, cpu_moe=0)).offload
+    unknown = plan(announced(), memory=Memory(28 * GB, (0, 0)), options=LoadOptions(gpu_layers=10, cpu_moe=0)).offload
     assert (unknown.layers, unknown.split) == (10, (5, 5))
 
 
 def test_a_smaller_kv_cache() -> None:
-    plain, small = (plan(announced(), memory=Memory(28 * GB), wishes=Wishes(kv_type=kind)) for kind in ("f16", "q8_0"))
+    plain, small = (
+        plan(announced(), memory=Memory(28 * GB), options=LoadOptions(kv_type=kind)) for kind in ("f16", "q8_0")
+    )
     # llama.cpp 0.3.36's own numbers for 32k: 768 + 18 MiB, and 408 + 9.56.
     assert (plain.needs.kv, plain.kv_type) == (786 * 2**20, "f16")
     assert (small.needs.kv, small.kv_type) == (786 * 2**20 * 34 // 64, "q8_0")
     tight = Memory(12_900 * MB)
     assert plan(announced(), memory=tight).context_tokens == 16_384
-    assert plan(announced(), memory=tight, wishes=Wishes(kv_type="q8_0")).context_tokens == 32_768
+    assert plan(announced(), memory=tight, options=LoadOptions(kv_type="q8_0")).context_tokens == 32_768
 
 
 def test_a_head_that_q8_0_can_not_hold() -> None:
@@ -124,7 +128,7 @@ def test_a_head_that_q8_0_can_not_hold() -> None:
     odd = announced(replace(REAL, head_size=80))
     assert kv_bytes(odd.architecture, 8192)
     with pytest.raises(SettingRefused) as refused:
-        plan(odd, memory=Memory(28 * GB), wishes=Wishes(kv_type="q8_0"))
+        plan(odd, memory=Memory(28 * GB), options=LoadOptions(kv_type="q8_0"))
     assert str(refused.value) == (
         "--kv-type q8_0: needs attention heads of a multiple of 32 values, gpt-oss-20b has 80: leave it out"
     )

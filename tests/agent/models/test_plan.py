@@ -18,7 +18,7 @@ from ossia.agent.models.memory import GpuMemory, Memory, read_memory, size_text
 from ossia.agent.models.model import open_model
 from ossia.agent.models.needs import Needs, buffer_bytes, fits, kv_bytes, needs_of
 from ossia.agent.models.offload import Offload
-from ossia.agent.models.plan import Plan, Wishes, plan
+from ossia.agent.models.plan import LoadOptions, Plan, plan
 from ossia.agent.models.repack import Repack, reason_against, repacked_bytes
 from tests.support.announced import REAL, announced
 from tests.support.toy_gguf import write_toy_gguf
@@ -93,9 +93,9 @@ def test_the_largest_context_that_fits(free: int | None, tokens: int) -> None:
 
 def test_a_context_that_is_asked_for() -> None:
     model, plenty = announced(), Memory(40 * GB)
-    assert plan(model, memory=plenty, wishes=Wishes("max")).context_tokens == 131_072
-    assert plan(model, memory=plenty, wishes=Wishes(1000)).context_tokens == 1000
-    cut = plan(model, memory=plenty, wishes=Wishes(200_000))
+    assert plan(model, memory=plenty, options=LoadOptions("max")).context_tokens == 131_072
+    assert plan(model, memory=plenty, options=LoadOptions(1000)).context_tokens == 1000
+    cut = plan(model, memory=plenty, options=LoadOptions(200_000))
     assert cut.context_tokens == 131_072
     assert cut.warnings == ("gpt-oss-20b has a context of 131072 tokens at most: --context 200000 is cut to that",)
 
@@ -110,7 +110,7 @@ def test_a_small_model_has_its_own_context() -> None:
 
 def test_cache_and_buffers_that_do_not_fit() -> None:
     with pytest.raises(OutOfMemory) as failure:
-        plan(announced(), memory=Memory(2 * GB), wishes=Wishes("max"))
+        plan(announced(), memory=Memory(2 * GB), options=LoadOptions("max"))
     assert str(failure.value) == (
         "a context of 131072 tokens needs 3.7 GB on top of the weights, 2.0 GB are free: "
         "use a smaller --context, or close other programs"
@@ -121,25 +121,25 @@ def test_cache_and_buffers_that_do_not_fit() -> None:
 
 def test_weights_that_do_not_fit_without_mmap() -> None:
     with pytest.raises(OutOfMemory) as failure:
-        plan(announced(), memory=Memory(9 * GB), wishes=Wishes(use_mmap=False))
+        plan(announced(), memory=Memory(9 * GB), options=LoadOptions(use_mmap=False))
     assert str(failure.value) == (
         "gpt-oss-20b needs 12.6 GB with a context of 8192 tokens, 9.0 GB are free: "
         "leave mmap on, or close other programs"
     )
-    assert not plan(announced(), memory=Memory(40 * GB), wishes=Wishes(use_mmap=False)).use_mmap
+    assert not plan(announced(), memory=Memory(40 * GB), options=LoadOptions(use_mmap=False)).use_mmap
 
 
 def test_layers_that_are_asked_for() -> None:
     model = announced()
-    assert plan(model, memory=Memory(40 * GB, (24 * GB,)), wishes=Wishes(gpu_layers=0)).gpu_layers == 0
-    assert plan(model, memory=Memory(40 * GB), wishes=Wishes(gpu_layers=7)).gpu_layers == 7
-    assert plan(model, memory=Memory(40 * GB), wishes=Wishes(gpu_layers=999)).gpu_layers == 25
+    assert plan(model, memory=Memory(40 * GB, (24 * GB,)), options=LoadOptions(gpu_layers=0)).gpu_layers == 0
+    assert plan(model, memory=Memory(40 * GB), options=LoadOptions(gpu_layers=7)).gpu_layers == 7
+    assert plan(model, memory=Memory(40 * GB), options=LoadOptions(gpu_layers=999)).gpu_layers == 25
 
 
 def test_what_is_on_the_gpu_takes_no_memory() -> None:
     model = announced()
     assert plan(model, memory=Memory(4 * GB, (24 * GB,))).warnings == ()
-    assert plan(model, memory=Memory(4 * GB, (24 * GB,)), wishes=Wishes(gpu_layers=0)).warnings != ()
+    assert plan(model, memory=Memory(4 * GB, (24 * GB,)), options=LoadOptions(gpu_layers=0)).warnings != ()
 
 
 def test_a_gpu_that_shares_the_memory() -> None:
@@ -204,33 +204,33 @@ def test_what_is_repacked(processor: set[str], expected: int) -> None:
     ],
 )
 def test_where_the_copy_is_made(repack: Repack, memory: Memory, copy: int) -> None:
-    planned = plan(announced(), memory=memory, wishes=Wishes(repack=repack), processor=_AVX2)
+    planned = plan(announced(), memory=memory, options=LoadOptions(repack=repack), processor=_AVX2)
     assert (planned.needs.repacked, planned.repack) == (copy, copy > 0)
     assert planned.context_tokens == 32_768
 
 
 def test_a_copy_that_is_asked_for_comes_before_a_long_context() -> None:
-    planned = plan(announced(), memory=Memory(23 * GB), wishes=Wishes(repack="on"), processor=_AVX2)
+    planned = plan(announced(), memory=Memory(23 * GB), options=LoadOptions(repack="on"), processor=_AVX2)
     assert (planned.context_tokens, planned.repack) == (16_384, True)
 
 
 def test_a_copy_that_can_not_be_made_is_refused() -> None:
     with pytest.raises(OutOfMemory) as full:
-        plan(announced(), memory=Memory(20 * GB), wishes=Wishes(repack="on"), processor=_AVX2)
+        plan(announced(), memory=Memory(20 * GB), options=LoadOptions(repack="on"), processor=_AVX2)
     assert str(full.value) == (
         "gpt-oss-20b needs 22.8 GB with a second, repacked copy of its weights, 20.0 GB are free: "
         "leave out --repack, or close other programs"
     )
     with pytest.raises(SettingRefused) as refused:
-        plan(announced(), memory=Memory(99 * GB), wishes=Wishes(repack="on"), processor=_AVX2 | {"AMX_INT8"})
+        plan(announced(), memory=Memory(99 * GB), options=LoadOptions(repack="on"), processor=_AVX2 | {"AMX_INT8"})
     assert str(refused.value) == (
         "--repack on: llama.cpp was built for a processor with AMX, where repacking can crash it: leave it out"
     )
     assert not plan(
-        announced(), memory=Memory(99 * GB), wishes=Wishes(repack="auto"), processor=_AVX2 | {"AMX_INT8"}
+        announced(), memory=Memory(99 * GB), options=LoadOptions(repack="auto"), processor=_AVX2 | {"AMX_INT8"}
     ).repack
     with pytest.raises(SettingRefused, match=r"llama\.cpp was built without repacking"):
-        plan(announced(), memory=Memory(99 * GB), wishes=Wishes(repack="on"), processor=frozenset({"AVX2"}))
+        plan(announced(), memory=Memory(99 * GB), options=LoadOptions(repack="on"), processor=frozenset({"AVX2"}))
 
 
 def test_whether_it_fits() -> None:

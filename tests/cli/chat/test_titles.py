@@ -45,7 +45,7 @@ class Entitling(LocalResponder):
 
     def respond(self, request: Request, *, control: Control) -> Generator[StepEvent, None, Completion]:
         step = super().respond(request, control=control)
-        if not request.aside:
+        if not request.side_question:
             return (yield from step)
         self.asked += 1
         while True:

@@ -12,7 +12,7 @@ from ossia.agent.engine.llama import gpu_memory, processor_features
 from ossia.agent.models.catalog import ETUDE_PATH
 from ossia.agent.models.memory import Memory, read_memory
 from ossia.agent.models.model import open_model
-from ossia.agent.models.plan import Wishes, plan
+from ossia.agent.models.plan import LoadOptions, plan
 from ossia.agent.models.repack import reason_against
 from ossia.agent.worker import Worker
 from ossia.cli.runtime.assemble import Assembly, begin
@@ -62,7 +62,9 @@ def _repacked(*, stays: bool, **settings: Any) -> int:
 @pytest.mark.skipif(reason_against(processor_features()) is not None, reason="this build can't repack")
 def test_weights_are_repacked_for_a_chat_that_need_not_be_had_again() -> None:
     model = open_model(ETUDE_PATH)
-    copy = plan(model, memory=Memory(None), wishes=Wishes(repack="on"), processor=processor_features()).needs.repacked
+    copy = plan(
+        model, memory=Memory(None), options=LoadOptions(repack="on"), processor=processor_features()
+    ).needs.repacked
     free = read_memory().ram_free or 0
     assert _repacked(stays=True, temperature=1.0) == (copy if free > 2.2e9 and not gpu_memory().free else 0)
     assert _repacked(stays=True, repack="on") == _repacked(stays=False, repack="on", seed=1) == copy

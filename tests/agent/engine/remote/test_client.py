@@ -244,7 +244,7 @@ def test_an_hour_that_is_none_is_not_waited_for(site: Site, client: Client, told
 def test_what_nobody_waits_for_is_tried_once_and_not_told(site: Site, client: Client, told: list[str]) -> None:
     site.route("/completion", lambda _: Reply(b"{}", 503))
     with pytest.raises(ServerRefused):
-        list(client.stream("/completion", BODY, Control(), again=False))
+        list(client.stream("/completion", BODY, Control(), retry=False))
     assert (len(site.requests), told) == (1, [])
 
 

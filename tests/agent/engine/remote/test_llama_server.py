@@ -55,8 +55,8 @@ class Asking(Client):
         self.more = more
         self.events = 0
 
-    def stream(self, path: str, body: Json, control: Control, *, again: bool = True) -> Generator[Json, None, None]:
-        with closing(super().stream(path, {**body, **self.more}, control, again=again)) as events:
+    def stream(self, path: str, body: Json, control: Control, *, retry: bool = True) -> Generator[Json, None, None]:
+        with closing(super().stream(path, {**body, **self.more}, control, retry=retry)) as events:
             for event in events:
                 self.events += 1
                 yield event

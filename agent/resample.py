@@ -16,7 +16,7 @@ from ossia.harmony.messages import Completion, Delta, Repaired
 _HEADER_CHARS = 400
 
 
-def can_be_drawn_again(sampling: Sampling) -> bool:
+def can_resample(sampling: Sampling) -> bool:
     """Is this the first draw, and would another one be different?"""
     return sampling.attempt == 0 and sampling.temperature != 0
 
@@ -31,11 +31,11 @@ def is_unreadable(events: Sequence[Delta | Repaired]) -> bool:
     return mended and bool(said) and sum(map(len, said)) <= _HEADER_CHARS
 
 
-def why_again(completion: Completion, sampling: Sampling) -> str | None:
+def reason_to_resample(completion: Completion, sampling: Sampling) -> str | None:
     """Why a step is drawn again, in words; None: it isn't. What it said before that stays."""
     if completion.end == "unreadable":
         return "its message could not be read"
-    if completion.end != "stop" or not can_be_drawn_again(sampling):
+    if completion.end != "stop" or not can_resample(sampling):
         return None
     answers = [message for message in completion.messages if is_answer(message)]
     empty = bool(answers) and answers[-1] is completion.messages[-1] and all(map(says_nothing, answers))
