@@ -485,6 +485,22 @@ def test_while_rows_change_the_cursor_waits_above_them_and_is_back_for_who_types
     asyncio.run(case())
 
 
+def test_a_terminal_that_tells_late_of_its_size_keeps_no_row_that_still_changes() -> None:
+    async def case() -> None:
+        async with showing(60, 12, rewraps=True) as stage:
+            stage.panes.animated = True
+            await stage.show(*(f"row {number}" for number in range(9)), live=[f"open {number}" for number in range(5)])
+            for columns, rows in ((60, 6), (30, 12), (60, 4)):
+                stage.terminal.resize(columns, rows)
+                stage.panes.open[0] = row(f"open {rows}")
+                await stage.show()
+            stage.terminal.resize(60, 24)
+            await stage.show(live=["open"])
+            assert stage.terminal.rows == [*(f"row {number}" for number in range(9)), "open", "›", "bottom"]
+
+    asyncio.run(case())
+
+
 def test_what_is_typed_and_what_is_asked_stay_on_a_small_screen() -> None:
     async def case() -> None:
         async with showing(40, 10) as stage:
