@@ -135,7 +135,7 @@ def decode_page(data: bytes, charset: str | None) -> Text:
             return Text(_lenient(data[len(mark) :], encoding), encoding, mark)
     named = codec(charset)
     if named is None:
-        if b"\0" in data and (read := decode(data)):
+        if (b"\0" in data or b"\x1b$" in data) and (read := decode(data)):
             return read
         said = codec(declared(data))
         # what could be read as ASCII isn't UTF-16

@@ -49,6 +49,8 @@ def test_what_is_utf_16_without_its_mark() -> None:
         text = "[Version]\r\nName = “Größe”, 日本\r\n"
         assert decode(text.encode(encoding)) == Text(text, encoding, guessed=True)
         assert decode_page(text.encode(encoding), None).text == text
+    text = "<p>これは本文です"
+    assert decode_page(text.encode("iso2022_jp"), None) == Text(text, "iso2022_jp"), "so are escapes seen in pages"
     for binary in (b"\1\0\2\0\3\0\4\0", b"a\0b\0c", b"a\0b", b"\x7fELF\0\0\0\0\0\0", b"\0\0\0\0"):
         assert decode(binary) is None
 
