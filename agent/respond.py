@@ -252,7 +252,7 @@ class _Rendered:
 def _marks(
     request: Request, messages: Sequence[Message], head: Sequence[Message], ends: Sequence[tuple[int, int]]
 ) -> tuple[tuple[int, ...], tuple[Static, ...]]:
-    """The offsets worth a checkpoint, and the parts worth keeping on disk: the system message, then the whole head."""
+    """The offsets worth a checkpoint, and the parts worth storing on disk: the system message, then the whole head."""
     marks = tuple(end for index, end in ends if index < len(head) or messages[index].role == "user")
     personal = request.instructions not in (None, WORK) or request.response_format is not None
     personal = personal or any(spec.provenance != "built-in" or spec.brings for spec in request.tools)

@@ -13,7 +13,7 @@ from ossia.harmony.tokenizer import Vocabulary
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """The first `length` ids of a prompt. Other conversations begin with them too: worth keeping on disk.
+    """The first `length` ids of a prompt. Other conversations begin with them too: worth storing on disk.
 
     `personal`: it holds the user's own texts (instructions, AGENTS.md, their functions and servers, a schema).
     """
@@ -180,7 +180,7 @@ class Engine(Protocol):
     @property
     def capabilities(self) -> frozenset[str]:
         """`"constraint"`: it compiles a `Constraint`; `"prefill"`: `prefill` saves time, and a question can be
-        asked beside the conversation (`Prompt.side_question`); `"keep"`: it stores caches."""
+        asked beside the conversation (`Prompt.side_question`); `"save"`: it stores caches."""
 
     def generate(
         self,

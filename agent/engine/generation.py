@@ -76,7 +76,7 @@ class Bounds:
 def checkpoints_of(prompt: Prompt) -> tuple[int, ...]:
     """The marks to stop at for a checkpoint: `(61, 77)` for the marks 61, 75 and 77.
 
-    The first and the last mark are always among them, and so are the ends of static parts: what is kept on disk ends
+    The first and the last mark are always among them, and so are the ends of static parts: what is stored on disk ends
     there.
     """
     marks = sorted({mark for mark in prompt.marks if 0 < mark <= len(prompt.ids)})

@@ -1,4 +1,4 @@
-"""llama.cpp in this process as an `Engine`: prompts in, ids out, and what is kept of the KV cache for later."""
+"""llama.cpp in this process as an `Engine`: prompts in, ids out, and the KV cache stored for later."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from ossia.agent.engine.base import Constraint, Progress, Prompt, Sampling
 from ossia.agent.engine.cache import PrefixCache
 from ossia.agent.engine.generation import Bounds, Lane, LocalGeneration, Prefill
 from ossia.agent.engine.guiding import Guides
-from ossia.agent.engine.kept import About, keep, recall, take
-from ossia.agent.engine.prompts import KeptPrompts
+from ossia.agent.engine.prompts import StoredPrompts
 from ossia.agent.engine.sampling import Sampler
+from ossia.agent.engine.stored import About, load, save, take
 from ossia.agent.errors import ContextFull, ModelUnusable
 from ossia.harmony.tokenizer import Vocabulary
 
@@ -34,10 +34,10 @@ class LlamaEngine:
         self.vocabulary = vocabulary
         self.name = name
         self.context_tokens = settings.context_tokens
-        self.capabilities = frozenset({"prefill", "keep"} | ({"constraint"} if guides else set()))
+        self.capabilities = frozenset({"prefill", "save"} | ({"constraint"} if guides else set()))
         self.lane = Lane(native, PrefixCache(native, window=native.window, max_bytes=settings.checkpoint_bytes))
         self._open: LocalGeneration | None = None
-        self.prompts: KeptPrompts | None = None
+        self.prompts: StoredPrompts | None = None
         self._static: Prompt | None = None  # the part of the last prompt that may be stored on disk
 
     @classmethod
@@ -117,23 +117,23 @@ class LlamaEngine:
                 on_progress(progress)
                 if control.stopped:
                     break
-                self._keep_static(progress.done, beside=True)
+                self._save_static(progress.done, beside=True)
         finally:
             done()
 
-    def keep(self, folder: Path, *, max_bytes: int) -> int:
-        """Store the KV cache in `folder` (`agent.engine.kept`); returns the bytes, 0 when nothing was stored."""
-        return keep(folder, self.lane.cache, self.native, self._about(personal=True), max_bytes=max_bytes)
+    def save_cache(self, folder: Path, *, max_bytes: int) -> int:
+        """Store the KV cache in `folder` (`agent.engine.stored`); returns the bytes, 0 when nothing was stored."""
+        return save(folder, self.lane.cache, self.native, self._about(personal=True), max_bytes=max_bytes)
 
-    def keep_prompts(self) -> int:
+    def save_prompts(self) -> int:
         """Store the static parts of the prompt that was read last, unless they are stored; returns the bytes.
 
         The cache is cut back to them, so that nothing after them reaches the disk. Call it at the end of a process.
         """
         parts = self._static.static if self._static else ()
-        return sum(self._keep_static(part.length, beside=False) for part in reversed(parts))
+        return sum(self._save_static(part.length, beside=False) for part in reversed(parts))
 
-    def _keep_static(self, length: int, *, beside: bool) -> int:
+    def _save_static(self, length: int, *, beside: bool) -> int:
         """Store the static part of this length, if there is one, it isn't stored, and the cache can go back to it."""
         prompt, prompts = self._static, self.prompts
         part = next((part for part in prompt.static if part.length == length), None) if prompt else None
@@ -155,10 +155,10 @@ class LlamaEngine:
     def _about(self, personal: bool) -> About:
         return About(self.native.fingerprint, self.name, personal)
 
-    def recall(self, folder: Path) -> int:
+    def load_cache(self, folder: Path) -> int:
         """Load the KV cache that `folder` holds; returns its tokens, 0 when nothing in it can be used."""
         fingerprint, room = self.native.fingerprint, self.context_tokens
-        return recall(folder, self.lane.cache, self.native, fingerprint=fingerprint, room=room)
+        return load(folder, self.lane.cache, self.native, fingerprint=fingerprint, room=room)
 
     def close(self) -> None:
         """Free everything. Ends a generation that is still open; nothing can be generated afterwards."""
@@ -180,19 +180,19 @@ class LlamaEngine:
         self._static = None
         if prompt.static and self.prompts:
             end = prompt.static[-1].length
-            self._recall_static(self.prompts, prompt.ids, end)
-            if self.prompts.writes:  # looked at now: what is read while private is never kept
+            self._load_static(self.prompts, prompt.ids, end)
+            if self.prompts.writes:  # looked at now: what is read while private is never stored
                 self._static = Prompt(prompt.ids[:end], static=prompt.static)
         return Prefill(prompt, self.lane, ahead=ahead)
 
-    def _recall_static(self, prompts: KeptPrompts, ids: Sequence[int], end: int) -> None:
+    def _load_static(self, prompts: StoredPrompts, ids: Sequence[int], end: int) -> None:
         """Load what is stored of the prompt's beginning, up to `end`, if it is more than the cache holds."""
         shared = self.lane.cache.shared(ids)
         if shared >= end:
             return
         folder = prompts.longest(ids, self.native.fingerprint, beyond=shared)
         if folder is not None:
-            prompts.used(folder) if self.recall(folder) else prompts.useless(folder)
+            prompts.used(folder) if self.load_cache(folder) else prompts.useless(folder)
 
     def _abort_on_stop(self, control: Control) -> Callable[[], None]:
         """From now on a stop aborts even a decode step under way. Returns a function to end this."""

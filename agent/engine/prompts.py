@@ -1,6 +1,6 @@
 """The static parts of prompts, stored on disk: a process needn't read again what an earlier one has read.
 
-FOLDER/prompt-<number of ids>-<SHA-256 of the model's fingerprint and the ids>    each as `agent.engine.kept` has it
+FOLDER/prompt-<number of ids>-<SHA-256 of the model's fingerprint and the ids>    each as `agent.engine.stored` has it
 
 So the longest part that a prompt begins with is found by its name, and no other one is opened. A part with anything
 wrong in it counts as absent.
@@ -17,14 +17,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ossia.agent.engine.kept import Snapshot, forget, holds_cache, is_own, is_unfinished
+from ossia.agent.engine.stored import Snapshot, delete, holds_cache, is_own, is_unfinished
 
 _ABANDONED_S = 3600
 """A part that seems to be still being written after this long was left by a crash."""
 _NAME = re.compile(r"prompt-(\d{1,9})-[0-9a-f]{64}")
 
 
-class KeptPrompts:
+class StoredPrompts:
     """Static parts stored in `folder`, which processes share. `writes` False: they are only read.
 
     `max_bytes`: if all of them take more, the least recently used ones are deleted.
@@ -55,7 +55,7 @@ class KeptPrompts:
     def useless(self, folder: Path) -> None:
         """Delete a damaged one, so that a whole one can take its place."""
         if self.writes and is_own(folder):
-            forget(folder)
+            delete(folder)
 
     def wants(self, ids: Sequence[int], fingerprint: str) -> bool:
         """Should these ids be stored? Not when they are already, or nothing may be written."""
@@ -71,7 +71,7 @@ class KeptPrompts:
 
     def add_beside(self, snapshot: Snapshot) -> None:
         """Store it on a thread of its own, so that nobody waits for the disk."""
-        thread = threading.Thread(target=self.add, args=(snapshot,), name="ossia-keep", daemon=True)
+        thread = threading.Thread(target=self.add, args=(snapshot,), name="ossia-save", daemon=True)
         thread.start()
         self._writing = [one for one in self._writing if one.is_alive()] + [thread]
 
@@ -85,26 +85,26 @@ class KeptPrompts:
         return self.folder / f"prompt-{len(ids)}-{digest.hexdigest()}"
 
     def _make_room(self) -> None:
-        kept = kept_in(self.folder, prompts=True)
-        make_room(kept, self.max_bytes)
-        now = max((used for used, _, _ in kept), default=0.0)
+        stored = stored_in(self.folder, prompts=True)
+        make_room(stored, self.max_bytes)
+        now = max((used for used, _, _ in stored), default=0.0)
         for folder in unfinished_in(self.folder):
             with suppress(OSError):
                 if folder.stat().st_mtime < now - _ABANDONED_S:
-                    forget(folder)
+                    delete(folder)
 
 
-def make_room(kept: Sequence[tuple[float, int, Path]], max_bytes: int) -> None:
+def make_room(stored: Sequence[tuple[float, int, Path]], max_bytes: int) -> None:
     """Delete the least recently used, until the others take no more than `max_bytes`."""
     total = 0
-    for _, size, folder in sorted(kept, reverse=True):
+    for _, size, folder in sorted(stored, reverse=True):
         total += size
         if total > max_bytes:
-            forget(folder)
+            delete(folder)
 
 
-def kept_in(folder: Path, *, prompts: bool) -> list[tuple[float, int, Path]]:
-    """The caches kept there, of prompts or of sessions: when each was last used, its bytes, its folder.
+def stored_in(folder: Path, *, prompts: bool) -> list[tuple[float, int, Path]]:
+    """The caches stored there, of prompts or of sessions: when each was last used, its bytes, its folder.
 
     Those that are being written aren't among them.
     """

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-from ossia.agent.engine.kept import forget, look
-from ossia.agent.engine.prompts import kept_in, unfinished_in
+from ossia.agent.engine.prompts import stored_in, unfinished_in
+from ossia.agent.engine.stored import delete, inspect
 from ossia.agent.models.memory import size_text
 from ossia.cli.clean import clean, one_line
 from ossia.cli.exits import ExitCode, ExitError
@@ -41,7 +41,7 @@ def kept() -> list[KeptCache]:
     """All kept caches, the last used first."""
     found = []
     for used, size, folder in _folders():
-        about = look(folder)
+        about = inspect(folder)
         prompt = folder.name.startswith("prompt-")
         found.append(
             KeptCache(
@@ -61,9 +61,9 @@ def remove() -> tuple[int, int]:
     """Remove all of them, and what a crash left; returns how many, and their bytes. Raises ExitError if one stays."""
     folders = _folders()
     for _, _, folder in folders:
-        forget(folder)
+        delete(folder)
     for folder in unfinished_in(kv_cache.folder()):
-        forget(folder)
+        delete(folder)
     left = _folders()
     if left:
         raise ExitError(f"can't remove {left[0][2]}", ExitCode.FAILED)
@@ -96,7 +96,7 @@ def print_removed(removed: tuple[int, int]) -> None:
 
 def _folders() -> list[tuple[float, int, Path]]:
     folder = kv_cache.folder()
-    return sorted([*kept_in(folder, prompts=True), *kept_in(folder, prompts=False)], reverse=True)
+    return sorted([*stored_in(folder, prompts=True), *stored_in(folder, prompts=False)], reverse=True)
 
 
 def _many(number: int, size: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Progress
-from ossia.agent.engine.prompts import kept_in
+from ossia.agent.engine.prompts import stored_in
 from ossia.agent.respond import LocalResponder
 from ossia.agent.sessions.session import Session
 from ossia.agent.worker import Worker
@@ -77,7 +77,7 @@ def _warm(
     name = f"{'chat' if stays else 'run'}{f' in {folder.workspace.root}' if folder else ''}"
     if kept >= static:
         return display.note(f"ossia: {name}: all {static:,} tokens were kept already")
-    stored = kept_in(kv_cache.folder(), prompts=True)
+    stored = stored_in(kv_cache.folder(), prompts=True)
     if not any(used >= began and one.name.startswith(f"prompt-{static}-") for used, _, one in stored):
         raise ExitError(f"cache warm: {name}: {static:,} tokens can't be kept in {kv_cache.folder()}", ExitCode.FAILED)
     return display.note(f"ossia: {name}: {static - kept:,} of {static:,} tokens read in {took_s:.1f} s, and kept")

@@ -104,11 +104,11 @@ def disk(machine: Machine) -> Iterator[Finding]:
 
 def caches(machine: Machine) -> Iterator[Finding]:
     """How much the kept KV caches take, of how much they may."""
-    from ossia.agent.engine.prompts import kept_in, unfinished_in
+    from ossia.agent.engine.prompts import stored_in, unfinished_in
     from ossia.cli.runtime.kv_cache import PROMPT_BYTES, TOTAL_BYTES, folder
 
     for what, prompts, limit in (("prompts", True, PROMPT_BYTES), ("sessions", False, TOTAL_BYTES)):
-        kept = kept_in(folder(), prompts=prompts)
+        kept = stored_in(folder(), prompts=prompts)
         size = sum(size for _, size, _ in kept)
         text = f"{count(len(kept), 'kept cache')} of {what}, {size_text(size)} of at most {size_text(limit)}"
         yield Finding("ok", text)

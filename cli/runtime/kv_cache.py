@@ -12,7 +12,7 @@ from ossia.agent.engine.base import Engine
 from ossia.cli import paths
 
 if TYPE_CHECKING:
-    from ossia.agent.engine.prompts import KeptPrompts
+    from ossia.agent.engine.prompts import StoredPrompts
 
 SESSION_BYTES = 1 << 30
 TOTAL_BYTES = 4 << 30
@@ -25,25 +25,25 @@ PROMPT_BYTES = 512 << 20
 class _SavesCache(Protocol):
     """An engine whose cache can outlive it."""
 
-    def keep(self, folder: Path, *, max_bytes: int) -> int: ...
+    def save_cache(self, folder: Path, *, max_bytes: int) -> int: ...
 
-    def recall(self, folder: Path) -> int: ...
+    def load_cache(self, folder: Path) -> int: ...
 
 
 @runtime_checkable
 class _SavesPrompts(Protocol):
     """An engine that keeps what prompts begin with."""
 
-    prompts: KeptPrompts | None
+    prompts: StoredPrompts | None
 
-    def keep_prompts(self) -> int: ...
+    def save_prompts(self) -> int: ...
 
 
-def prompts_kept(*, private: bool) -> KeptPrompts:
+def prompts_kept(*, private: bool) -> StoredPrompts:
     """Where an engine finds what prompts begin with, and keeps it unless `private`. Imports numpy."""
-    from ossia.agent.engine.prompts import KeptPrompts
+    from ossia.agent.engine.prompts import StoredPrompts
 
-    return KeptPrompts(folder(), max_bytes=PROMPT_BYTES, writes=not private)
+    return StoredPrompts(folder(), max_bytes=PROMPT_BYTES, writes=not private)
 
 
 def save_prompt_cache(engine: Engine) -> int:
@@ -51,36 +51,36 @@ def save_prompt_cache(engine: Engine) -> int:
 
     Only at the end of a process: the engine's cache is cut back for it.
     """
-    return engine.keep_prompts() if isinstance(engine, _SavesPrompts) else 0
+    return engine.save_prompts() if isinstance(engine, _SavesPrompts) else 0
 
 
 def set_private(engine: Engine, private: bool) -> None:
-    """Stop keeping prompts on disk, or start again."""
+    """Stop storing prompts on disk, or start again."""
     if isinstance(engine, _SavesPrompts) and engine.prompts is not None:
         engine.prompts.writes = not private
 
 
 def save_session_cache(engine: Engine, session_id: str) -> int:
-    """Keep the engine's cache for this session; on the worker's thread. Returns the bytes, 0: nothing was kept."""
-    if not isinstance(engine, _SavesCache) or "keep" not in engine.capabilities:
+    """Store the engine's cache for this session; on the worker's thread. Returns the bytes, 0: nothing was stored."""
+    if not isinstance(engine, _SavesCache) or "save" not in engine.capabilities:
         return 0
-    written = engine.keep(_folder(session_id), max_bytes=SESSION_BYTES)
+    written = engine.save_cache(_folder(session_id), max_bytes=SESSION_BYTES)
     _make_room()
     return written
 
 
 def load_session_cache(engine: Engine, session_id: str) -> int:
-    """Bring the session's cache back; on the worker's thread. Returns the tokens that needn't be read again."""
-    if not isinstance(engine, _SavesCache) or "keep" not in engine.capabilities:
+    """Load the session's cache; on the worker's thread. Returns the tokens that needn't be read again."""
+    if not isinstance(engine, _SavesCache) or "save" not in engine.capabilities:
         return 0
-    return engine.recall(_folder(session_id))
+    return engine.load_cache(_folder(session_id))
 
 
 def forget(session_id: str) -> None:
     """The session is gone: so is its cache, and what a crash left of one that was being written."""
-    from ossia.agent.engine.kept import forget as gone  # imports numpy, which takes its time
+    from ossia.agent.engine.stored import delete  # imports numpy, which takes its time
 
-    gone(_folder(session_id))
+    delete(_folder(session_id))
 
 
 def folder() -> Path:
@@ -93,6 +93,6 @@ def _folder(session_id: str) -> Path:
 
 
 def _make_room() -> None:
-    from ossia.agent.engine.prompts import kept_in, make_room
+    from ossia.agent.engine.prompts import make_room, stored_in
 
-    make_room(kept_in(folder(), prompts=False), TOTAL_BYTES)
+    make_room(stored_in(folder(), prompts=False), TOTAL_BYTES)

@@ -19,7 +19,7 @@ import numpy as np
 
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Prompt, Static
-from ossia.agent.engine.prompts import KeptPrompts
+from ossia.agent.engine.prompts import StoredPrompts
 from tests.support.engines import ETUDE, GREEDY, Logits, load_engine, prefill
 
 _STATIC, _OWN = 621, 12
@@ -60,13 +60,13 @@ def _ask(
     engine = load_engine(given.model, step_tokens=step)
     try:
         if folder:
-            engine.prompts = KeptPrompts(folder, max_bytes=1 << 30)
+            engine.prompts = StoredPrompts(folder, max_bytes=1 << 30)
         answer = engine.generate(
             prompt, stops=frozenset(), max_tokens=given.tokens, sampling=GREEDY, constraint=None, control=Control()
         )
         ids = [item for item in answer if isinstance(item, int)]
         logits, _ = prefill(engine, prompt)  # of the checkpoint at its end
-        engine.keep_prompts()
+        engine.save_prompts()
         return logits, ids, answer.stats.reused_tokens
     finally:
         engine.close()
@@ -75,7 +75,7 @@ def _ask(
 def _read_ahead(given: argparse.Namespace, prompt: Prompt, folder: Path) -> None:
     """As a chat does before anything is said."""
     engine = load_engine(given.model, step_tokens=_STEP_TOKENS)
-    engine.prompts = KeptPrompts(folder, max_bytes=1 << 30)
+    engine.prompts = StoredPrompts(folder, max_bytes=1 << 30)
     opened = (*prompt.ids[:_STATIC], 1, 2, 3)
     engine.prefill(Prompt(opened, prompt.marks[:1], prompt.static), control=Control())
     engine.close()

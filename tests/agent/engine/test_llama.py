@@ -139,7 +139,7 @@ def test_what_a_generation_yields_and_counts(engine: LlamaEngine) -> None:
     stats = generation.stats
     assert stats == StepStats(600, 0, 5, stats.prefill_s, stats.decode_s, "tokens", evaluated_tokens=600)
     assert stats.prefill_s > 0 and stats.decode_s > 0
-    assert (engine.name, engine.context_tokens, engine.capabilities) == ("toy", 2048, frozenset({"prefill", "keep"}))
+    assert (engine.name, engine.context_tokens, engine.capabilities) == ("toy", 2048, frozenset({"prefill", "save"}))
     assert engine.vocabulary.size == 266
 
 

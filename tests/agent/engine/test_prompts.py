@@ -13,9 +13,9 @@ import pytest
 
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Progress, Prompt, Static
-from ossia.agent.engine.kept import About, look, take
 from ossia.agent.engine.llama import LlamaEngine
-from ossia.agent.engine.prompts import KeptPrompts, kept_in
+from ossia.agent.engine.prompts import StoredPrompts, stored_in
+from ossia.agent.engine.stored import About, inspect, take
 from tests.support.engines import ETUDE, GREEDY, Logits, fresh_logits, load_engine, prefill
 
 SYSTEM, HEAD = tuple(range(100, 400)), tuple(range(100, 640))
@@ -45,7 +45,7 @@ def start(folder: Path) -> Iterator[Callable[..., LlamaEngine]]:
 
     def begin(*, writes: bool = True, max_bytes: int = 64 << 20, context: int = 2048) -> LlamaEngine:
         engine = load_engine(ETUDE, context_tokens=context, step_tokens=64)
-        engine.prompts = KeptPrompts(folder, max_bytes=max_bytes, writes=writes)
+        engine.prompts = StoredPrompts(folder, max_bytes=max_bytes, writes=writes)
         engines.append(engine)
         return engine
 
@@ -74,7 +74,7 @@ def _lengths(folder: Path) -> list[int]:
 def test_a_later_process_reads_only_what_is_its_own(folder: Path, start: Callable[..., LlamaEngine]) -> None:
     before = start()
     _answer(before, FIRST)
-    assert before.keep_prompts() > 0
+    assert before.save_prompts() > 0
     expected, _ = _answer(before, SECOND)
     after = start()
     assert _answer(after, SECOND) == (expected, len(HEAD))
@@ -91,7 +91,7 @@ def test_nothing_behind_the_static_part_reaches_the_disk(folder: Path, start: Ca
     for prompt in (FIRST, SECOND):
         engine = start()
         _answer(engine, prompt)
-        engine.keep_prompts()
+        engine.save_prompts()
         written.append({file.relative_to(folder): file.read_bytes() for file in folder.glob("*/*")})
         shutil.rmtree(folder)
     assert len(written[0]) == 4 and written[0] == written[1]
@@ -100,8 +100,8 @@ def test_nothing_behind_the_static_part_reaches_the_disk(folder: Path, start: Ca
 def test_the_file_says_whether_texts_of_the_users_are_in_it(folder: Path, start: Callable[..., LlamaEngine]) -> None:
     engine = start()
     _answer(engine, FIRST)
-    engine.keep_prompts()
-    found = {one.name.split("-")[1]: look(one) for one in folder.glob("prompt-*")}
+    engine.save_prompts()
+    found = {one.name.split("-")[1]: inspect(one) for one in folder.glob("prompt-*")}
     assert {name: about and (about[0].personal, about[0].model, about[1]) for name, about in found.items()} == {
         "300": (False, "etude", 300),
         "540": (True, "etude", 540),
@@ -111,7 +111,7 @@ def test_the_file_says_whether_texts_of_the_users_are_in_it(folder: Path, start:
 def test_where_nothing_may_be_written_what_is_there_is_read(folder: Path, start: Callable[..., LlamaEngine]) -> None:
     silent = start(writes=False)
     _answer(silent, FIRST)
-    assert silent.keep_prompts() == 0
+    assert silent.save_prompts() == 0
     silent.prefill(SECOND, control=Control())
     assert silent.prompts is not None and not silent.prompts.wants(HEAD, silent.native.fingerprint)
     under_way = take(silent.lane.cache, silent.native, About("any", "etude", False), max_bytes=64 << 20)
@@ -120,7 +120,7 @@ def test_where_nothing_may_be_written_what_is_there_is_read(folder: Path, start:
     assert not folder.exists()
     writer = start()
     _answer(writer, FIRST)
-    writer.keep_prompts()
+    writer.save_prompts()
     for one in folder.iterdir():
         os.utime(one, (1, 1))
     assert _answer(start(writes=False), SECOND)[1] == len(HEAD)
@@ -186,12 +186,12 @@ def test_the_answer_is_the_same(
 ) -> None:
     before = start()
     _answer(before, FIRST)
-    before.keep_prompts()
+    before.save_prompts()
     expected, _ = _answer(before, SECOND)
     harm(folder)
     after = start()
     assert _answer(after, SECOND) == (expected, 0)
-    after.keep_prompts()
+    after.save_prompts()
     assert _answer(start(), SECOND) == (expected, len(HEAD) if mended else 0)
 
 
@@ -200,11 +200,11 @@ def test_another_model_another_build_and_a_small_context_have_no_use_for_it(
 ) -> None:
     before = start()
     _answer(before, FIRST)
-    before.keep_prompts()
+    before.save_prompts()
     other = start()
     other.native.fingerprint += " of another build"
     assert _answer(other, SECOND)[1] == 0
-    other.keep_prompts()
+    other.save_prompts()
     assert len(_lengths(folder)) == 4  # beside the first one's
     assert _answer(start(), SECOND)[1] == len(HEAD)
 
@@ -215,7 +215,7 @@ def test_a_folder_that_cannot_be_written_is_no_harm(tmp_path: Path, start: Calla
     (tmp_path / "file").touch()
     engine.prompts.folder = tmp_path / "file" / "kv"
     ids, _ = _answer(engine, FIRST)
-    assert engine.keep_prompts() == 0
+    assert engine.save_prompts() == 0
     assert _answer(engine, FIRST)[0] == ids
 
 
@@ -231,7 +231,7 @@ def test_a_full_disk_leaves_nothing_behind(folder: Path, start: Callable[..., Ll
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
     try:
-        assert engine.keep_prompts() == 0
+        assert engine.save_prompts() == 0
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
@@ -244,8 +244,8 @@ def test_two_that_write_the_same_leave_one(folder: Path, start: Callable[..., Ll
         _answer(engine, FIRST)
     assert one.prompts is not None and other.prompts is not None
     one.prompts.wants = other.prompts.wants = lambda ids, fingerprint: True  # type: ignore[method-assign]
-    assert one.keep_prompts() > 0
-    assert other.keep_prompts() == 0
+    assert one.save_prompts() > 0
+    assert other.save_prompts() == 0
     assert _lengths(folder) == [len(SYSTEM), len(HEAD)] and len(list(folder.iterdir())) == 2
     assert _answer(start(), SECOND)[1] == len(HEAD)
 
@@ -260,14 +260,14 @@ def test_those_that_were_not_used_for_longest_go(folder: Path, start: Callable[.
     for number in range(4):
         prompt = _prompt(7, head=(*SYSTEM, *range(1000 + 300 * number, 1300 + 300 * number)))
         _answer(engine, prompt)
-        engine.keep_prompts()
-        size = max(bytes_ for _, bytes_, _ in kept_in(folder, prompts=True))
+        engine.save_prompts()
+        size = max(bytes_ for _, bytes_, _ in stored_in(folder, prompts=True))
         for one in folder.iterdir():
             os.utime(one, (number, number)) if one.stat().st_mtime > 100 else None
     assert len(_lengths(folder)) == 5
     engine.prompts.max_bytes = 3 * size
     _answer(engine, FIRST)
-    engine.keep_prompts()
+    engine.save_prompts()
     assert len(_lengths(folder)) == 3
     assert _answer(start(), FIRST)[1] == len(HEAD)  # the newest is still there
 
@@ -280,7 +280,7 @@ def test_what_a_crash_left_goes_in_time(folder: Path, start: Callable[..., Llama
     os.utime(old, (1, 1))
     engine = start()
     _answer(engine, FIRST)
-    engine.keep_prompts()
+    engine.save_prompts()
     assert not old.exists() and new.exists()
 
 

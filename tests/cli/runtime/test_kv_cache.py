@@ -144,15 +144,15 @@ def test_what_is_no_cache_of_ours_is_left_alone(tmp_path: Path) -> None:
 
 def test_the_oldest_go_when_there_are_too_many(home: Path) -> None:
     class Engine:
-        capabilities = frozenset({"keep"})
+        capabilities = frozenset({"save"})
 
-        def keep(self, folder: Path, *, max_bytes: int) -> int:
+        def save_cache(self, folder: Path, *, max_bytes: int) -> int:
             folder.mkdir(parents=True)
             with (folder / "state").open("wb") as file:
                 file.truncate(1 << 30)  # sparse: it takes no room
             return 1 << 30
 
-        def recall(self, folder: Path) -> int:
+        def load_cache(self, folder: Path) -> int:
             return 0
 
     kv = paths.cache_dir() / "kv"

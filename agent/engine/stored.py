@@ -71,11 +71,11 @@ class Snapshot:
     def write(self, folder: Path) -> int:
         """Write it into `folder`, unless a cache is there already. Returns the bytes written; 0: none could be."""
 
-        def save(path: Path) -> bool:
+        def save_state(path: Path) -> bool:
             path.write_bytes(self.state)
             return True
 
-        return _written(folder, save, self.ids, self.checkpoints, self.about)
+        return _written(folder, save_state, self.ids, self.checkpoints, self.about)
 
 
 def take(cache: PrefixCache, memory: Storable, about: About, *, max_bytes: int) -> Snapshot | None:
@@ -86,19 +86,23 @@ def take(cache: PrefixCache, memory: Storable, about: About, *, max_bytes: int) 
     return None if state is None else Snapshot(cache.ids, cache.checkpoints, state, about)
 
 
-def keep(folder: Path, cache: PrefixCache, memory: Storable, about: About, *, max_bytes: int) -> int:
+def save(folder: Path, cache: PrefixCache, memory: Storable, about: About, *, max_bytes: int) -> int:
     """Write what `cache` holds into `folder`, in place of what is there. Returns the bytes written.
 
     0: the cache is empty, it would take more than `max_bytes`, or it can't be written; the folder is then gone.
     """
-    forget(folder)
+    delete(folder)
     if not len(cache) or memory.state_bytes + cache.checkpoint_bytes > max_bytes:
         return 0
     return _written(folder, lambda path: memory.save_state(path, cache.ids), cache.ids, cache.checkpoints, about)
 
 
 def _written(
-    folder: Path, save: Callable[[Path], bool], ids: tuple[int, ...], checkpoints: tuple[Checkpoint, ...], about: About
+    folder: Path,
+    save_state: Callable[[Path], bool],
+    ids: tuple[int, ...],
+    checkpoints: tuple[Checkpoint, ...],
+    about: About,
 ) -> int:
     new: Path | None = None
     try:
@@ -107,7 +111,7 @@ def _written(
             return 0
         # A unique name, for its owner only: another process may be writing the same cache.
         new = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=_UNFINISHED, dir=folder.parent))
-        if not save(new / _STATE):
+        if not save_state(new / _STATE):
             return 0
         marks = _marks(ids, checkpoints, about, _digest(new / _STATE))
         (new / _MARKS).write_bytes(marks)
@@ -119,7 +123,7 @@ def _written(
         return 0
     finally:
         if new is not None:
-            forget(new)
+            delete(new)
     return written
 
 
@@ -128,7 +132,7 @@ def is_unfinished(folder: Path) -> bool:
     return folder.name.endswith(_UNFINISHED)
 
 
-def forget(folder: Path) -> None:
+def delete(folder: Path) -> None:
     """Delete it, and what a crash left of it while it was being written."""
     for found in (folder, *folder.parent.glob(f"{folder.name}.*{_UNFINISHED}")):
         with suppress(OSError):
@@ -153,7 +157,7 @@ def holds_cache(folder: Path) -> bool:
     return False
 
 
-def look(folder: Path) -> tuple[About, int] | None:
+def inspect(folder: Path) -> tuple[About, int] | None:
     """The note on the cache stored in `folder`, and its number of ids. None: nothing usable is there."""
     try:
         header, _ = _read(folder / _MARKS)
@@ -163,7 +167,7 @@ def look(folder: Path) -> tuple[About, int] | None:
         return None
 
 
-def recall(folder: Path, cache: PrefixCache, memory: Storable, *, fingerprint: str, room: int) -> int:
+def load(folder: Path, cache: PrefixCache, memory: Storable, *, fingerprint: str, room: int) -> int:
     """Load what `folder` holds; returns how many ids the cache holds now. 0: nothing usable was there.
 
     `room` is how many ids the memory can hold.

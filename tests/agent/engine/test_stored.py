@@ -48,11 +48,11 @@ def test_a_later_process_goes_on_where_this_one_stood(tmp_path: Path) -> None:
     folder = tmp_path / "kv" / "one"
     before = _engine()
     first, _ = _answer(before, FIRST, tokens=200)
-    assert before.keep(folder, max_bytes=64 * MIB) > 0
+    assert before.save_cache(folder, max_bytes=64 * MIB) > 0
     same, _ = _answer(before, _second(first))
     before.close()
     after = _engine()
-    assert after.recall(folder) == 400 + 199  # the last id was sampled, and never decoded
+    assert after.load_cache(folder) == 400 + 199  # the last id was sampled, and never decoded
     assert _answer(after, _second(first)) == (same, 400)
     after.close()
     fresh = _engine()
@@ -110,11 +110,11 @@ def _nested(folder: Path) -> None:
 def test_what_is_torn_is_of_no_use_and_no_harm(tmp_path: Path, harm: Callable[[Path], None]) -> None:
     engine = _engine()
     expected, _ = _answer(engine, FIRST)
-    engine.keep(tmp_path / "one", max_bytes=64 * MIB)
+    engine.save_cache(tmp_path / "one", max_bytes=64 * MIB)
     engine.close()
     harm(tmp_path / "one")
     again = _engine()
-    assert again.recall(tmp_path / "one") == 0
+    assert again.load_cache(tmp_path / "one") == 0
     assert _answer(again, FIRST) == (expected, 0)
     again.close()
 
@@ -122,13 +122,13 @@ def test_what_is_torn_is_of_no_use_and_no_harm(tmp_path: Path, harm: Callable[[P
 def test_it_is_for_this_model_and_a_context_that_holds_it(tmp_path: Path) -> None:
     engine = _engine()
     _answer(engine, FIRST)
-    engine.keep(tmp_path / "one", max_bytes=64 * MIB)
+    engine.save_cache(tmp_path / "one", max_bytes=64 * MIB)
     engine.native.fingerprint += " of another file"
-    assert engine.recall(tmp_path / "one") == 0
+    assert engine.load_cache(tmp_path / "one") == 0
     assert len(engine.lane.cache) > 400  # what was held is still held
     engine.close()
     small = _engine(context=256)
-    assert small.recall(tmp_path / "one") == 0
+    assert small.load_cache(tmp_path / "one") == 0
     small.close()
 
 
@@ -154,14 +154,14 @@ def test_it_is_for_this_way_of_computing(tmp_path: Path) -> None:
 def test_more_than_is_allowed_is_not_kept_nor_is_what_was_there(tmp_path: Path) -> None:
     engine = _engine()
     _answer(engine, FIRST)
-    assert engine.keep(tmp_path / "one", max_bytes=64 * MIB) > 0
-    assert engine.keep(tmp_path / "one", max_bytes=1000) == 0
+    assert engine.save_cache(tmp_path / "one", max_bytes=64 * MIB) > 0
+    assert engine.save_cache(tmp_path / "one", max_bytes=1000) == 0
     assert list(tmp_path.iterdir()) == []
     engine.close()
 
 
 def test_an_empty_cache_is_not_kept(tmp_path: Path) -> None:
     engine = _engine()
-    assert engine.keep(tmp_path / "one", max_bytes=64 * MIB) == 0
+    assert engine.save_cache(tmp_path / "one", max_bytes=64 * MIB) == 0
     assert list(tmp_path.iterdir()) == []
     engine.close()
