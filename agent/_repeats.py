@@ -10,7 +10,7 @@ LOOK_EVERY = 64
 """The ids from one check to the next: checking 8,192 ids takes 0.3 ms (measured on an idle machine)."""
 _BLOCK_IDS, _BLOCKS = 32, 8
 _BOUND_IDS, _BOUND_BLOCK_IDS = 512, 170
-"""In what may repeat: so many ids must be nothing but one block, a line or a function. Longer ones may be records."""
+"""Text that may repeat: so many ids must be nothing but one block, a line or function: longer ones may be records."""
 _BEFORE_IDS, _TIMES = 128, 4
 """So many ids may stand before the block, as JSON does; behind more of them, it must go on as many times longer."""
 _WINDOW_IDS = 8192
@@ -40,7 +40,7 @@ def repeats(ids: Sequence[int], *, may: bool = False, body: int = 0) -> bool:
 
 
 def _period(data: bytes) -> int:
-    """The distance in bytes between the last block of ids and its previous occurrence; 0: there is none."""
+    """The distance in bytes between the last block of ids and its previous occurrence; 0: it is the first."""
     last, end = data[-_BLOCK_IDS * _WIDTH :], len(data) - 1
     while (found := data.rfind(last, 0, end)) >= 0:
         distance = len(data) - len(last) - found
@@ -51,7 +51,7 @@ def _period(data: bytes) -> int:
 
 
 def in_code(text: str) -> bool:
-    """Does `text` end inside a block of code, fenced or indented? Repetition is normal there."""
+    """True if `text` ends inside a block of code, fenced or indented. Repetition is normal there."""
     fence, line = "", ""
     for line in text.splitlines():
         found = _FENCE.match(line)

@@ -54,7 +54,7 @@ def as_call(completion: Completion, *, call_id: Callable[[], str], specs: Mappin
 
 
 def _fault(message: Message, spec: ToolSpec | None) -> str | None:
-    """Why a call must not run although its generation stopped; None: it may. Only `<|call|>` vouches for raw code."""
+    """The reason not to run a call whose generation stopped; None: it may run. Only `<|call|>` vouches for raw code."""
     sampled = message.sampled
     if sampled is None or (sampled.closed_by == "call" and not sampled.headless):
         return None

@@ -63,7 +63,7 @@ class Footnote:
 
 @dataclass(slots=True)
 class Citations:
-    """The citations of one answer. `lookup` gives the page behind a cursor, None where there is none.
+    """The citations of one answer. `lookup` gives the page behind a cursor, or None.
 
     However the text is split, what `feed` and `finish` return adds up to the same.
 

@@ -18,7 +18,7 @@ class Control:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self.stop_reason: StopReason | None = None
-        """Why the turn was stopped: "user", or "time" when its seconds ran out. None while it goes on."""
+        """The reason of the stop: "user", or "time" when its seconds ran out. None while it goes on."""
         self.answer_now_asked = False
         self._callbacks: dict[object, Callable[[], None]] = {}
 

@@ -18,7 +18,7 @@ AgentError
 ├── ScriptInvalid             a script file is missing or malformed (exits 2)
 ├── SessionInvalid            a file is no session that can be imported (exits 2)
 └── SessionsError             stored sessions
-    ├── SessionMissing        there is none of that name (exits 2)
+    ├── SessionMissing        no session has that name (exits 2)
     ├── SessionInUse          another process is using it (exits 2)
     └── SessionsUnusable      their file is damaged, of a newer version, or something else (exits 1)
 """
@@ -90,7 +90,7 @@ class EngineFailed(AgentError):
 class ServerRefused(EngineFailed):
     """A server answered with an error: `status` is HTTP's (404), 200 if it came in the middle of an answer.
 
-    `error`: the object that says what went wrong, `{"message": …, "code": …}`; empty if there is none.
+    `error`: the object that says what went wrong, `{"message": …, "code": …}`; empty without one.
     """
 
     def __init__(self, message: str, status: int, error: Mapping[str, Any] = MappingProxyType({})) -> None:

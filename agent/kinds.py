@@ -34,10 +34,10 @@ def model_kind(message: Message | Delta) -> ModelKind:
 
 
 def is_answer(message: Message | Delta | Header) -> bool:
-    """Is this the model's answer to the user: its `final`, not addressed to a tool?"""
+    """True for the model's answer to the user: its `final`, not addressed to a tool."""
     return message.role == "assistant" and message.channel == FINAL and not is_call(message)
 
 
 def says_nothing(message: Message) -> bool:
-    """Is this an answer that is empty or only blanks?"""
+    """True for an answer that is empty or only blanks."""
     return is_answer(message) and not message.text.strip()

@@ -44,7 +44,7 @@ def with_plan(text: UserText, session: Session) -> UserText:
 
 
 def is_planned(session: Session) -> bool:
-    """Was a plan asked for that nobody has had carried out yet?"""
+    """True if a plan was asked for and isn't carried out yet."""
     said = (message.text for message in reversed(session.messages) if message.role == "user")
     return PLAN in next((one for one in said if PLAN in one or GO in one), "")
 

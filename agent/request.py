@@ -73,7 +73,7 @@ class ContextUse:
 
     @property
     def fits(self) -> bool:
-        """Is there room for the prompt and for the answer?"""
+        """True if there is room for the prompt and for the answer."""
         return self.used_tokens + self.reserve_tokens <= self.total_tokens
 
 

@@ -1,4 +1,4 @@
-"""When a step is sampled a second time: nothing of it was shown, and another draw may come out better.
+"""Sampling a step a second time: nothing of it was shown, and another draw may come out better.
 
 The model's headers are malformed now and then (11 of 1,422 first ones in traces of gpt-oss-20b), and some turns end
 with an empty answer. A step is drawn again at most once, and only if something else can come out.
@@ -17,12 +17,12 @@ _HEADER_CHARS = 400
 
 
 def can_resample(sampling: Sampling) -> bool:
-    """Is this the first draw, and would another one be different?"""
+    """True for a first draw, if another one would be different."""
     return sampling.attempt == 0 and sampling.temperature != 0
 
 
 def is_unreadable(events: Sequence[Delta | Repaired]) -> bool:
-    """Did the parser reach the end of a header with no message after it? A long one is an answer without a header.
+    """True if the parser came to the end of a header without a message. A long one is an answer without a header.
 
     A thought without one is read as a thought.
     """
@@ -32,7 +32,7 @@ def is_unreadable(events: Sequence[Delta | Repaired]) -> bool:
 
 
 def reason_to_resample(completion: Completion, sampling: Sampling) -> str | None:
-    """Why a step is drawn again, in words; None: it isn't. What it said before that stays."""
+    """The reason to draw a step again, in words; None: it isn't. What it said before that stays."""
     if completion.end == "unreadable":
         return "its message could not be read"
     if completion.end != "stop" or not can_resample(sampling):

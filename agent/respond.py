@@ -149,7 +149,7 @@ class LocalResponder:
         return None
 
     def _repeats_itself(self, parser: StreamParser, request: Request) -> bool:
-        """Does the text being written repeat itself where it shouldn't? Code in an answer may, calls a little."""
+        """True if the open message repeats itself where it shouldn't. Code in an answer may, calls a little."""
         header = parser.header or Header("assistant")
         if header.recipient is not None or (request.response_format is not None and header.channel == FINAL):
             return repeats(parser.tokens, may=True, body=self._body_of(parser))
@@ -216,7 +216,7 @@ def _arguments(spec: ToolSpec) -> Mapping[str, object]:
 
 
 def _is_json(spec: ToolSpec) -> bool:
-    """Does the model write the tool's arguments as JSON? A patch, which is a text, it writes as it is."""
+    """True if the model writes the tool's arguments as JSON. It writes a patch as the text it is."""
     return spec.input == "json" and (spec.parameters or NO_ARGUMENTS).get("type") != "string"
 
 
@@ -229,7 +229,7 @@ class _Head:
     parts: Parts
 
     def is_of(self, request: Request) -> bool:
-        """Is it also this request's head? Schemas are compared by identity: in Python 1, 1.0 and True are equal."""
+        """True if this request has the same head. Schemas are compared by identity: 1, 1.0 and True are equal."""
         kept = self.request
         return (
             (kept.effort, kept.instructions, kept.date) == (request.effort, request.instructions, request.date)
@@ -271,15 +271,15 @@ def _completion(parser: StreamParser, end: CompletionEnd, tokens: int) -> Comple
 
 
 def _answered(parser: StreamParser) -> bool:
-    """Was a whole answer shown already?"""
+    """True once a whole answer was shown."""
     return any(is_answer(one) and not (one.sampled and one.sampled.headless) for one in parser.messages)
 
 
 def _answers_or_calls(parser: StreamParser) -> bool:
-    """Is the open message an answer, or for a tool?"""
+    """True if the open message is an answer or a call."""
     return parser.header is not None and (is_answer(parser.header) or is_call(parser.header))
 
 
 def _answering(parser: StreamParser) -> bool:
-    """Has the answer begun? Then it needn't be asked for."""
+    """True once the answer has begun. Then it needn't be asked for."""
     return any(is_answer(one) for one in (*parser.messages, parser.header) if one)

@@ -80,7 +80,7 @@ class Worker:
 
     @property
     def busy(self) -> bool:
-        """Is a job under way, or waiting?"""
+        """True while a job is under way or waiting."""
         return self._last is not None and not self._last.done()
 
     def drive(self, turn: Generator[Event, Decision | None, object], control: Control) -> None:

@@ -22,7 +22,7 @@ class Json:
         return Json(self.value.get(key), f"{self.where}.{key}" if self.where else key)
 
     def first(self, *keys: str) -> Json:
-        """The first of these fields that is there, else the first one, which is None."""
+        """The first of these fields present, else the first one, which is None."""
         fields = [self.field(key) for key in keys]
         return next((field for field in fields if field.there), fields[0])
 

@@ -53,7 +53,7 @@ class Assembly:
             self.call_ended = True
 
     def snapshot(self, closed_by: ClosedBy | None, end: int) -> Message | None:
-        """The open message as it stands, None when there is none."""
+        """The open message so far; None between messages."""
         header = self.header
         if header is None:
             return None

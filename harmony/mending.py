@@ -69,7 +69,7 @@ class _Reader:
         self._to: list[str] = []
         self._in_prose: list[str] = []  # of these, those that stand among other words
         self._constrain: str | None = None
-        self._loose: list[str] = []  # words that are none of these, until the end
+        self._loose: list[str] = []  # other words, until the end
         self._all_words = {word for _, text in segments for word in text.split()}
         self._markers = [marker for marker, _ in segments]
         takes = {CHANNEL: self._take_channel, CONSTRAIN: self._take_constrain}
@@ -114,7 +114,7 @@ class _Reader:
         return words
 
     def _is_result(self, name: str, tool: str | None) -> bool:
-        """Is this a message of the tool `name`? A call of an offered `tool` has a content type, a result never has."""
+        """True for a message of the tool `name`. A call of an offered `tool` has a content type, a result never has."""
         named = tool is not None or is_tool_name(name)
         if "to=assistant" in self._all_words:
             return not (tool and self._all_words & CONTENT_TYPES) if named else CHANNEL not in self._markers

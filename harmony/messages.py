@@ -10,7 +10,7 @@ Role = Literal["system", "developer", "user", "assistant", "tool"]
 ROLES: Final[Mapping[str, Role]] = {role: role for role in get_args(Role)}
 Effort = Literal["low", "medium", "high"]
 ClosedBy = Literal["call", "end", "return", "endoftext"]
-"""The control token that closed a sampled message. None in its place: nothing closed it, it was cut."""
+"""The control token that closed a sampled message. None: nothing closed it, it was cut."""
 
 ANALYSIS: Final = "analysis"
 COMMENTARY: Final = "commentary"
@@ -185,5 +185,5 @@ class Completion:
 
 
 def is_call(message: Message | Delta | Header) -> bool:
-    """Is this message of the model addressed to a tool? The recipient decides, not the channel."""
+    """True for a message of the model to a tool. The recipient decides, not the channel."""
     return message.role == "assistant" and message.recipient not in NOT_TOOLS

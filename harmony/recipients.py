@@ -1,4 +1,4 @@
-"""Which of the offered tools a recipient means, when the model didn't write its name as it should."""
+"""The offered tool that a recipient means, when the model didn't write its name as it should."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def clean_recipient(text: str) -> str:
 
 
 def is_tool_name(text: str) -> bool:
-    """Does `text` look like a tool's name, on offer or not: `functions.f`, `repo_browser.search`, `python`?"""
+    """True if `text` looks like a tool's name, on offer or not: `functions.f`, `repo_browser.search`, `python`."""
     return _TOOL_NAME.fullmatch(text) is not None
 
 
@@ -67,7 +67,7 @@ def offered_in(word: str, tools: frozenset[str]) -> str | None:
 def _by_end(tools: frozenset[str]) -> dict[str, str | None]:
     """Each name and end of a name that a tool has; None: more than one have it.
 
-    `search` and `browser.search` are ends of `repo_browser.search`, `browser` is none.
+    `search` and `browser.search` are ends of `repo_browser.search`, `browser` isn't one.
     """
     found: dict[str, str | None] = {}
     for tool in tools:

@@ -24,7 +24,7 @@ from ossia.harmony.tokens import CONSTRAIN
 from ossia.harmony.typescript import typescript
 
 RecipientPosition = Literal["role", "channel"]
-"""Where an assistant's recipient stands: after the role, as the reference library writes it, or after the channel, as
+"""The place of an assistant's recipient: after the role, as the reference library writes it, or after the channel, as
 the model itself does: `<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>`."""
 
 
@@ -177,7 +177,7 @@ def _lines(text: str) -> list[str]:
 # -- what leaves the prompt --------------------------------------------------------------------------------------------
 
 DropPolicy = Callable[[Sequence[Message]], list[int]]
-"""Which messages stay in the prompt: their indices, in order."""
+"""The messages that stay in the prompt: their indices, in order."""
 
 
 def drop_before_last_final(messages: Sequence[Message]) -> list[int]:
@@ -208,7 +208,7 @@ def _drop_answered(messages: Sequence[Message], *, last_too: bool) -> list[int]:
 
 
 def is_final(message: Message) -> bool:
-    """Is it the model's, on the final channel?"""
+    """True for a message of the model on the final channel."""
     return message.role == "assistant" and message.channel == FINAL
 
 

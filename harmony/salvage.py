@@ -60,7 +60,7 @@ def split_header(text: str, tools: frozenset[str]) -> tuple[str, str]:
 
 
 def trailing_recipient(parts: Sequence[str], tools: frozenset[str]) -> str:
-    """The ` to=functions.f` at the end of a text in parts; "" if there is none."""
+    """The ` to=functions.f` at the end of a text in parts; "" without one."""
     found = _AT_END.search("".join(parts[-_MAX_PARTS:]))
     return found[0] if found and _is_offered(found["to"], tools) else ""
 
@@ -70,7 +70,7 @@ def _is_offered(recipient: str, tools: frozenset[str]) -> bool:
 
 
 def _is_header(text: str, tools: frozenset[str], *, foreign: bool = False) -> bool:
-    """Is it the recipient, channel and content type of a call, nothing else? `foreign`: or of a tool not on offer."""
+    """True for the recipient, channel and content type of a call alone. `foreign`: or of a tool not on offer."""
     header, notes = read_header([("", text)], "assistant", tools)
     if foreign and header.recipient in tools:
         return True
@@ -115,17 +115,17 @@ def salvage(
 
 
 def is_prose(text: str) -> bool:
-    """Does a text where a header can stand hold other words than a header's?"""
+    """True if a text where a header can stand holds other words than a header's."""
     return bool(text[_end_of_metadata("", text, prose=False) :].strip())
 
 
 def is_rubble(text: str) -> bool:
-    """Is there nothing in it that could be read: `…?`, `2.`?"""
+    """True if nothing in it could be read: `…?`, `2.`."""
     return not any(char.isalpha() for char in text)
 
 
 def is_unclear(header: Header, text: str) -> bool:
-    """Does it depend on what follows how a message made of a header is read?"""
+    """True if the reading of a message made of a header depends on what follows."""
     if header.role != "assistant" or header.recipient is not None:
         return False
     return header.channel is None or (header.channel != FINAL and is_rubble(text))

@@ -18,7 +18,7 @@ from ossia.harmony.tokens import ControlTokens
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The tokens of a model: `tokens[id]` are the bytes of an ordinary token (b"" where there is none).
+    """The tokens of a model: `tokens[id]` are the bytes of an ordinary token (b"" for other ids).
 
     `control` maps names to ids: `{"<|start|>": 200006, …}`. `digest` is a hash over both: two vocabularies with one
     digest split every text alike. `size` is the number of logits.

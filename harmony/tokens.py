@@ -45,7 +45,7 @@ class ControlTokens:
 
     @property
     def generation_stops(self) -> frozenset[int]:
-        """Where a generation ends. `<|end|>` isn't one of them: a turn would end after its analysis."""
+        """The tokens that end a generation. `<|end|>` isn't one of them: a turn would end after its analysis."""
         return frozenset((self.return_, self.call, self.endoftext))
 
     @property

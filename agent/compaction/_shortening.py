@@ -30,7 +30,7 @@ def note_on(result: Message, tokens: int) -> str:
 
 
 def is_note(text: str | None) -> bool:
-    """Was this written by `note_on`?"""
+    """True for a text of `note_on`."""
     return text is not None and text.startswith(_NOTE)
 
 

@@ -257,7 +257,7 @@ class SummaryMaker:
         return replace(self.ask(), history=history, max_tokens=self.most, open_with=FINAL, response_format=None)
 
     def _no_step(self) -> str | None:
-        """Why the model can't be asked at all."""
+        """The reason not to ask the model at all."""
         if self.control.answer_now_asked:
             return "the answer was asked for now"
         left = self.budget.tokens_left

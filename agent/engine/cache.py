@@ -1,4 +1,4 @@
-"""Which part of a prompt is in the KV cache already, and *correctly* so.
+"""The part of a prompt that is in the KV cache already, and *correctly* so.
 
 gpt-oss's even layers see only the last 128 tokens, and llama.cpp's cache for them forgets what is further back. After
 rolling back past that, `llama_memory_seq_rm` returns true, but the logits are silently wrong. So a copy of the
@@ -23,11 +23,11 @@ class Memory(Protocol):
 
     @property
     def oldest(self) -> int:
-        """The lowest position that every layer holds; -1 when there is none. Above it nothing is missing."""
+        """The lowest position that every layer holds; -1 without one. Above it nothing is missing."""
 
     @property
     def newest(self) -> int:
-        """The highest position held; -1 when there is none."""
+        """The highest position held; -1 without one."""
 
     def truncate(self, length: int) -> None:
         """Forget the positions from `length` on, in every layer."""
@@ -112,7 +112,7 @@ class PrefixCache:
         return _common(self._ids, ids)
 
     def holds(self, ids: Sequence[int]) -> bool:
-        """Can what comes after `ids` be decoded without decoding any of them again?"""
+        """True if decoding can go on after `ids` without decoding any of them again."""
         return self.shared(ids) == len(ids) and self._reaches(len(ids))
 
     def rewind(self, ids: Sequence[int], *, logits: bool = True) -> int:
@@ -195,7 +195,7 @@ class PrefixCache:
         return last is not None and last.length == length and last.logits is not None
 
     def _reaches(self, length: int) -> bool:
-        """Does every layer hold everything that the token at position `length` can see?"""
+        """True if every layer holds everything that the token at position `length` can see."""
         if length == 0:
             return True
         return 0 <= self._memory.oldest <= max(0, length - self._window + 1) if self._window else True

@@ -45,7 +45,7 @@ class Decoder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Where the conversation is decoded, and what its memory holds."""
+    """The decoder of the conversation, and the contents of its memory."""
 
     decoder: Decoder
     cache: PrefixCache
@@ -66,7 +66,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where a generation ends: at any of `stops` (which is yielded), or after `most` ids; `name` is then its end."""
+    """The bounds of a generation: any of `stops` (which is yielded), or `most` ids; `name` is then its end."""
 
     stops: frozenset[int]
     most: int

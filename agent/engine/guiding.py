@@ -30,7 +30,7 @@ class AllBut:
         return words
 
     def holds(self, ids: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which of `ids` may come."""
+        """A mask of the `ids` that may come."""
         return ~np.isin(ids, self.ids)
 
     def listed(self, size: int) -> NDArray[np.intp]:
@@ -67,7 +67,7 @@ class Mask:
         return int(np.bitwise_count(self.words).sum())
 
     def holds(self, ids: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Which of `ids` may come."""
+        """A mask of the `ids` that may come."""
         bits: NDArray[np.uint32] = self.words[ids >> 5] >> (ids & 31).astype(np.uint32)
         return (bits & np.uint32(1)).astype(np.bool_)
 

@@ -12,7 +12,7 @@ _DEBUG, _ERROR, _CONTINUES = 1, 4, 5  # ggml_log_level (ggml.h; llama-cpp-python
 
 
 class Log:
-    """Where llama.cpp's log goes: a file, or nowhere. Keeps its last errors, for our own messages."""
+    """The destination of llama.cpp's log: a file, or nowhere. Keeps its last errors, for our own messages."""
 
     def __init__(self) -> None:
         self.errors: deque[str] = deque(maxlen=8)

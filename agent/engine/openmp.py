@@ -77,7 +77,7 @@ class IdleTeam:
 
 
 def _can_start(count: int) -> bool:
-    """Does the system let us start this many more threads? If it didn't, libgomp would end the process."""
+    """True if the system lets us start so many more threads. If it didn't, libgomp would end the process."""
     leave, started = threading.Event(), list[threading.Thread]()
     try:
         for _ in range(count):

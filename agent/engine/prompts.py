@@ -58,7 +58,7 @@ class StoredPrompts:
             delete(folder)
 
     def wants(self, ids: Sequence[int], fingerprint: str) -> bool:
-        """Should these ids be stored? Not when they are already, or nothing may be written."""
+        """True if these ids should be stored: not when they are already, or nothing may be written."""
         return self.writes and not self._folder(ids, fingerprint).exists()
 
     def add(self, snapshot: Snapshot) -> int:

@@ -23,8 +23,8 @@ _TRIES = 128
 """The ids tried at once. Even in the worst case (1 try in `_ROWS` succeeds) one is taken in 7 of 8 draws."""
 
 _AHEAD = 16
-"""For how many draws the random numbers are prepared at once. Right after a token the processor's caches hold nothing
-of ours, and then the cost is the number of different things to do."""
+"""The draws to prepare random numbers for at once. Right after a token the processor's caches hold no data of the
+sampler, and then the cost is the number of different things to do."""
 
 _BLOCK = 16_384  # logits that are weighed at a time: 64 KiB, which the processor's cache holds
 
@@ -96,7 +96,7 @@ class Sampler:
         return self._pick_cut(logits, maxima, top, allowed)
 
     def wants_others(self, logits: _Floats, ids: _Ids) -> bool:
-        """Does the model give these ids hardly any probability, and a few others most of it? At temperature 1."""
+        """True if the model gives these ids hardly any probability, and a few others most of it. At temperature 1."""
         best = int(logits.argmax())
         if best in ids:
             return False

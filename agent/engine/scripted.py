@@ -198,7 +198,7 @@ def _ids(step: str | tuple[int, ...], n: int, tokenizer: Tokenizer) -> tuple[int
 
 
 def _until_stop(ids: Sequence[int], stops: frozenset[int], endoftext: int) -> Sequence[int]:
-    """The entry up to its first stop id, which is added when there is none."""
+    """The entry up to its first stop id, which is added if missing."""
     for n, token in enumerate(ids):
         if token in stops:
             return ids[: n + 1]

@@ -128,7 +128,7 @@ def _written(
 
 
 def is_unfinished(folder: Path) -> bool:
-    """Is this a cache being written, or one that a crash left half-written?"""
+    """True for a cache being written, or left half-written by a crash."""
     return folder.name.endswith(_UNFINISHED)
 
 
@@ -140,7 +140,7 @@ def delete(folder: Path) -> None:
 
 
 def is_own(folder: Path) -> bool:
-    """Does the folder belong to this user, with nobody else allowed to write into it?"""
+    """True if the folder belongs to this user, and nobody else may write into it."""
     try:
         found = folder.lstat()
     except OSError:
@@ -151,7 +151,7 @@ def is_own(folder: Path) -> bool:
 
 
 def holds_cache(folder: Path) -> bool:
-    """Does the folder hold only a stored cache, or a part of one?"""
+    """True if the folder holds only a stored cache, or a part of one."""
     with suppress(OSError):
         return {one.name for one in folder.iterdir()} <= {_STATE, _MARKS}
     return False
@@ -224,7 +224,7 @@ def _checkpoints(sizes: Sequence[Sequence[Any]], blobs: bytes) -> list[Checkpoin
     found, at = [], 0
     for length, saved_bytes, logits_size, *stays in sizes:
         if not (isinstance(length, int) and isinstance(saved_bytes, int)):
-            raise ValueError("lengths that are none")
+            raise ValueError("not a length")
         saved, at = blobs[at : at + saved_bytes], at + saved_bytes
         logits = None
         if logits_size is not None:

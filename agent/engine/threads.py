@@ -36,7 +36,7 @@ def _physical_cores(sysfs: Path) -> int:
 
 
 def _siblings(sysfs: Path, cpu: int) -> str:
-    """Which hardware threads share the core of this one: `"0,8"`."""
+    """The hardware threads that share this one's core: `"0,8"`."""
     try:
         return (sysfs / f"devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").read_text().strip()
     except OSError:

@@ -33,7 +33,7 @@ _ANY: tuple[object, ...] = (True, {}, [], {"type": "string"})
 
 
 def unknown_keyword(schema: object) -> str | None:
-    """The first keyword in `schema` that no draft has: `"requried"`. None: there is none."""
+    """The first keyword in `schema` that no draft has: `"requried"`; None: all are known."""
     words = (word for part in _parts(schema) for word in part)
     return next((word for word in words if word not in _KNOWN and not word.startswith("x-")), None)
 

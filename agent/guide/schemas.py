@@ -75,7 +75,7 @@ class Matcher:
 
     @property
     def stuck(self) -> str | None:
-        """Why it can't go on; None: it can."""
+        """The reason that it can't go on; None: it can."""
         return _in_a_line(self._native.get_error()) if self._native.is_error() else None
 
     def forced(self) -> list[int]:
@@ -143,7 +143,7 @@ def _grammar(schema: object, *, known_only: bool = False) -> str:
 
 
 def _deeper(value: object, levels: int) -> bool:
-    """Is it nested deeper than that? Without recursion, which a deep value would break."""
+    """True if it is nested deeper than that. Without recursion, since a deep value would break it."""
     row: list[object] = [value]
     for _ in range(levels + 1):
         nested = (one for one in row if isinstance(one, Mapping | list | tuple))

@@ -71,7 +71,7 @@ def stem_of(name: str) -> str:
 
 
 def goes_with_a_model(name: str) -> bool:
-    """Is the file `name` no model, but an addition to one: `"mmproj-x.gguf"`?"""
+    """True for an addition to a model, not a model itself: `"mmproj-x.gguf"`."""
     return re.match(_BESIDE, name, re.IGNORECASE) is None
 
 

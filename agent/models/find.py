@@ -21,7 +21,7 @@ _MAX_FOLDERS: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Locations:
-    """Where to look, in this order: ossia's data folder, those of Hugging Face, llama.cpp, LM Studio, Ollama.
+    """The folders to search, in this order: ossia's data folder, those of Hugging Face, llama.cpp, LM Studio, Ollama.
 
     A folder that isn't there is skipped. `cli.commands.models.locations` fills this in from the environment.
     """
@@ -91,7 +91,7 @@ def _owner(path: Path, locations: Locations) -> Origin:
 
 
 def _real(path: Path) -> Path:
-    """Where it leads; of links that go round, one of them (`Path.resolve` raises RuntimeError there)."""
+    """The target of a path; of links that go round, one of them (`Path.resolve` raises RuntimeError there)."""
     return Path(os.path.realpath(path))
 
 

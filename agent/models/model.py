@@ -15,7 +15,7 @@ from ossia.agent.models.gpt_oss import Architecture, check_gpt_oss, read_vocabul
 from ossia.harmony.tokenizer import Vocabulary
 
 Origin = Literal["path", "built-in", "ossia", "huggingface", "llama.cpp", "lm-studio", "ollama"]
-"""Where a model was found: named by its path, shipped with ossia, or in the folder of one of these programs."""
+"""The place of a model: named by its path, shipped with ossia, or in the folder of one of these programs."""
 
 _MAX_PARTS: Final = 999
 
@@ -48,7 +48,7 @@ class ModelFile:
 
     @property
     def is_etude(self) -> bool:
-        """Is it the étude, wherever it lies?"""
+        """True for the étude, wherever it lies."""
         name = self.header.metadata.get("general.name")
         return name is not None and name.value == ETUDE
 

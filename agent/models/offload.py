@@ -1,4 +1,4 @@
-"""Which parts of a model go to the GPUs.
+"""The parts of a model for the GPUs.
 
 An expert is read for one token in eight (gpt-oss-20b) or thirty-two (120b), attention for each: so where not everything
 fits, the experts of the first layers stay with the processor before a whole layer does. In llama.cpp these are
@@ -40,7 +40,7 @@ class Offload:
     kv: int = 0
 
     def holds(self, tensor: TensorInfo, layers: int) -> bool:
-        """Is the tensor, of a network of so many layers, on a GPU?"""
+        """True if the tensor, of a network of so many layers, is on a GPU."""
         layer = layer_of(tensor, layers)
         if layer is None or not self.gpu_bytes or layer < layers + 1 - self.layers:
             return False
@@ -153,7 +153,7 @@ def layer_of(tensor: TensorInfo, layers: int) -> int | None:
 
 
 def is_expert(tensor: TensorInfo) -> bool:
-    """Is it one of those that stay with the processor for `--n-cpu-moe`?"""
+    """True for a tensor that stays with the processor for `--n-cpu-moe`."""
     return _EXPERTS.search(tensor.name) is not None
 
 

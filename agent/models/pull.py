@@ -219,7 +219,7 @@ def _reporter(
 
 
 def _download_all(job: _Job, missing: list[_RemoteFile], on_progress: Callable[[PullProgress], None]) -> None:
-    """The first file is put in its place last: a split model is found by that file, and so only once it is whole."""
+    """Download all; the first file comes last, since a split model is found by it, and so only once it is whole."""
     total, done = sum(file.bytes for file in missing), 0
     for file in reversed(missing):
         _download(job, file, _reporter(on_progress, "download", done, total))
@@ -284,7 +284,7 @@ def _faults_of(model: CatalogModel, data_dir: Path) -> Iterator[None]:
     from huggingface_hub.errors import (
         GatedRepoError,
         HfHubHTTPError,
-        HTTPError,  # httpx2's, which is no dependency of ours
+        HTTPError,  # httpx2's, not our dependency
         OfflineModeIsEnabled,
         RepositoryNotFoundError,
     )

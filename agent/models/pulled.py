@@ -23,7 +23,7 @@ def in_repository(name: str) -> tuple[str, str | None] | None:
 
 
 def folder_of(model: CatalogModel, data_dir: Path) -> Path:
-    """Where its files go."""
+    """The folder for its files."""
     return data_dir / MODELS_FOLDER / model.folder
 
 

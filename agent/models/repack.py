@@ -36,7 +36,7 @@ def repacked_bytes(tensors: Iterable[TensorInfo], processor: frozenset[str]) -> 
 
 
 def reason_against(processor: frozenset[str]) -> str | None:
-    """Why this build of llama.cpp can't repack anything; None: it can.
+    """The reason that this build of llama.cpp can't repack anything; None: it can.
 
     On a processor with AMX, llama.cpp compiled by GCC 12 ends the process (an illegal instruction) as soon as it
     multiplies with Q8_0 weights: that compiler assumes that `_tile_loadconfig` reads 8 bytes of the 64, so the rest is

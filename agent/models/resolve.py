@@ -1,4 +1,4 @@
-"""Which model `--model PATH|NAME` means, and which one is used without it."""
+"""The model that `--model PATH|NAME` means, and the one used without it."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def check_disk(name: str, needed: int, folder: Path, free_bytes: Callable[[Path]
 
 
 def is_safe(url: str) -> bool:
-    """Can nobody on the way read or alter what is sent and what comes?"""
+    """True if nobody on the way can read or alter what is sent and what comes."""
     parts = urlsplit(url)
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
 
@@ -78,7 +78,7 @@ def hub_token(endpoint: str | None = None) -> Literal[False] | None:
 
 
 def token_kept_back(endpoint: str | None = None) -> str:
-    """A line for the user whose token isn't sent; "": it is, or there is none."""
+    """A line for the user whose token isn't sent; "": it is sent, or they have no token."""
     if hub_token(endpoint) is None:
         return ""
     from huggingface_hub import get_token
@@ -87,12 +87,12 @@ def token_kept_back(endpoint: str | None = None) -> str:
 
 
 def is_size(path: Path, count: int) -> bool:
-    """Is there a file of so many bytes?"""
+    """True if there is a file of so many bytes."""
     return path.is_file() and path.stat().st_size == count
 
 
 Answer = AbstractContextManager[tuple[int, Iterable[bytes]]]
-"""Where in the file an answer begins, and its blocks from there on."""
+"""An answer's offset in the file, and its blocks from there on."""
 
 
 def fill(
@@ -191,7 +191,7 @@ def _whole(url: str, count: int) -> Iterator[tuple[int, Iterable[bytes]]]:
 
 @contextmanager
 def _faults_of(host: str) -> Iterator[None]:
-    from huggingface_hub.errors import HTTPError, OfflineModeIsEnabled  # the first is httpx2's, no dependency of ours
+    from huggingface_hub.errors import HTTPError, OfflineModeIsEnabled  # the first is httpx2's, not our dependency
 
     try:
         yield

@@ -21,7 +21,7 @@ DONE: Final[Json] = {"object": "[DONE]"}
 _WHOLE: Final = ("stop", "completed", "tool_calls", "tool_use", "function_call", "eos", "eos_token", "stop_sequence",
                  "end_turn")  # fmt: skip
 _AT_LIMIT: Final = ("length", "max_tokens", "max_output_tokens", "model_length")
-"""Why an answer ended, in the words of several servers. Other reasons, as `content_filter`, leave it incomplete."""
+"""The ends of answers, in the words of several servers. Other reasons, as `content_filter`, leave it incomplete."""
 
 
 class Api(Protocol):
@@ -242,7 +242,7 @@ def _whole(pieces: Iterable[Piece]) -> Iterator[Piece]:
             yield piece
             continue
         text = piece.arguments if isinstance(piece, Called) else piece.text
-        if half is not None and type(half) is type(piece) and text:  # the rest, or what shows that there is none
+        if half is not None and type(half) is type(piece) and text:  # the rest, or the proof that nothing is missing
             text = (half.arguments if isinstance(half, Called) else half.text) + text
             half = None
         elif half is not None and (text or type(half) is not type(piece)):

@@ -63,7 +63,7 @@ class ServedEngine:
         return {key: value for key, value in body.items() if key not in self._left_out}
 
     def can_do_without(self, refused: ServerRefused, sent: Json) -> bool:
-        """Did the server refuse a field that needn't be sent? From now on it isn't: an old transformers takes few."""
+        """Leave out the optional fields named by a refusal: an old transformers takes few. False: it names none."""
         said = str(refused).partition(f" {refused.status}: ")[2]
         if refused.status not in (400, 422) or not _UNWANTED.search(said):
             return False

@@ -64,7 +64,7 @@ def serve(
 
 
 def api_of(client: Client, control: Control) -> Kind | None:
-    """Which API the server has, the Responses API if both; None: neither.
+    """The server's API, the Responses API if it has both; None: neither.
 
     A request without a question tells: where there is an API it is refused, and costs nothing. Two servers get Chat
     Completions although they have both: see `_CHAT_ONLY` and `_TRANSFORMERS`. Raises EngineFailed if the server can't

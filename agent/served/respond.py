@@ -156,7 +156,7 @@ class _Step:
             self._began_at = time.monotonic()
 
     def why_broken_off(self, control: Control, context_tokens: int) -> CompletionEnd | None:
-        """Why no more of it is wanted; None: go on."""
+        """The reason to read no more of it; None: go on."""
         request = self.request
         if len(self.tokens) > _CONTEXTS * context_tokens:
             return "context"

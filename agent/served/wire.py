@@ -65,7 +65,7 @@ class Names:
         return clean if clean in self._out or clean.startswith(PREFIX) else PREFIX + clean
 
     def takes_text(self, recipient: str) -> bool:
-        """Does the tool take raw text? A function can't: it gets `{"code": …}`."""
+        """True if the tool takes raw text. A function can't: it gets `{"code": …}`."""
         return recipient in self._texts
 
     def header(self, recipient: str) -> tuple[str, str]:
@@ -161,7 +161,7 @@ def _as_function(spec: ToolSpec, names: Names) -> ToolSpec:
 
 
 def _instructions(request: Request, names: Names) -> str | None:
-    """The instructions, with what stands above the trained tools in a prompt of ours, and the form of the answer."""
+    """The instructions, with the text above the trained tools in a local prompt, and the form of the answer."""
     parts = [request.instructions or ""]
     trained, _ = as_namespaces(() if request.open_with else request.tools)
     for key, namespace in trained.items():

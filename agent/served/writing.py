@@ -33,7 +33,7 @@ class Writing:
 
     @property
     def answers_or_calls(self) -> bool:
-        """Has an answer or a call begun?"""
+        """True once an answer or a call has begun."""
         begun = self._open is not None and self._open.kind is not Thought
         return begun or any(message.channel != ANALYSIS or is_call(message) for message in self._messages)
 
@@ -43,7 +43,7 @@ class Writing:
         return None if self._open is None or self._in_call else "".join(self._open.text)
 
     def has_other_call(self, piece: Called) -> bool:
-        """Is there another call than this one?
+        """True if there is another call than this one.
 
         It has a name, and another number, or what came before it is whole. Ids say nothing: some servers give two calls
         the same, some each piece another; and some repeat the name in each piece.
@@ -102,7 +102,7 @@ class Writing:
 
     @property
     def _is_whole(self) -> bool:
-        """Are the call's arguments complete, so that another name can only be another call's?"""
+        """True once the call's arguments are complete: another name can then only be another call's."""
         assert self._open is not None
         text = "".join(self._open.text) if self._open.text and self._open.text[-1].rstrip().endswith("}") else ""
         try:

@@ -118,7 +118,7 @@ class Database:
         except sqlite3.DatabaseError as error:
             explained = _explained(error, self.path)
             if explained is None:
-                raise  # a mistake of ours
+                raise  # our mistake
             raise SessionsUnusable(f"{self.path}: {explained}") from error
         except UnicodeDecodeError as error:  # SQLite's message about a damaged table isn't UTF-8
             raise SessionsUnusable(f"{self.path}: not a whole database: {_MOVE}") from error

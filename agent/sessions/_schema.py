@@ -119,7 +119,7 @@ def version_of(db: sqlite3.Connection, where: object, newest: int = len(MIGRATIO
 
 
 def check_marks(application: int, version: int, where: object, newest: int = len(MIGRATIONS), *, empty: bool) -> None:
-    """Raises `SessionsUnusable` unless these are the marks of a database of ours, or of one without any table."""
+    """Raises `SessionsUnusable` unless these are the marks of ossia's own database, or of one without any table."""
     if application == APPLICATION and version > newest:
         raise SessionsUnusable(
             f"{where}: the sessions must be of version {newest}, not {version}: use the ossia that wrote them"

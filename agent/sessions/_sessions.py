@@ -118,7 +118,7 @@ def rename(db: sqlite3.Connection, number: int, title: str) -> None:
 
 
 def wants_title(db: sqlite3.Connection, number: int) -> bool:
-    """Has nobody given it a title, although something was asked in it?"""
+    """True if nobody has given it a title, although something was asked in it."""
     title, titled = db.execute("SELECT title, titled FROM sessions WHERE number=?", (number,)).fetchone()
     return not titled and bool(asked_in(title))
 

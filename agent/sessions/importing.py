@@ -44,7 +44,7 @@ def import_session(text: str, *, trusted: bool = False) -> tuple[Session, str]:
 
 
 def form_of(data: object) -> Source:
-    """Which form a value from `json.loads` has."""
+    """The form of a value from `json.loads`."""
     return "json" if isinstance(data, dict) and "entries" in data else "harmony"
 
 

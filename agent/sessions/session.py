@@ -193,7 +193,7 @@ class Session:
 
     @property
     def has_answer(self) -> bool:
-        """Does the turn under way hold an answer that says something?"""
+        """True if the turn under way holds an answer that says something."""
         said = (entry.message for entry in self._entries if entry.turn == self._turn)
         return any(is_answer(message) and not says_nothing(message) for message in said)
 
@@ -315,7 +315,7 @@ class Session:
 
     @property
     def prompted(self) -> tuple[int, ...]:
-        """Which entries are in a request's history, in order; the summary, if there is one, comes before them."""
+        """The entries in a request's history, in order; the summary, if any, comes before them."""
         return tuple(index for index, entry in enumerate(self._entries) if self._in_prompt(entry))
 
     def _as_prompted(self, entry: Entry) -> Message:
@@ -335,7 +335,7 @@ class Session:
             self.recorder.added(entry)
 
     def _in_prompt(self, entry: Entry) -> bool:
-        """Is the entry in the prompt? Of a turn that was stopped or broke, the analysis isn't, nor is an empty answer.
+        """True if the entry is in the prompt: not the analysis of a stopped or broken turn, nor an empty answer.
 
         (An empty answer would only be a bad example.) The codec trims turns with a `final`.
         """

@@ -101,7 +101,7 @@ class SessionStore:
 
     @property
     def problem(self) -> str | None:
-        """Why something couldn't be stored, in one line; None once all is. Each further change tries again."""
+        """The reason that something isn't stored, in one line; None once all is. Each further change tries again."""
         return next((recorder.problem for recorder in self._recorders if recorder.problem), None)
 
     def health(self, *, max_s: float) -> Health | None:
@@ -122,7 +122,7 @@ class SessionStore:
         return found
 
     def latest(self) -> SessionInfo | None:
-        """The session that was used last. None when there is none."""
+        """The session used last; None without any."""
         return next(iter(self.list(limit=1)), None)
 
     def list(self, *, limit: int | None = 20) -> Sequence[SessionInfo]:
@@ -152,7 +152,7 @@ class SessionStore:
             rows.rename(db, number, title)
 
     def wants_title(self, session_id: str) -> bool:
-        """Has nobody given it a title, although something was asked in it? Then the model may give one."""
+        """True if nobody has given it a title, although something was asked in it: the model may then give one."""
         with self._database.reading() as db, self._whole(session_id):
             number = rows.number_of(db, session_id)
             assert db is not None

@@ -1,4 +1,4 @@
-"""Where an engine's server is, and the key for it."""
+"""The address of an engine's server, and the key for it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Address:
 
     @property
     def is_local(self) -> bool:
-        """Is it this machine? Only a loopback address is, by number or, with TLS, as `localhost`."""
+        """True for this machine: a loopback address, by number or, with TLS, as `localhost`."""
         return _is_loopback(self.host)
 
 

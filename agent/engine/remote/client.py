@@ -291,7 +291,7 @@ def _certificates(address: Address) -> ssl.SSLContext:
 
 
 def _is_certificate(error: BaseException | None) -> bool:
-    """Was it the certificate? Then asking again is of no use."""
+    """True if it was the certificate: asking again is then of no use."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return True

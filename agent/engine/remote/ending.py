@@ -21,7 +21,7 @@ def withheld(ids: Sequence[int], vocabulary: Vocabulary, stop_id: int | None) ->
 
 
 def _is_addressed(ids: Sequence[int], vocabulary: Vocabulary) -> bool:
-    """Does the header of the last message name a recipient? (`<|channel|>` may stand on either side of it.)"""
+    """True if the last message's header names a recipient (`<|channel|>` may stand on either side of it)."""
     start, message = vocabulary.control["<|start|>"], vocabulary.control["<|message|>"]
     begins = next((at for at in range(len(ids) - 1, -1, -1) if ids[at] == start), 0)
     ends = next((at for at in range(begins, len(ids)) if ids[at] == message), len(ids))

@@ -108,14 +108,14 @@ def context_of(value: object) -> int:
 
 
 def seconds(milliseconds: object) -> float | None:
-    """Milliseconds as servers write them, in seconds to the microsecond; None for what is none."""
+    """Milliseconds as servers write them, in seconds to the microsecond; None for anything else."""
     if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float) or not 0 <= milliseconds < 1e12:
         return None
     return round(milliseconds / 1000, 6)
 
 
 def ids_of(value: object, client: Client) -> tuple[int, ...]:
-    """A list of ids. Raises EngineFailed if it is none."""
+    """A list of ids. Raises EngineFailed for anything else."""
     if isinstance(value, list) and all(whole(one) is not None for one in value):
         return tuple(value)
     came = client.said(repr(value), 60)
@@ -130,5 +130,5 @@ def table(value: object) -> Json:
 
 
 def first(value: Any) -> Json:
-    """The first object of a list; {} if there is none."""
+    """The first object of a list; {} without one."""
     return table(value[0]) if isinstance(value, list) and value else {}
