@@ -35,6 +35,9 @@ hypothesis.settings.register_profile("local", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "local")
 
+# The tests are compiled once, not once more in each process of each run: 12 s of CPU time each.
+sys.dont_write_bytecode = False
+
 # A shell starts what it puts in the background with SIGINT ignored, and children inherit that: tests that interrupt one
 # would wait for ever. A handler here is the default in a child.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

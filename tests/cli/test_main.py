@@ -35,13 +35,13 @@ posix_only = pytest.mark.skipif(os.name == "nt", reason="pipes and signals as PO
 
 
 def test_version() -> None:
-    done = ossia_text("--version")
+    done = ossia_text("--version", started=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, f"ossia {__version__}\n", "")
 
 
 @pytest.mark.parametrize("args", [("--help",), ("-h",)])
 def test_help(args: tuple[str, ...]) -> None:
-    done = ossia_text(*args)
+    done = ossia_text(*args, started=True)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Usage: ossia [OPTIONS] COMMAND [ARGS]...\n")
     assert "  config " in done.stdout

@@ -19,6 +19,8 @@ from tests.bench.report import Report, file_facts, load, machine
 from tests.support.command import ROOT
 from tests.support.vocabularies import ETUDE
 
+pytestmark = pytest.mark.own_job
+
 _HELPERS = {"__init__", "native", "processes", "report", "start_phases", "synthetic"}
 _BENCHES = sorted(path.stem for path in (ROOT / "tests/bench").glob("*.py") if path.stem not in _HELPERS)
 

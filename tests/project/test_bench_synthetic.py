@@ -22,6 +22,8 @@ from tests.bench.synthetic import SIZES, SyntheticError, Tensor, draw, write_hea
 from tests.support.engines import generate, load_engine, prefill
 from tests.support.experts import chosen_experts
 
+pytestmark = pytest.mark.own_job
+
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:

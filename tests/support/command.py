@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from ossia.cli.main import invoke
+from tests.support.fork_server import can_fork, forked, request_of
 from tests.support.started import STARTED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,14 +31,24 @@ def ossia(
     stdin: bytes | int = subprocess.DEVNULL,
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
+    started: bool = False,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command to its end. `stdin`: bytes to pipe in, or a descriptor."""
+    """Run a command to its end. `stdin`: bytes to pipe in, or a descriptor.
+
+    It is forked from a process that has imported most of it (`fork_server`). `started`: it is started, as users do, for
+    tests of what it imports and of what decides how Python starts.
+    """
+    whole = {**os.environ, **(env or {})}
+    request = request_of([str(OSSIA), *arguments], whole, cwd)
+    if not started and can_fork(request, whole):
+        code, out, error = forked(request, stdin, TIMEOUT_S)
+        return subprocess.CompletedProcess(arguments, code, out, error)
     piped = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}
     return subprocess.run(
         [str(OSSIA), *arguments],
         capture_output=True,
         timeout=TIMEOUT_S,
-        env={**os.environ, **(env or {})},
+        env=whole,
         cwd=cwd,
         check=False,
         **piped,  # type: ignore[call-overload]
@@ -63,10 +74,10 @@ def ossia_here(*arguments: str, cwd: Path | None = None) -> subprocess.Completed
 
 
 def ossia_text(
-    *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None
+    *arguments: str, env: Mapping[str, str] | None = None, cwd: Path | None = None, started: bool = False
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, its outputs decoded."""
-    done = ossia(*arguments, env=env, cwd=cwd)
+    done = ossia(*arguments, env=env, cwd=cwd, started=started)
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

@@ -15,6 +15,8 @@ from tests.etude.card import Training
 from tests.etude.dialogues import SKILLS
 from tests.etude.exam.figures import Figures, Measured, Row, read_figures, read_log, read_parity
 
+pytestmark = pytest.mark.own_job
+
 CARD = ETUDE_PATH.with_name(card.NAME)
 
 

@@ -19,6 +19,8 @@ from tests.etude.words.phrasings import PHRASINGS
 from tests.etude.words.values import Unseen, Values
 from tests.etude.words.wording import chosen, unknown
 
+pytestmark = pytest.mark.own_job
+
 _MESSAGE = re.compile(
     r"<\|start\|>([\w.]+)( to=assistant)?(?:<\|channel\|>(\w+)(?: to=([\w.]+))?( code| <\|constrain\|>json)?)?"
     r"<\|message\|>(.*?)<\|(?:end|call|return)\|>",

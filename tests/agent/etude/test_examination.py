@@ -16,6 +16,8 @@ from tests.etude.exam.examination import Examiner, Outcome, Step, make_case
 from tests.support.engines import ETUDE
 from tests.support.streams import harmony_ids
 
+pytestmark = pytest.mark.own_job
+
 THOUGHT = "<|channel|>analysis<|message|>Use it.<|end|><|start|>assistant"
 CALL = THOUGHT + '<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"a":1}<|call|>'
 RESULT = "<|start|>functions.f to=assistant<|channel|>commentary<|message|>2<|end|>"

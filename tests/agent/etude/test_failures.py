@@ -9,6 +9,8 @@ import pytest
 from ossia.harmony.messages import Message
 from tests.etude.exam.failures import FAILURES, failure
 
+pytestmark = pytest.mark.own_job
+
 PROMPT = (
     "namespace functions {\n\n// Gets it.\ntype f = (_: {\na: string,\n}) => any;\n\ntype g = (_: {\n}) => any;\n\n}"
 )

@@ -6,10 +6,14 @@ import json
 import re
 from collections.abc import Iterator
 
+import pytest
+
 from tests.etude.declared import PURPOSES, make_usual
 from tests.etude.dialogues import make_dialogue
 from tests.etude.prompts import Prefix, make_prefix
 from tests.etude.words.values import Values
+
+pytestmark = pytest.mark.own_job
 
 _CALL = re.compile(r"to=functions\.\S+ <\|constrain\|>json<\|message\|>(.*?)<\|call\|>", re.DOTALL)
 

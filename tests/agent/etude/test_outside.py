@@ -16,6 +16,8 @@ from tests.etude.outside import Asked, ask, prompt_sets, prompter, reply
 from tests.etude.skills.chat import UNKNOWN
 from tests.support.command import line_of, ossia
 
+pytestmark = pytest.mark.own_job
+
 KNOWS_NOT = f"<|channel|>final<|message|>{UNKNOWN}<|return|>"
 SEARCH = '<|channel|>analysis to=browser.search code<|message|>{"query":"moon"}<|call|>'
 FILE = '<|channel|>analysis to=repo_browser.open_file code<|message|>{"path":"moon"}<|call|>'

@@ -30,6 +30,8 @@ from tests.etude.prompts import Prefix, make_prefix
 from tests.etude.words.values import Unseen, Values
 from tests.support.streams import harmony_ids
 
+pytestmark = pytest.mark.own_job
+
 _CALL = re.compile(r"to=functions\.(\w+) <\|constrain\|>json<\|message\|>(.*?)<\|call\|>(.*?)<\|end\|>", re.DOTALL)
 
 _PIECES = sorted(text for text in read_tokens().texts if re.fullmatch("[A-Za-z]+", text))

@@ -17,6 +17,8 @@ from tests.etude.export import Array, read_tokens, tensors, write_gguf
 from tests.etude.shape import Shape
 from tests.support.engines import generate, load_engine
 
+pytestmark = pytest.mark.own_job
+
 TOKENS = read_tokens()
 SMALL = Shape(len(TOKENS.texts), width=64, layers=2, heads=4, kv_heads=2, head_width=32, experts=4, hidden=32)
 

@@ -22,6 +22,8 @@ from tests.etude.skills.chat import UNKNOWN
 from tests.support.command import ossia
 from tests.support.engines import ETUDE, load_engine
 
+pytestmark = pytest.mark.own_job
+
 _OF_EACH = 7
 
 

@@ -18,6 +18,8 @@ from tests.etude.start import started, vocabulary_of
 from tests.support.engines import ETUDE, fresh_logits
 from tests.support.gguf_vocabulary import Tokens, small_tokens
 
+pytestmark = pytest.mark.own_job
+
 OLD = small_tokens()
 SHAPE = Shape(len(OLD.texts), width=64, layers=2, heads=4, kv_heads=2, head_width=32, experts=4, hidden=32)
 

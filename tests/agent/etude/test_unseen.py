@@ -9,6 +9,8 @@ import re
 from functools import cache
 from typing import get_args
 
+import pytest
+
 from tests.etude import reserved
 from tests.etude.dialogues import SKILLS, make_dialogue, unseen_dialogue
 from tests.etude.exam import others
@@ -19,6 +21,8 @@ from tests.etude.words.unanswerable import FRAMES
 from tests.etude.words.values import CITIES, Exam, Unseen, Values, held_out, words
 from tests.etude.words.wording import PHRASINGS, chosen, former, phrased, unlike_training
 from tests.support.command import ROOT
+
+pytestmark = pytest.mark.own_job
 
 
 @cache

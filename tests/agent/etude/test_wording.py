@@ -13,6 +13,8 @@ from tests.etude.words.around import AFTER, BEFORE
 from tests.etude.words.values import Values
 from tests.etude.words.wording import phrased
 
+pytestmark = pytest.mark.own_job
+
 _FOREIGN = ("bonjour", "hola", "guten tag", "namaste", "merhaba")
 
 

@@ -23,6 +23,8 @@ from tests.etude.skills.work import TASKS, Task, files
 from tests.etude.words.values import Values
 from tests.support.calls import call
 
+pytestmark = pytest.mark.own_job
+
 _CALLED = re.compile(r"analysis to=([\w.]+) code<\|message\|>(.*?)<\|call\|>", re.DOTALL)
 _RESULT = re.compile(r"to=assistant<\|channel\|>analysis<\|message\|>(.*?)<\|end\|>", re.DOTALL)
 _FORM = re.compile(r"<returncode>(\d+)</returncode>\n<output>\n(.*)</output>\ncwd: (\S+)", re.DOTALL)

@@ -49,7 +49,7 @@ def test_a_search_that_failed_has_its_reason_on_stderr(source: str, told: bool, 
 
 
 def test_the_readmes_first_command() -> None:
-    done = ossia("run", "What is 48*17?", "--seed", "1")
+    done = ossia("run", "What is 48*17?", "--seed", "1", started=True)
     assert (done.returncode, done.stdout) == (0, b"The result is 816.\n")
     assert ETUDE_LINE in done.stderr and b"ossia models pull gpt-oss-20b" in done.stderr
     assert done.stderr.count(b"\n") == 1
@@ -70,7 +70,7 @@ def test_from_a_folder_with_packages_of_the_same_names(tmp_path: Path) -> None:
     for name in ("cli", "tools", "agent", "harmony"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('the wrong package')\n")
-    done = ossia("run", "What is 48*17?", "--temperature", "0", "--quiet", cwd=tmp_path)
+    done = ossia("run", "What is 48*17?", "--temperature", "0", "--quiet", cwd=tmp_path, started=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"The result is 816.\n", b"")
 
 
@@ -83,7 +83,7 @@ def test_the_etude_is_greedy_unless_told_otherwise() -> None:
 
     greedy = asked(0, "--temperature", "0")
     assert [asked(seed) for seed in range(3)] == [greedy] * 3
-    assert {asked(seed, "--temperature", "1") for seed in range(8)} != {greedy}
+    assert any(asked(seed, "--temperature", "1") != greedy for seed in range(8))
 
 
 def test_a_model_that_is_named_needs_no_line() -> None:

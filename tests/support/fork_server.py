@@ -1,0 +1,176 @@
+"""A process that has imported what `ossia` needs, and forks for each command: a tenth to a third of the CPU time.
+
+Each command gets the streams, the environment and the folder that it is given, is a process of its own, and ends as
+Python ends. It has imported more than it would: what is imported when, and from where, is for tests that start it.
+Linux only. llama.cpp isn't imported before: it would start threads, which a fork loses.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import io
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+
+IMPORTED = (
+    *("ossia.cli.main", "ossia.cli.app", "ossia.cli.commands.groups", "ossia.cli.commands.misread", "ossia.cli.exits"),
+    *("ossia.cli.oneshot.once", "ossia.cli.oneshot.ask", "ossia.cli.oneshot.report", "ossia.cli.runtime.assemble"),
+    *("ossia.cli.runtime.toolset", "ossia.cli.runtime.session", "ossia.cli.runtime.python", "ossia.cli.runtime.ending"),
+    *("ossia.cli.runtime.browsing", "ossia.cli.runtime.consent", "ossia.cli.settings.workspace", "ossia.cli.visible"),
+    *("ossia.cli.terminal.markdown", "ossia.agent.loop", "ossia.agent.worker", "ossia.agent.respond"),
+    *("ossia.agent.engine.scripted", "ossia.agent.sessions.store", "ossia.agent.models.resolve"),
+    *("ossia.agent.models.plan", "ossia.agent.guide.compiler", "ossia.agent.compaction"),
+    *("ossia.harmony.tokenizer", "ossia.harmony.codec", "ossia.tools.toolbox", "ossia.tools.sandbox"),
+    *("ossia.tools.sandbox._bwrap", "ossia.tools.sandbox._landlock", "ossia.tools.work", "ossia.tools.python.tool"),
+    *("ossia.tools.python._kernel", "ossia.tools.browser", "ossia.tools.library", "ossia.tools.approval.autorun"),
+    *("ossia.agent.engine.sampling", "ossia.agent.engine.guiding", "ossia.agent.models.transfer"),
+    *("ossia.agent.models.gpt_oss", "ossia.cli.commands.tools_list", "ossia.cli.runtime.failures"),
+    *("ossia.cli.runtime.loading", "ossia.cli.runtime.models", "ossia.cli.settings.mcp", "ossia.tools.library.library"),
+    *("ossia.tools.mcp.config", "ossia.tools.python.environment", "ossia.tools.functions.errors"),
+    *("asyncio", "csv", "jupyter_client", "sqlite3", "tiktoken", "tomllib", "typer", "uuid", "zmq"),
+)
+_NUMBER = struct.Struct("=q")
+_LONGEST = 100_000
+"""Bytes of a request; a longer one doesn't fit into the channel."""
+
+
+# -- in the test --
+
+
+@cache
+def _server() -> socket.socket:
+    """Our end of the channel to the server, which ends when that is closed."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, __file__, str(theirs.fileno())],
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+            pass_fds=[theirs.fileno()],
+        )
+    process.returncode = 0  # it lives as long as we do: nobody waits for it, and no warning says so
+    return ours
+
+
+def can_fork(request: bytes, env: Mapping[str, str]) -> bool:
+    """Not where the environment decides how Python starts."""
+    at_start = any(name.startswith(("PYTHON", "LC_")) for name in env) or env.get("LANG") != "C.UTF-8"
+    return sys.platform == "linux" and len(request) <= _LONGEST and not at_start
+
+
+def request_of(command: Sequence[str], env: Mapping[str, str], cwd: Path | None) -> bytes:
+    return json.dumps([list(command), dict(env), str(cwd or Path.cwd())]).encode()
+
+
+def forked(request: bytes, stdin: bytes | int, timeout_s: float) -> tuple[int, bytes, bytes]:
+    """Run a command to its end: its exit code (minus the number of the signal that ended it), stdout and stderr.
+
+    Raises TimeoutError, after the command was killed.
+    """
+    ours, theirs = socket.socketpair()
+    with contextlib.ExitStack() as ends, ours, ThreadPoolExecutor(3) as pool:
+        with contextlib.ExitStack() as given, theirs:
+            if isinstance(stdin, bytes):
+                their_stdin, our_stdin = os.pipe()
+                writer = ends.enter_context(os.fdopen(our_stdin, "wb", 0))
+                given.callback(os.close, their_stdin)
+            elif stdin == subprocess.DEVNULL:
+                their_stdin = os.open(os.devnull, os.O_RDONLY)
+                given.callback(os.close, their_stdin)
+            else:
+                their_stdin = stdin
+            readers, outputs = [], []
+            for _ in range(2):
+                reader, output = os.pipe()
+                readers.append(ends.enter_context(os.fdopen(reader, "rb")))
+                outputs.append(output)
+                given.callback(os.close, output)
+            socket.send_fds(_server(), [request], [their_stdin, *outputs, theirs.fileno()])
+        pid = _received(ours)
+        ours.settimeout(timeout_s)
+        reads = [pool.submit(reader.read) for reader in readers]
+        if isinstance(stdin, bytes):
+            pool.submit(_write, writer, stdin)
+        try:
+            status = _received(ours)
+            out, error = (read.result(timeout_s) for read in reads)
+        except TimeoutError:
+            os.kill(pid, signal.SIGKILL)
+            raise
+    return os.waitstatus_to_exitcode(status), out, error
+
+
+def _write(pipe: io.FileIO, data: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError), pipe:
+        rest = memoryview(data)
+        while rest:
+            rest = rest[pipe.write(rest) :]
+
+
+def _received(channel: socket.socket) -> int:
+    data = channel.recv(_NUMBER.size)
+    assert len(data) == _NUMBER.size, "the fork server has ended"
+    return int(_NUMBER.unpack(data)[0])
+
+
+# -- in the server --
+
+
+def _serve(channel: socket.socket) -> list[str]:
+    """Returns in each forked child, with the command to run; ends when nobody can ask any more."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the middle processes
+    while True:
+        request, given, _, _ = socket.recv_fds(channel, _LONGEST + 1, 4)
+        if not request:
+            sys.exit(0)
+        if os.fork() == 0:
+            channel.close()
+            break
+        for descriptor in given:
+            os.close(descriptor)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    *streams, report = given
+    child = os.fork()
+    if child:
+        for descriptor in streams:
+            os.close(descriptor)
+        with contextlib.suppress(BrokenPipeError):
+            os.write(report, _NUMBER.pack(child))
+            os.write(report, _NUMBER.pack(os.waitpid(child, 0)[1]))
+        os._exit(0)
+    os.close(report)
+    command, env, cwd = json.loads(request)
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    os.environ.clear()
+    os.environ.update(env)
+    os.chdir(cwd)
+    sys.stdin = sys.__stdin__ = os.fdopen(0, encoding="utf-8", errors="surrogateescape", closefd=False)
+    sys.stdout = sys.__stdout__ = os.fdopen(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
+    sys.stderr = sys.__stderr__ = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
+    return list(command)
+
+
+if __name__ == "__main__":
+    channel = socket.socket(fileno=int(sys.argv[1]))
+    channel.set_inheritable(False)
+    sys.path[0] = str(Path(sys.executable).parent)  # the folder of the script that users start
+    for name in IMPORTED:
+        importlib.import_module(name)
+    gc.freeze()
+    sys.argv = _serve(channel)
+    from ossia.cli.main import main
+
+    sys.exit(main())
