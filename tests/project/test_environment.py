@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import socket
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import OutsideNetwork
+from tests.support.fork_server import IMPORTED
 
 
 def test_the_users_own_settings_are_not_here(home: Path) -> None:
@@ -59,3 +61,8 @@ def test_unix_sockets_are_open_and_fit_into_the_home(home: Path) -> None:
         server.bind(str(path))
         server.listen()
         client.connect(str(path))
+
+
+def test_what_commands_are_forked_with_is_there() -> None:
+    """A module that got another name would be imported by each command instead."""
+    assert [name for name in IMPORTED if importlib.util.find_spec(name) is None] == []

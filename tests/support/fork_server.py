@@ -30,7 +30,7 @@ IMPORTED = (
     *("ossia.cli.runtime.browsing", "ossia.cli.runtime.consent", "ossia.cli.settings.workspace", "ossia.cli.visible"),
     *("ossia.cli.terminal.markdown", "ossia.agent.loop", "ossia.agent.worker", "ossia.agent.respond"),
     *("ossia.agent.engine.scripted", "ossia.agent.sessions.store", "ossia.agent.models.resolve"),
-    *("ossia.agent.models.plan", "ossia.agent.guide.compiler", "ossia.agent.compaction"),
+    *("ossia.agent.models.plan", "ossia.agent.guide.follower", "ossia.agent.compaction"),
     *("ossia.harmony.tokenizer", "ossia.harmony.codec", "ossia.tools.toolbox", "ossia.tools.sandbox"),
     *("ossia.tools.sandbox._bwrap", "ossia.tools.sandbox._landlock", "ossia.tools.work", "ossia.tools.python.tool"),
     *("ossia.tools.python._kernel", "ossia.tools.browser", "ossia.tools.library", "ossia.tools.approval.autorun"),
@@ -38,6 +38,7 @@ IMPORTED = (
     *("ossia.agent.models.gpt_oss", "ossia.cli.commands.tools_list", "ossia.cli.runtime.failures"),
     *("ossia.cli.runtime.loading", "ossia.cli.runtime.models", "ossia.cli.settings.mcp", "ossia.tools.library.library"),
     *("ossia.tools.mcp.config", "ossia.tools.python.environment", "ossia.tools.functions.errors"),
+    *("ossia.cli.chat.app", "ossia.cli.chat.screen_face", "ossia.cli.terminal.vt"),
     *("asyncio", "csv", "jupyter_client", "sqlite3", "tiktoken", "tomllib", "typer", "uuid", "zmq"),
 )
 _NUMBER = struct.Struct("=q")
@@ -69,8 +70,10 @@ def can_fork(request: bytes, env: Mapping[str, str]) -> bool:
     return sys.platform == "linux" and len(request) <= _LONGEST and not at_start
 
 
-def request_of(command: Sequence[str], env: Mapping[str, str], cwd: Path | None) -> bytes:
-    return json.dumps([list(command), dict(env), str(cwd or Path.cwd())]).encode()
+def request_of(
+    command: Sequence[str], env: Mapping[str, str], cwd: Path | None = None, *, terminal: bool = False
+) -> bytes:
+    return json.dumps([list(command), dict(env), str(cwd or Path.cwd()), terminal]).encode()
 
 
 def forked(request: bytes, stdin: bytes | int, timeout_s: float) -> tuple[int, bytes, bytes]:
@@ -109,6 +112,63 @@ def forked(request: bytes, stdin: bytes | int, timeout_s: float) -> tuple[int, b
             os.kill(pid, signal.SIGKILL)
             raise
     return os.waitstatus_to_exitcode(status), out, error
+
+
+class ForkedInTerminal:
+    """A command that runs in a pseudo-terminal of its own, with those of `pexpect.spawn`'s names that tests use."""
+
+    def __init__(self, request: bytes, rows: int, columns: int) -> None:
+        import termios
+
+        self.child_fd, theirs = os.openpty()
+        os.set_inheritable(self.child_fd, False)
+        self.closed = False
+        self.exitstatus: int | None = None
+        self.signalstatus: int | None = None
+        termios.tcsetwinsize(theirs, (rows, columns))
+        self._report, report = socket.socketpair()
+        with report:
+            socket.send_fds(_server(), [request], [theirs, theirs, theirs, report.fileno()])
+        os.close(theirs)
+        self.pid = _received(self._report)
+
+    def send(self, text: str) -> None:
+        data = text.encode()
+        while data:
+            data = data[os.write(self.child_fd, data) :]
+
+    def setwinsize(self, rows: int, columns: int) -> None:
+        import termios
+
+        termios.tcsetwinsize(self.child_fd, (rows, columns))
+
+    def isalive(self) -> bool:
+        self._report.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            self.wait()
+        self._report.setblocking(True)
+        return self.exitstatus is None and self.signalstatus is None
+
+    def wait(self) -> None:
+        if self.exitstatus is None and self.signalstatus is None:
+            code = os.waitstatus_to_exitcode(_received(self._report))
+            self.exitstatus, self.signalstatus = (code, None) if code >= 0 else (None, -code)
+
+    def hang_up(self) -> None:
+        """Close the terminal, as a window that is closed."""
+        if not self.closed:
+            os.close(self.child_fd)
+        self.closed = True
+
+    def close(self) -> None:
+        """Hang up, and end what goes on nevertheless."""
+        self.hang_up()
+        self._report.settimeout(1)
+        with self._report:
+            try:
+                self.wait()
+            except TimeoutError:
+                os.kill(self.pid, signal.SIGKILL)
 
 
 def _write(pipe: io.FileIO, data: bytes) -> None:
@@ -150,15 +210,22 @@ def _serve(channel: socket.socket) -> list[str]:
             os.write(report, _NUMBER.pack(os.waitpid(child, 0)[1]))
         os._exit(0)
     os.close(report)
-    command, env, cwd = json.loads(request)
+    command, env, cwd, terminal = json.loads(request)
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
         os.close(descriptor)
+    if terminal:
+        import fcntl
+        import termios
+
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.environ.clear()
     os.environ.update(env)
     os.chdir(cwd)
     sys.stdin = sys.__stdin__ = os.fdopen(0, encoding="utf-8", errors="surrogateescape", closefd=False)
-    sys.stdout = sys.__stdout__ = os.fdopen(1, "w", encoding="utf-8", errors="surrogateescape", closefd=False)
+    lines = 1 if terminal else -1
+    sys.stdout = sys.__stdout__ = os.fdopen(1, "w", lines, encoding="utf-8", errors="surrogateescape", closefd=False)
     sys.stderr = sys.__stderr__ = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
     return list(command)
 
@@ -168,7 +235,8 @@ if __name__ == "__main__":
     channel.set_inheritable(False)
     sys.path[0] = str(Path(sys.executable).parent)  # the folder of the script that users start
     for name in IMPORTED:
-        importlib.import_module(name)
+        with contextlib.suppress(ModuleNotFoundError):  # renamed: tests.project.test_environment tells
+            importlib.import_module(name)
     gc.freeze()
     sys.argv = _serve(channel)
     from ossia.cli.main import main

@@ -1,10 +1,10 @@
 """A command in a pseudo-terminal of its own, and what its screen shows. Nothing sleeps: `until` waits.
 
-    with PtyChat("--engine", script) as chat:
-        chat.until("›")
-        chat.press("hello\r")
-        chat.idle()
-        chat.rows
+with PtyChat("--engine", script) as chat:
+    chat.until("›")
+    chat.press("hello\r")
+    chat.idle()
+    chat.rows
 """
 
 from __future__ import annotations
@@ -15,11 +15,13 @@ import select
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
+from typing import Any
 
 import pexpect
 
 from tests.support.command import OSSIA
 from tests.support.emulator import Emulator, Stream
+from tests.support.fork_server import ForkedInTerminal, can_fork, request_of
 
 TIMEOUT_S = 60.0
 IDLE = "ossia: idle"
@@ -31,7 +33,8 @@ ASKED = b"\x1b[>q\x1b[c"
 class PtyChat:
     """A running `ossia`, or `command`. `environ` is added to ours; TERM is xterm-256color unless it says otherwise.
 
-    `name`: what the terminal says that it is, when it is asked; without one it gives no answer.
+    `name`: what the terminal says that it is, when it is asked; without one it gives no answer. `started`: started, not
+    forked, as `tests.support.command.ossia` has it.
     """
 
     def __init__(
@@ -42,16 +45,23 @@ class PtyChat:
         environ: Mapping[str, str] | None = None,
         command: Sequence[str] | None = None,
         name: str | None = None,
+        started: bool = False,
     ) -> None:
         program, *given = [*(command or [str(OSSIA)]), *arguments]
-        self.child = pexpect.spawn(
-            program,
-            given,
-            env={**os.environ, "TERM": "xterm-256color", **(environ or {})},  # type: ignore[arg-type]
-            dimensions=(rows, columns),
-            timeout=TIMEOUT_S,  # type: ignore[arg-type]
-            echo=True,
-        )
+        env = {**os.environ, "TERM": "xterm-256color", **(environ or {})}
+        request = request_of([program, *given], env, terminal=True)
+        self.child: Any
+        if command is None and not started and can_fork(request, env):
+            self.child = ForkedInTerminal(request, rows, columns)
+        else:
+            self.child = pexpect.spawn(
+                program,
+                given,
+                env=env,  # type: ignore[arg-type]
+                dimensions=(rows, columns),
+                timeout=TIMEOUT_S,  # type: ignore[arg-type]
+                echo=True,
+            )
         self.sent = b""
         self._name = name
         self._screen = Emulator(columns, rows)
@@ -63,7 +73,9 @@ class PtyChat:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not self.child.closed:
+        if isinstance(self.child, ForkedInTerminal):
+            self.child.close()
+        elif not self.child.closed:
             self.child.close(force=True)
 
     @property
@@ -177,5 +189,8 @@ class PtyChat:
 
     def hang_up(self) -> None:
         """Close the terminal, as a window that is closed."""
+        if isinstance(self.child, ForkedInTerminal):
+            self.child.hang_up()
+            return
         self.child.ptyproc.fileobj.close()
         self.child.closed = self.child.ptyproc.closed = True
