@@ -52,7 +52,7 @@ class SampledAgain:
 
 @dataclass(frozen=True, slots=True)
 class ThinkingCut:
-    """The thoughts of a step reached their limit, `tokens`: the answer is opened in their place."""
+    """A step's reasoning reached its limit, `tokens`: the answer is opened."""
 
     tokens: int
 

@@ -17,9 +17,9 @@ class Limits:
     """The bounds of a turn. None: bounded only by the context.
 
     `max_steps` counts generations that may call tools; after those, one more answers with what there is. `max_tokens`
-    counts all generated tokens of the turn, thinking included. Thoughts before one call or before the answer that have
-    more than `max_thinking` tokens end there, and the answer is opened. `max_seconds` is the turn's wall time. Once the
-    same call (name and arguments) has failed `max_failures` times, tools are off for the turn.
+    counts all generated tokens of the turn, reasoning included. After `max_thinking` tokens of reasoning before a call
+    or before the answer, the answer is opened. `max_seconds` is the turn's wall time. Once the same call (name and
+    arguments) has failed `max_failures` times, tools are off for the turn.
     """
 
     max_steps: int = 50

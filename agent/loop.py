@@ -70,7 +70,7 @@ def _steps(session: Session, responder: Responder, tools: Toolbox, budget: Budge
         if tool_request is None:
             if any(map(is_answer, completion.messages)):
                 return "answered" if session.has_answer else "silent"
-            break  # only thoughts came: one more step, opened with `final`
+            break  # only reasoning came: one more step, opened with `final`
         result = yield from _run(tool_request, session, tools, control)
         in_vain = budget.failed_too_often(tool_request.call, result)
         if in_vain:

@@ -18,7 +18,7 @@ class Request:
     """All that one step needs.
 
     `history` begins with the first user message; the system and developer messages are made from the other fields.
-    `date` is `"2025-06-28"`. `max_tokens` None: to the end of the context. `max_thinking`: the most tokens of thoughts
+    `date` is `"2025-06-28"`. `max_tokens` None: to the end of the context. `max_thinking`: the most tokens of reasoning
     before the step is broken off, so that the answer can be opened. `open_with` starts the step inside a message
     on that channel (for "answer now" and the step limit): one message comes back, and no tool can be called.
     `summarised`: the history begins with a summary of what came before it. `side_question`: its last message is

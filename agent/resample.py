@@ -24,7 +24,7 @@ def can_resample(sampling: Sampling) -> bool:
 def is_unreadable(events: Sequence[Delta | Repaired]) -> bool:
     """True if the parser came to the end of a header without a message. A long one is an answer without a header.
 
-    A thought without one is read as a thought.
+    Reasoning without one is read as reasoning.
     """
     said = [one.text for one in events if isinstance(one, Delta) and model_kind(one) != "thinking"]
     mended = any(isinstance(one, Repaired) and one.code == "missing-message" for one in events)

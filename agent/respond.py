@@ -120,11 +120,11 @@ class LocalResponder:
     ) -> Generator[StepEvent, None, CompletionEnd | None]:
         """Parse what comes. Returns why it was broken off; None if the generation ended by itself.
 
-        "answer_now": the user asked for the answer before it had begun. "thinking": the thoughts reached their limit;
+        "answer_now": the user asked for the answer before it had begun. "thinking": the reasoning reached its limit;
         so does anything else but an answer or a call, e.g. an endless header. "unreadable": see `can_resample`.
         """
         may_resample = can_resample(request.sampling)
-        opens, thought, header = self.codec.tokenizer.control.message, 0, 0
+        opens, reasoned, header = self.codec.tokenizer.control.message, 0, 0
         for item in generation:
             if isinstance(item, int):
                 if self._tap:
@@ -136,8 +136,8 @@ class LocalResponder:
                 if parser.call_ended:  # no matter what closed it: nothing after a call belongs to this step
                     return None
                 header = 0 if parser.header else header + 1
-                thought += item != opens and not header and not _answers_or_calls(parser)
-                counts = thought + (header if header > _HEADER_TOKENS else 0)
+                reasoned += item != opens and not header and not _answers_or_calls(parser)
+                counts = reasoned + (header if header > _HEADER_TOKENS else 0)
                 if request.max_thinking is not None and counts > request.max_thinking and not _answering(parser):
                     return "thinking"
                 if len(parser.tokens) % LOOK_EVERY == 0 and self._repeats_itself(parser, request):

@@ -34,7 +34,7 @@ class _ChatWriter:
         self._thinking = thinking
         self._messages: list[dict[str, object]] = []
         self._tools: list[dict[str, object]] = []
-        self._open: dict[str, object] = {}  # thoughts and a preamble that a call or an answer may follow
+        self._open: dict[str, object] = {}  # reasoning and a preamble that a call or an answer may follow
         self._calls = 0
         self._unanswered: list[str] = []
 

@@ -183,7 +183,7 @@ DropPolicy = Callable[[Sequence[Message]], list[int]]
 def drop_before_last_final(messages: Sequence[Message]) -> list[int]:
     """Once a turn has its `final`, every message of it whose channel is analysis leaves the prompt.
 
-    These are its thoughts, and the calls made on that channel (whatever the tool) with their results. A turn begins at
+    These are its reasoning, and the calls made on that channel (whatever the tool) with their results. A turn begins at
     a user message; one without a `final` of the assistant is open and keeps everything.
     """
     return _drop_answered(messages, last_too=True)

@@ -132,14 +132,14 @@ def is_unclear(header: Header, text: str) -> bool:
 
 
 def read_left(header: Header, text: str, following: Header, tools: frozenset[str]) -> Header | None:
-    """The header of such a message when another one follows: text is a thought; None: it is rubble.
+    """The header of such a message when another one follows: text is reasoning; None: it is rubble.
 
-    Without tools, and before a thought, text stays what it is: refusals of the user's wish are written so.
+    Without tools, and before reasoning, text stays what it is: refusals of the user's request are written so.
     """
     if is_rubble(text):
         return None
-    before_thought = following.channel == ANALYSIS and following.recipient is None
-    return replace(header, channel=ANALYSIS) if tools or not before_thought else header
+    before_reasoning = following.channel == ANALYSIS and following.recipient is None
+    return replace(header, channel=ANALYSIS) if tools or not before_reasoning else header
 
 
 def _end_of_metadata(marker: str, text: str, *, prose: bool) -> int:

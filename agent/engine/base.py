@@ -119,7 +119,7 @@ class StepStats:
 
     end: "stop": a stop id came (it is the last id yielded); "tokens": max_tokens reached; "context": no room left;
     "stopped": `Control` asked for it. (The others are set by the responder, since only it reads what the ids say:
-    "answer_now"; "thinking": the thoughts reached their limit; "loop": the text repeated itself; "unreadable": a
+    "answer_now"; "thinking": the reasoning reached its limit; "loop": the text repeated itself; "unreadable": a
     senseless header or call, to be drawn again.)
     `forced_tokens` of the completion's tokens were the only possible ones (see `Forced`). Not `cache_reported`: a
     server didn't say what it had in its cache, and all of the prompt counts as read.

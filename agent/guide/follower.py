@@ -37,7 +37,7 @@ class Body(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FreeText:
-    """Anything but control tokens that would stray in it: thoughts, preambles, answers, code."""
+    """Anything but control tokens that would stray in it: reasoning, preambles, answers, code."""
 
     closers: frozenset[int]
     choice: AllBut
@@ -177,7 +177,7 @@ class Follower:
 
 
 def closers_of(opened: Opened, control: ControlTokens) -> frozenset[int]:
-    """The ids that may end a message: a call ends with `<|call|>`, thoughts and preambles with `<|end|>`."""
+    """The ids that may end a message: a call ends with `<|call|>`, reasoning and preambles with `<|end|>`."""
     if opened.recipient is not None:
         return frozenset((control.call,))
     return frozenset((control.return_, control.end) if opened.channel == FINAL else (control.end,))

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Protocol
 
 from ossia.agent.engine.remote.server import first, seed_of, table, whole
 from ossia.agent.request import Request
-from ossia.agent.served.pieces import Called, Ended, Failed, Piece, Said, Thought, Usage
+from ossia.agent.served.pieces import Called, Ended, Failed, Piece, Reasoning, Said, Usage
 from ossia.agent.served.wire import Conversation, Json
 
 Kind = Literal["responses", "chat"]
@@ -86,9 +86,9 @@ class ChatApi:
             choice = first(event.get("choices"))
             delta = table(choice.get("delta")) or table(choice.get("message"))  # the latter where nothing is streamed
             for name in self._NAMES:
-                if thought := _raw(delta.get(name)):
+                if reasoning := _raw(delta.get(name)):
                     self._reasoning = name
-                    yield Thought(thought)
+                    yield Reasoning(reasoning)
                     break
             if text := _raw(delta.get("content")):
                 yield Said(text)
@@ -105,15 +105,15 @@ class ChatApi:
 
     def _message(self, message: Json) -> Json:
         message = dict(message)
-        if thoughts := message.pop("thinking", None):
-            message[self._reasoning] = thoughts
+        if reasoning := message.pop("thinking", None):
+            message[self._reasoning] = reasoning
         return message
 
 
 class ResponsesApi:
     """Responses. https://platform.openai.com/docs/api-reference/responses-streaming has the events.
 
-    gpt-oss's own thoughts are the `content` of reasoning items; Ollama gives them as their summary, and takes them
+    gpt-oss's own reasoning is the `content` of reasoning items; Ollama gives it as their summary, and takes it
     back as `encrypted_content`, which it doesn't encrypt. No response is stored, and none is referred to.
     """
 
@@ -152,8 +152,8 @@ class ResponsesApi:
             delta, key = _raw(event.get("delta")), _key(item, event)
             match kind:
                 case "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" if delta:
-                    if begun.setdefault(key, kind) == kind:  # thoughts and a summary of them: the first that came
-                        yield Thought(delta)
+                    if begun.setdefault(key, kind) == kind:  # reasoning and a summary of it: the first that came
+                        yield Reasoning(delta)
                 case "response.output_text.delta" | "response.refusal.delta" if delta:
                     begun[key] = kind
                     yield Said(delta)
@@ -180,7 +180,7 @@ class ResponsesApi:
                     yield Failed(_text(fault.get("message")))
 
     def _done(self, item: Mapping[str, Any], key: str, begun: Mapping[str, str]) -> Iterator[Piece]:
-        """The pieces of a finished item: a call without deltas. Notes the form in which thoughts go back."""
+        """The pieces of a finished item: a call without deltas. Notes the form in which reasoning goes back."""
         if item.get("type") == "reasoning":
             self._as_encrypted = bool(item.get("encrypted_content")) and any(
                 table(part).get("text") == item["encrypted_content"] for part in _list(item.get("summary"))
@@ -192,9 +192,9 @@ class ResponsesApi:
         if message["role"] == "tool":
             yield {"type": "function_call_output", "call_id": message["tool_call_id"], "output": message["content"]}
             return
-        if thoughts := message.get("thinking"):
-            content = [{"type": "reasoning_text", "text": thoughts}]
-            encrypted = {"encrypted_content": thoughts} if self._as_encrypted else {}
+        if reasoning := message.get("thinking"):
+            content = [{"type": "reasoning_text", "text": reasoning}]
+            encrypted = {"encrypted_content": reasoning} if self._as_encrypted else {}
             yield {"type": "reasoning", "id": f"rs_{number}", "summary": [], "content": content, **encrypted}
         if message["content"]:
             yield {"type": "message", "role": message["role"], "content": message["content"]}
@@ -236,9 +236,9 @@ def _arguments(value: object) -> str:
 
 def _whole(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """The pieces, a surrogate pair that was split between two of them joined; half a pair becomes `?`."""
-    half: Thought | Said | Called | None = None
+    half: Reasoning | Said | Called | None = None
     for piece in pieces:
-        if not isinstance(piece, Thought | Said | Called):
+        if not isinstance(piece, Reasoning | Said | Called):
             yield piece
             continue
         text = piece.arguments if isinstance(piece, Called) else piece.text
@@ -257,7 +257,7 @@ def _whole(pieces: Iterable[Piece]) -> Iterator[Piece]:
         yield _with(half, "?")
 
 
-def _with(piece: Thought | Said | Called, text: str) -> Thought | Said | Called:
+def _with(piece: Reasoning | Said | Called, text: str) -> Reasoning | Said | Called:
     return replace(piece, arguments=text) if isinstance(piece, Called) else replace(piece, text=text)
 
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
-class Thought:
+class Reasoning:
     """Some of the reasoning text."""
 
     text: str
@@ -55,4 +55,4 @@ class Failed:
     why: str
 
 
-Piece = Thought | Said | Called | Usage | Ended | Failed
+Piece = Reasoning | Said | Called | Usage | Ended | Failed

@@ -32,7 +32,7 @@ _CONTEXTS = 8
 class ServedResponder:
     """A responder for a server with one of OpenAI's APIs. `codec` measures prompts: roughly what the server counts.
 
-    Thoughts become messages on `analysis`, the answer one on `final`, a call one to its tool: the conversation can go
+    Reasoning becomes messages on `analysis`, the answer one on `final`, a call one to its tool: the conversation can go
     on with a local engine.
     """
 

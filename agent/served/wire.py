@@ -100,7 +100,7 @@ class Names:
 class Conversation:
     """The conversation for a server: `instructions`, `messages` of the Chat API without them, and `functions`.
 
-    A function is `{"name": …, "description": …, "parameters": {…}}`. A message's thoughts are under `thinking`.
+    A function is `{"name": …, "description": …, "parameters": {…}}`. A message's reasoning is under `thinking`.
     """
 
     instructions: str | None
@@ -121,7 +121,7 @@ def plain(value: Any) -> Any:
 
 
 def conversation(request: Request, names: Names) -> Conversation:
-    """The request as a conversation. The thoughts of past turns are left out, as the model's own format has it.
+    """The request as a conversation. The reasoning of past turns is left out, as the model's own format has it.
 
     A step that must be the answer (`open_with`) has no functions, and ends with the user asking for it. It isn't
     `plain` yet.
@@ -173,15 +173,15 @@ def _instructions(request: Request, names: Names) -> str | None:
 
 
 def _whole(message: Json) -> Json | None:
-    """The message, its content a text: some servers take no null. None for thoughts that nothing followed.
+    """The message, its content a text: some servers take no null. None for reasoning that nothing followed.
 
-    A preamble goes into the thoughts if a call has both: gpt-oss's own template takes only one of them.
+    A preamble goes into the reasoning if a call has both: gpt-oss's own template takes only one of them.
     """
-    calls, thoughts, content = message.get("tool_calls"), message.get("thinking"), message.get("content")
+    calls, reasoning, content = message.get("tool_calls"), message.get("thinking"), message.get("content")
     if not (calls or content or message["role"] in ("user", "tool")):
         return None
-    if calls and thoughts and content:
-        return {**message, "content": "", "thinking": f"{thoughts}\n\n{content}"}
+    if calls and reasoning and content:
+        return {**message, "content": "", "thinking": f"{reasoning}\n\n{content}"}
     return {**message, "content": content or ""}
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from ossia.agent.served.pieces import Called, Said, Thought
+from ossia.agent.served.pieces import Called, Reasoning, Said
 from ossia.agent.served.wire import Names
 from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, Delta, Message, Sampled, is_call
 
@@ -17,7 +17,7 @@ _MOST_NAME_CHARS = 256
 class _Open:
     """The message that is being written. `key`: that of a call; `name`: its name with the server, so far."""
 
-    kind: type[Thought] | type[Said] | type[Called]
+    kind: type[Reasoning] | type[Said] | type[Called]
     key: str = ""
     name: str = ""
     text: list[str] = field(default_factory=list)
@@ -34,7 +34,7 @@ class Writing:
     @property
     def answers_or_calls(self) -> bool:
         """True once an answer or a call has begun."""
-        begun = self._open is not None and self._open.kind is not Thought
+        begun = self._open is not None and self._open.kind is not Reasoning
         return begun or any(message.channel != ANALYSIS or is_call(message) for message in self._messages)
 
     @property
@@ -61,7 +61,7 @@ class Writing:
         there = self._open.name if self._open is not None and self._in_call else ""
         return len(there) + len(piece.name) > _MOST_NAME_CHARS
 
-    def take(self, piece: Thought | Said | Called) -> Iterator[Delta]:
+    def take(self, piece: Reasoning | Said | Called) -> Iterator[Delta]:
         """Add a piece; yields the new text."""
         if self._open is None or self._open.kind is not type(piece):
             yield from self.close()
@@ -123,7 +123,7 @@ class Writing:
     def _header(self) -> Message:
         assert self._open is not None
         if self._open.kind is not Called:
-            return Message("assistant", channel=ANALYSIS if self._open.kind is Thought else FINAL)
+            return Message("assistant", channel=ANALYSIS if self._open.kind is Reasoning else FINAL)
         recipient = self._names.back(self._open.name)
         channel, content_type = self._names.header(recipient)
         return Message("assistant", recipient=recipient, channel=channel, content_type=content_type)

@@ -289,7 +289,7 @@ class Session:
     def request(
         self, specs: Sequence[ToolSpec], *, max_tokens: int | None = None, open_with: Channel | None = None
     ) -> Request:
-        """The request of the next step, without the thoughts of past turns that got no answer."""
+        """The request of the next step, without the reasoning of past turns that got no answer."""
         options = self.options
         summary = (summary_message(self._summary.text),) if self._summary else ()
         return Request(

@@ -134,7 +134,7 @@ class SessionStore:
     def search(self, text: str, *, limit: int = 20, thinking: bool = False) -> Sequence[SessionHit]:
         """The sessions with all words of `text` in one message, or in the title; the best match of each.
 
-        Any part of a word is found. Nothing in `text` is query syntax. Thoughts are searched only with `thinking`.
+        Any part of a word is found. Nothing in `text` is query syntax. Reasoning is searched only with `thinking`.
         """
         with self._database.reading() as db:
             if db is None:

@@ -69,7 +69,7 @@ class Canned(Client):
     def get(self, path: str, control: Control) -> Json:
         return next(self._answers, {})
 
-    def stream(self, path: str, body: Json, control: Control, *, again: bool = True) -> Generator[Json, None, None]:
+    def stream(self, path: str, body: Json, control: Control, *, retry: bool = True) -> Generator[Json, None, None]:
         self.asked.append(body)
         yield from self._answers
 

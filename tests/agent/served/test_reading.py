@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ossia.agent.request import Request
 from ossia.agent.served.api import Kind
-from ossia.agent.served.pieces import Called, Said, Thought
+from ossia.agent.served.pieces import Called, Reasoning, Said
 from ossia.agent.served.wire import Names, conversation
 from ossia.agent.served.writing import Writing
 from ossia.harmony.messages import Message
@@ -84,7 +84,7 @@ def test_any_events(kind: Kind) -> None:
     def check(events: list[dict[str, Any]]) -> None:
         api, writing, told = APIS[kind](), Writing(names), []
         for piece in api.read(events):
-            if isinstance(piece, Thought | Said | Called):
+            if isinstance(piece, Reasoning | Said | Called):
                 told += writing.take(piece)
         told += writing.close()
         messages = writing.messages(cut=False)
