@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -344,6 +345,16 @@ CASES = {
 }
 
 
+@pytest.fixture
+def usual_recursion() -> Iterator[None]:
+    """IPython's completer, which other tests import, lets Python recurse more deeply."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(1000)
+    yield
+    sys.setrecursionlimit(before)
+
+
+@pytest.mark.usefixtures("usual_recursion")
 @pytest.mark.parametrize("name", CASES)
 def test_script_to_events_and_history(name: str, etude_tokenizer: Tokenizer) -> None:
     case = CASES[name]
