@@ -106,11 +106,31 @@ CHANGED = "The user changed this call to:"
 """What stands before the result of a call that the user changed, on a line with what ran."""
 
 
+FaultKind = Literal[
+    "missing", "refused", "unasked", "planning", "timeout", "server", "search", "source", "key", "workspace", "module"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a call failed, for who helps the user: `Fault("module", "numpy")`.
+
+    missing: no such tool is on. refused: the user said no; unasked: nobody was asked (again). planning: only a plan is
+    being made. timeout: the command ran out of time. server: its MCP server failed. search: the search failed; source:
+    it has no such source; key: its service doesn't take the key. workspace: no commands run in this one. module: Python
+    has no such module, the `subject`.
+    """
+
+    kind: FaultKind
+    subject: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """What goes back to the model (`text`) and what only we keep.
 
-    `error`: the call failed or was refused; the text says so in a form the model can act on. `brings`: the kinds of
+    `error`: the call failed or was refused; the text says so in a form the model can act on. `fault`: why, where
+    something can be done about it; not stored. `brings`: the kinds of
     text in it, beyond its tool's `results_bring`. `state` is JSON-like data that is stored with the message, and that
     resume, fork and undo restore.
     `notices` are lines for the user. They are always shown, however little else of the call is.
@@ -122,6 +142,7 @@ class ToolResult:
     state: Mapping[str, object] | None = None
     brings: frozenset[Taint] = frozenset()
     notices: tuple[str, ...] = ()
+    fault: Fault | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,13 +316,13 @@ class Tool(Protocol):
 class ToolFailed(Exception):
     """A call's own fault; the message goes to the model as it stands: `Error: <what> <where> <what to do>`.
 
-    `brings`: the kinds of text in the message; None: those that this tool's results usually bring. `state`: as a
-    `ToolResult`'s, kept although the call failed.
+    `brings`: the kinds of text in the message; None: those that this tool's results usually bring. `fault` and `state`:
+    as a `ToolResult`'s; the state is kept although the call failed.
     """
 
-    def __init__(self, message: str, *, brings: frozenset[Taint] | None = None) -> None:
+    def __init__(self, message: str, *, brings: frozenset[Taint] | None = None, fault: Fault | None = None) -> None:
         super().__init__(message)
-        self.brings = brings
+        self.brings, self.fault = brings, fault
         self.state: Mapping[str, object] | None = None
 
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from ossia.tools.approval.policy import Policy, Ruling, acts
+from ossia.tools.approval.policy import PLANNING, Policy, Ruling, acts
 from ossia.tools.calls.arguments import PATCH_TOOL, ArgumentReader, patch_in
 from ossia.tools.calls.names import resolve_name, unknown_name
 from ossia.tools.spec import (
@@ -17,6 +17,7 @@ from ossia.tools.spec import (
     ApprovalAsked,
     ApprovalDecided,
     Decision,
+    Fault,
     Preview,
     Stop,
     Taint,
@@ -179,7 +180,7 @@ class Toolbox:
         try:
             tool, args = self._read(call)
         except ToolFailed as error:
-            return ToolResult(str(error), error=True)
+            return ToolResult(str(error), error=True, fault=error.fault)
         try:
             preview = tool.preview(args, context=context)
         except ToolFailed as error:
@@ -196,7 +197,7 @@ class Toolbox:
         """The tool that is meant, and its arguments. A patch for a shell is a call of `apply_patch`, if that is on."""
         name = resolve_name(call.name, self._tools)
         if name is None:
-            raise ToolFailed(unknown_name(call.name, self._tools))
+            raise ToolFailed(unknown_name(call.name, self._tools), fault=Fault("missing"))
         tool, args = self._tools[name], self._readers[name].read(call.arguments)
         patch = patch_in(name, args) if PATCH_TOOL in self._tools else None
         if patch is not None:
@@ -210,7 +211,7 @@ class Toolbox:
         asked about: the user has not seen yet what they would do.
         """
         if wished.wish in self._refused:
-            return wished, ToolResult(self._refused[wished.wish], error=True)
+            return wished, ToolResult(self._refused[wished.wish], error=True, fault=Fault("unasked"))
         ready, fault, rejected = wished, "", ""
         while True:
             spec, preview, context = ready.tool.spec, ready.preview, ready.context
@@ -241,7 +242,8 @@ class Toolbox:
         if decision is None:
             if not ready.context.stop.stopped:
                 self._refused |= dict.fromkeys((wished.wish, ready.wish), UNASKED if unasked else REFUSED_AGAIN)
-            return wished, ToolResult(UNASKED if unasked else REFUSED, error=True)
+            fault = Fault("unasked" if unasked else "refused")
+            return wished, ToolResult(UNASKED if unasked else REFUSED, error=True, fault=fault)
         if decision.remember == "session":
             self._policy.remember(ready.tool.spec, ready.preview, ready.args)
         elif decision.remember == "edits" and self._can_accept(ready):
@@ -271,7 +273,8 @@ def _question(ready: _Ready, ruling: Ruling, fault: str, rejected: str, *, edits
 
 
 def _not_allowed(spec: ToolSpec, ruling: Ruling) -> ToolResult:
-    return ToolResult(f"Error: {spec.name} is not allowed here ({ruling.reason}). Choose another way.", error=True)
+    text = f"Error: {spec.name} is not allowed here ({ruling.reason}). Choose another way."
+    return ToolResult(text, error=True, fault=Fault("planning") if ruling.reason == PLANNING else None)
 
 
 def _shown(preview: Preview, context: ToolContext) -> ToolResult:
@@ -284,7 +287,7 @@ def _failure(error: ToolFailed, spec: ToolSpec, context: ToolContext) -> ToolRes
     """A failed call's result. Its text may quote what the tool was reading."""
     usual = frozenset[Taint]({"outside"}) if spec.name.startswith("browser.") else _always(spec, context)
     brings = usual if error.brings is None else error.brings
-    return ToolResult(str(error), error=True, state=error.state, brings=brings)
+    return ToolResult(str(error), error=True, state=error.state, brings=brings, fault=error.fault)
 
 
 def _always(spec: ToolSpec, context: ToolContext) -> frozenset[Taint]:

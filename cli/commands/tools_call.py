@@ -29,8 +29,6 @@ from ossia.cli.terminal.modes import without_sequences
 from ossia.cli.words import json_line
 from ossia.tools.calls.names import resolve_name
 from ossia.tools.spec import ApprovalAsked, ApprovalDecided, Taint, ToolCall, ToolFinished, ToolShown
-from ossia.tools.toolbox import REFUSED_AGAIN, UNASKED
-from ossia.tools.work.result import timed_out
 
 _GRACE_S = 5.0
 
@@ -120,9 +118,9 @@ class _Caller:
             self._display.note(f"ossia: {warning}")
         self._warn(finished)
         if finished.result.error and self.code == ExitCode.ANSWERED:
-            again = finished.result.text in (REFUSED_AGAIN, UNASKED)
-            cut = control.stopped or timed_out(finished.result.text)
-            self.code = ExitCode.CUT if cut else ExitCode.UNASKED if again else went
+            kind = finished.result.fault.kind if finished.result.fault else ""
+            cut = control.stopped or kind == "timeout"
+            self.code = ExitCode.CUT if cut else ExitCode.UNASKED if kind == "unasked" else went
         if self._as_json:
             _print_json(finished)
         else:

@@ -22,7 +22,7 @@ from ossia.cli.runtime.progress import Display, columns
 from ossia.cli.terminal.fold import hanging
 from ossia.cli.terminal.keyboard import Keyboard, plain_keys
 from ossia.cli.visible import seen, seen_line
-from ossia.tools.approval.policy import BY_RULE, PLANNING
+from ossia.tools.approval.policy import BY_RULE
 
 _SHOWN_LINES, _SHOWN_CHARS, _SHOWN_RULES = 40, 1000, 3
 _PIECE_ROWS = 500  # terminals keep as many that have left the screen
@@ -50,7 +50,7 @@ def told_of(refused: Sequence[Unasked]) -> str:
 
 def told_of_plan(calls: Iterable[ToolFinished]) -> str:
     """`1 call was refused while a plan is made: repo_browser.apply_patch`; "": none was."""
-    names = Counter(done.call.name for done in calls if done.result.error and f"({PLANNING})" in done.result.text)
+    names = Counter(done.call.name for done in calls if (fault := done.result.fault) and fault.kind == "planning")
     if not names:
         return ""
     number = "1 call was" if names.total() == 1 else f"{names.total()} calls were"

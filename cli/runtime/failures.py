@@ -13,7 +13,6 @@ from ossia.cli.terminal.fold import hanging
 from ossia.cli.visible import seen_line
 from ossia.cli.words import count, for_user, short_arguments
 from ossia.harmony.builtins import TRAINED_NAMES
-from ossia.tools.browser.search import SEARCH_FAILED
 from ossia.tools.calls.names import resolve_name
 from ossia.tools.spec import CHANGED, ToolCall, ToolFinished, ToolSpec
 from ossia.tools.toolbox import REFUSED, REFUSED_AGAIN, UNASKED
@@ -25,7 +24,6 @@ _MAX_CHARS = 4_000  # of a reason: more than the rows hold
 _ARGUMENT_CHARS = 200
 _LED = re.compile(r"(?:Error(?: fetching URL `.*?`| during search for `.*?`)?: |\[ERROR\] )", re.DOTALL)
 _REMARK = re.compile(r"\[(.*)\]")
-_NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)(?:\.[\w.]*)?'")
 _PACKAGES = {"PIL": "pillow", "bs4": "beautifulsoup4", "cv2": "opencv-python", "sklearn": "scikit-learn",
              "yaml": "pyyaml"}  # fmt: skip
 """Modules whose name isn't that of the package that brings them."""
@@ -103,21 +101,21 @@ class Fixes:
 
     def of(self, done: ToolFinished) -> str:
         """One line, unclean; "" when nothing is known."""
-        call, text = done.call, done.result.text
-        if not done.result.error or text in _REFUSED:
-            return ""
-        if text.startswith("Error: there is no tool "):
-            return self._of_missing(call)
-        spec = self.specs.get(call.name)
-        server = spec.origin if spec and spec.provenance == "mcp" else ""
-        if server and text.startswith(f"Error: {call.name}: the MCP server {server}: "):
-            return f"ossia mcp test {server} tries that server alone, and says more"
-        if call.name == "python":
-            return self._of_module(text)
-        if call.name == "browser.search" and text.startswith(SEARCH_FAILED):
-            return self._of_search(text)
-        if call.name == "container.exec" and text.startswith("Error: no commands run in this workspace"):
-            return f"{self._flag('--workspace DIR', '/tools workspace DIR')} takes another folder"
+        fault, call = done.result.fault, done.call
+        match fault.kind if fault else "":
+            case "missing":
+                return self._of_missing(call)
+            case "server" if spec := self.specs.get(call.name):
+                return f"ossia mcp test {spec.origin} tries that server alone, and says more"
+            case "module" if fault:
+                return self._of_module(fault.subject)
+            case "key":
+                return "--web-key NAME names the variable that holds the key"
+            case "search" | "source" if not self.settings.web:
+                way = self._flag("--web URL", "/tools web URL")
+                return f"{way} searches the web: a SearXNG's address, or brave, exa, … with a key"
+            case "workspace":
+                return f"{self._flag('--workspace DIR', '/tools workspace DIR')} takes another folder"
         return ""
 
     def _flag(self, flag: str, command: str) -> str:
@@ -149,19 +147,8 @@ class Fixes:
         server = next((server for server in servers if name.startswith(f"{plain_name(server)}__")), "")
         return f"ossia mcp test {server} says why that server is off" if server else ""
 
-    def _of_module(self, text: str) -> str:
-        """For a missing module. The name comes from the model's code: it is shown only if it can be nothing else."""
-        last = text.strip().rpartition("\n")[2]
-        found = _NO_MODULE.search(last) if last.startswith("ModuleNotFoundError: ") else None
-        if found is None:
-            return ""
-        package = _PACKAGES.get(found[1], found[1])
+    def _of_module(self, module: str) -> str:
+        package = _PACKAGES.get(module, module)
         if self.settings.python:
             return f"{package} must be installed in {self.settings.python}, which --python names"
         return f"ossia python setup {package} installs it for the model's Python, if that is the package you want"
-
-    def _of_search(self, text: str) -> str:
-        if not self.settings.web:
-            way = self._flag("--web URL", "/tools web URL")
-            return f"{way} searches the web: a SearXNG's address, or brave, exa, … with a key"
-        return "--web-key NAME names the variable that holds the key" if "does not take the key" in text else ""

@@ -209,12 +209,10 @@ class Display:
 
     def _failed(self, done: ToolFinished) -> None:
         from ossia.cli.runtime.failures import failure_rows, reason_of
-        from ossia.tools.browser.search import SEARCH_FAILED, UNKNOWN_SOURCE
 
-        text = done.result.text
-        if not self._asides and text.startswith(SEARCH_FAILED) and UNKNOWN_SOURCE not in text:
-            name = done.call.name  # the answer is from less than was asked for
-            self.warn(f"{one_line(name)}: {reason_of(text, name)}")
+        fault, name = done.result.fault, done.call.name
+        if not self._asides and fault and fault.kind in ("search", "key"):  # the answer is from less than was asked for
+            self.warn(f"{one_line(name)}: {reason_of(done.result.text, name)}")
         if self._asides:
             told, fix = failure_rows(done, columns(sys.stderr) - 1, fix=self.fix(done))
             self.aside("\n".join([*told, *fix]), whole=True)

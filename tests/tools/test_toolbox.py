@@ -18,6 +18,7 @@ from ossia.tools.spec import (
     ApprovalDecided,
     Decision,
     Effect,
+    Fault,
     NoStop,
     Preview,
     StopReason,
@@ -387,7 +388,8 @@ def test_the_model_is_told_that_nobody_was_asked() -> None:
     toolbox = Toolbox([tool], policy=Policy(), context=CONTEXT)
     for questions in (1, 0):  # there still is nobody the second time
         result, asked = _drive(toolbox, LS, nobody)
-        assert (result, len(asked), tool.ran) == (ToolResult(UNASKED, error=True), questions, [])
+        assert result == ToolResult(UNASKED, error=True, fault=Fault("unasked"))
+        assert (len(asked), tool.ran) == (questions, [])
     assert "User" not in UNASKED and "nobody to ask" in UNASKED
 
 
@@ -396,10 +398,10 @@ def test_a_second_refusal_is_final() -> None:
     tool = _shell("ls")
     toolbox = Toolbox([tool], policy=Policy(), context=CONTEXT)
     first, asked = _drive(toolbox, LS, NO, said="hi")
-    assert (first, len(asked)) == (ToolResult(REFUSED, error=True), 1)
+    assert (first, len(asked)) == (ToolResult(REFUSED, error=True, fault=Fault("refused")), 1)
     for written in (LS, _call("shell", "ls"), _call("container.exec", '{"cmd": ["bash", "-lc", "ls"]}')):
         again, asked = _drive(toolbox, written, YES, said="hi")
-        assert (again, asked) == (ToolResult(REFUSED_AGAIN, error=True), [])
+        assert (again, asked) == (ToolResult(REFUSED_AGAIN, error=True, fault=Fault("unasked")), [])
     other, asked = _drive(toolbox, _call("shell", "ls -l"), YES, said="hi")
     assert (other.text, len(asked)) == ("done", 1)
     _, asked = _drive(toolbox, LS, YES, said="hi\ndo list it")
@@ -416,7 +418,7 @@ def test_a_call_by_another_name_has_one_name() -> None:
     asked = next(running)
     assert isinstance(asked, ApprovalAsked)
     running.send(NO)
-    assert next(running) == ToolFinished(asked.call, ToolResult(REFUSED, error=True), 0)
+    assert next(running) == ToolFinished(asked.call, ToolResult(REFUSED, error=True, fault=Fault("refused")), 0)
     assert asked.call.name == "container.exec"
 
 

@@ -17,11 +17,10 @@ Origin = Literal["user", "stored", "folder"]
 ACTIONS: Mapping[str, Action] = {"auto": "allow", "ask": "ask", "never": "deny"}
 """The words of the config."""
 
-WORK_TOOLS = (
+BUILT_IN = (
     "container.exec", "repo_browser.open_file", "repo_browser.list_dir", "repo_browser.print_tree",
-    "repo_browser.search", "repo_browser.apply_patch",
+    "repo_browser.search", "repo_browser.apply_patch", "browser.search", "browser.open", "browser.find", "python",
 )  # fmt: skip
-BUILT_IN = (*WORK_TOOLS, "browser.search", "browser.open", "browser.find", "python")
 """All tools of ours, whether they are on or not."""
 _NAME = re.compile(r"[A-Za-z0-9_.*?-]+")
 
@@ -73,12 +72,8 @@ def is_about(name: str, tool: str) -> bool:
 
 
 def may_allow(name: str, tool: str) -> bool:
-    """May a rule of this name, which is about the tool, also allow its calls?
-
-    The last part of a name may be the name of a function of the user's, too. Work in a folder isn't allowed by a name
-    that wildcards begin (`*browser*`).
-    """
-    return _matches(name, tool) and (tool not in WORK_TOOLS or name.partition(".")[0] == tool.partition(".")[0])
+    """May a rule of this name also allow the tool's calls? The last part alone may be a function of the user's, too."""
+    return _matches(name, tool)
 
 
 def _matches(name: str, tool: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ossia.tools.spec import ToolFailed
+from ossia.tools.spec import Fault, ToolFailed
 
 _LINK_ID = re.compile(r"【?\s*(-?[0-9]{1,9})(?:\.0+)?\s*(?:†[^】]*)?】?")
 
@@ -50,9 +50,9 @@ def text(args: Mapping[str, object], name: str) -> str:
     return value
 
 
-def fault(message: str) -> ToolFailed:
+def fault(message: str, *, why: Fault | None = None) -> ToolFailed:
     """A failure in our own words, without outside text."""
-    return ToolFailed(message, brings=frozenset())
+    return ToolFailed(message, brings=frozenset(), fault=why)
 
 
 def shortened(value: str, max_chars: int = 1024) -> str:

@@ -9,12 +9,11 @@ from ossia.tools.browser import _arguments
 from ossia.tools.browser.document import Source
 from ossia.tools.browser.page import search_page
 from ossia.tools.browser.stack import Stack
-from ossia.tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from ossia.tools.spec import Effect, Fault, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 
 DEFAULT_RESULTS = 10
 """The trained text's own default of `topn`. (The reference tool always gives 20, whatever is asked for.)"""
 MAX_RESULTS = 20
-SEARCH_FAILED, UNKNOWN_SOURCE = "Error during search for ", "The sources are:"
 """How a failed search begins, and what it holds if there is no source as the model named it."""
 _WITHOUT = "`browser.open` of a URL works without one"
 
@@ -69,8 +68,9 @@ class SearchTool:
         except ToolFailed as failure:
             query = _arguments.shortened(plan.query)
             brings = plan.source.brings if failure.brings is None else failure.brings
-            told = f"{SEARCH_FAILED}`{query}`: {_arguments.reason(failure)}"
-            raise ToolFailed(". ".join([told, *self._no_web]), brings=brings) from failure
+            told = f"Error during search for `{query}`: {_arguments.reason(failure)}"
+            fault = failure.fault or Fault("search")
+            raise ToolFailed(". ".join([told, *self._no_web]), brings=brings, fault=fault) from failure
         yield from ()
         note = ". ".join([f"Nothing found in {plan.source.name}", *self._no_web]) if self._no_web and not hits else ""
         return self._stack.show(search_page(plan.query, hits[: plan.limit], note=note), brings=plan.source.brings)
@@ -86,7 +86,8 @@ class SearchTool:
         on = ", ".join(self._sources) or "none"
         what = "no web search service is set up" if name in ("web", None, "") else f"there is no source {name!r}"
         raise _arguments.fault(
-            f"{SEARCH_FAILED}`{_arguments.shortened(query)}`: {what}. {UNKNOWN_SOURCE} {on}. {_WITHOUT}."
+            f"Error during search for `{_arguments.shortened(query)}`: {what}. The sources are: {on}. {_WITHOUT}.",
+            why=Fault("source"),
         )
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from ossia.tools.browser.document import Hit, Source
-from ossia.tools.spec import Stop, Taint, ToolFailed, interrupted
+from ossia.tools.spec import Fault, Stop, Taint, ToolFailed, interrupted
 
 if TYPE_CHECKING:
     from ossia.tools.fetch import JsonClient
@@ -165,7 +165,8 @@ class WebSource:
         try:
             answer = self._ask(query, limit, stop)
         except ToolFailed as failure:
-            raise ToolFailed(self._explained(failure)) from failure
+            fault = Fault("key") if getattr(failure, "status", None) in (401, 403) else None
+            raise ToolFailed(self._explained(failure), fault=fault) from failure
         if not isinstance(answer, dict):
             raise ToolFailed(f"{self.kind} gave JSON of another kind than search results")
         return tuple(_hits(self._service, answer, limit))

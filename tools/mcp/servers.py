@@ -34,6 +34,7 @@ from ossia.tools.spec import (
     ApprovalAsked,
     Decision,
     Effect,
+    Fault,
     NoStop,
     Preview,
     Stop,
@@ -289,7 +290,7 @@ def _failed(spec: ToolSpec, error: BaseException) -> ToolResult:
     """What the model is told; the server may have written it."""
     why = str(error).rstrip(".") or "the call was given up"
     text = f"Error: {spec.name}: the MCP server {spec.origin}: {why}. Choose another way."
-    return ToolResult(text, error=True)
+    return ToolResult(text, error=True, fault=Fault("server"))
 
 
 def _outcome(future: Future[_Value], timeout_s: float, waiting: Callable[[], None] = lambda: None) -> _Value | str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,9 @@ _PICTURES = {"image/png": ".png", "image/jpeg": ".jpg"}
 _MAX_PICTURES = 20
 _MAX_STREAMED_CHARS = 200_000
 
+_NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)(?:\.[\w.]*)?'")
+"""The name comes from the model's code: one that can be nothing else is taken."""
+
 
 @dataclass(slots=True)
 class Cell:
@@ -36,6 +40,7 @@ class Cell:
     replied: bool = False
     idle: bool = False
     failed: bool = False
+    missing_module: str = ""
     ended: bool = False
     attachments: list[Attachment] = field(default_factory=list)
     _output: Bounded = field(default_factory=lambda: Bounded(HEAD_CHARS, TAIL_CHARS))
@@ -64,6 +69,9 @@ class Cell:
             yield from self._add(str(content.get("text", "")), stream)
         elif message.kind == "error":
             self.failed = True
+            found = _NO_MODULE.fullmatch(str(content.get("evalue")))
+            if found and content.get("ename") == "ModuleNotFoundError":
+                self.missing_module = found[1]
             traceback = content.get("traceback")
             lines = traceback if isinstance(traceback, list) else [traceback]
             yield from self._add_line("\n".join(map(str, lines)), "stderr")

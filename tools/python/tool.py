@@ -16,7 +16,7 @@ from ossia.tools.python.output import Cell
 from ossia.tools.python.session_folder import SessionFolder
 from ossia.tools.sandbox import DATA_PATH, PYTHON_LIMITS, Confinement, Interpreter, InterpreterUnusable, Limits, inspect
 from ossia.tools.sandbox.hostile_folder import clear_setid_bits
-from ossia.tools.spec import Effect, Preview, Stop, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
+from ossia.tools.spec import Effect, Fault, Preview, Stop, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
 
 if TYPE_CHECKING:
     from ossia.tools.python._kernel import Kernel
@@ -190,7 +190,8 @@ class PythonTool:
             text = f"{text}\n{remark}" if text else remark
         text = text if text.strip() else NO_OUTPUT
         attached, error = tuple(cell.attachments), bool(remark) or cell.failed
-        return ToolResult(text, error=error, attachments=attached)
+        fault = Fault("module", cell.missing_module) if cell.missing_module else None
+        return ToolResult(text, error=error, attachments=attached, fault=fault)
 
     def _until_finished(
         self, kernel: Kernel, cell: Cell, deadline: float, stop: Stop

@@ -18,7 +18,17 @@ from ossia.tools.sandbox._process import CommandProcess
 from ossia.tools.sandbox.job import Repository
 from ossia.tools.sandbox.private import GUARDED, too_wide
 from ossia.tools.sandbox.repository import repository_of
-from ossia.tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
+from ossia.tools.spec import (
+    Fault,
+    Preview,
+    Stop,
+    ToolContext,
+    ToolFailed,
+    ToolOutput,
+    ToolResult,
+    ToolSpec,
+    interrupted,
+)
 from ossia.tools.text import Bounded
 from ossia.tools.work._command import MAX_TIMEOUT_S, Command
 from ossia.tools.work.result import MAX_CHARS, TIMED_OUT, formed, share
@@ -165,7 +175,7 @@ class Exec:
             try:
                 after.close()
             except ToolFailed as error:
-                raise ToolFailed("\n".join([str(error), *notices])) from error
+                raise ToolFailed("\n".join([str(error), *notices]), fault=error.fault) from error
             return self._warning(plan, _with(result, notices))
 
     def _changed(self, look: Look, keeper: Keeper | None, *, kept: bool) -> Iterator[str]:
@@ -201,10 +211,10 @@ class Exec:
             raise ToolFailed(f"Error: the shell is off on this machine: {self.confinement.reason}")
         refused = too_wide(context.workspace.root, self._home)
         if refused and self.confinement.name != "unconfined":
-            raise ToolFailed(f"Error: no commands run in this workspace: {refused}. Choose another way")
+            raise _no_commands(f"{refused}. Choose another way")
         cannot = _cannot_be_held(context.workspace.own, self.confinement.name)
         if cannot:
-            raise ToolFailed(f"Error: no commands run in this workspace: {cannot}. Tell the user; choose another way")
+            raise _no_commands(f"{cannot}. Tell the user; choose another way")
         return context.workspace
 
     def _repository(self, workspace: Workspace, data: Path) -> Repository | str | None:
@@ -226,7 +236,7 @@ class Exec:
             guarded = [_guarded(workspace.root, name) for name in dict.fromkeys([*GUARDED, *nested])]
         except OSError as error:
             why = f"it can't be looked into ({error.strerror or error})"
-            raise ToolFailed(f"Error: no commands run in this workspace: {why}. Tell the user") from error
+            raise _no_commands(f"{why}. Tell the user") from error
         return Job(
             workspace.root,
             scratch,
@@ -265,7 +275,8 @@ class Exec:
         text = "\n".join(part for part in (text, remark) if part)
         status = TIMED_OUT if process.ended_by == "timeout" else status
         text = formed(text, job.start_in or job.folder, status=status)
-        return ToolResult(text, error=bool(remark or status))
+        fault = Fault("timeout") if process.ended_by == "timeout" else None
+        return ToolResult(text, error=bool(remark or status), fault=fault)
 
 
 class _Output:
@@ -309,6 +320,10 @@ def _cannot_be_held(own: Own, confinement: ConfinementName) -> str:
     return own.problem
 
 
+def _no_commands(why: str) -> ToolFailed:
+    return ToolFailed(f"Error: no commands run in this workspace: {why}", fault=Fault("workspace"))
+
+
 def _guarded(root: Path, name: str) -> Path | None:
     """What can be made read-only: the path, or as a link its target in the workspace; None if it doesn't exist."""
     path = root / name
@@ -332,7 +347,7 @@ def _look(workspace: Workspace, context: ToolContext, *, keep: bool = True) -> L
         return Look(workspace.root, left_out=(context.data_dir,), keep=keep)
     except OSError as error:
         why = f"it can't be looked into ({error.strerror or error})"
-        raise ToolFailed(f"Error: no commands run in this workspace: {why}. Tell the user") from error
+        raise _no_commands(f"{why}. Tell the user") from error
 
 
 def _with(result: ToolResult, notices: Sequence[str]) -> ToolResult:

@@ -62,12 +62,6 @@ def formed(output: str, cwd: Path, *, status: int = 0) -> str:
     return f"<returncode>{status}</returncode>\n<output>\n{output}{end}</output>\ncwd: {cwd}"
 
 
-def timed_out(text: str) -> bool:
-    """Is this the result of what was ended for its time?"""
-    found = _BEGIN.match(text)
-    return found is not None and int(found["status"]) == TIMED_OUT
-
-
 def for_people(text: str, name: str) -> str:
     """A result of the call `name` without its form: the output, then `[exit status 2]` where that isn't 0.
 

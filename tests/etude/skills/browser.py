@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ossia.tools.browser.document import Document, Hit
 from ossia.tools.browser.page import Page, search_page
-from ossia.tools.browser.search import SEARCH_FAILED
 from ossia.tools.library.library import EMPTY
 from tests.etude.prompts import Prefix
 from tests.etude.said import Segment, answers, asks, compact, failed, runs
@@ -23,7 +22,7 @@ def browser(values: Values, prefix: Prefix) -> tuple[list[Segment], str]:
         return asked + answers("No browser tool.", "I can't search the web without the browser tool."), "no browser"
     search = compact({"query": topic})
     if values.chance(0.08):
-        error = f"{SEARCH_FAILED}`{topic}`: {values.one((values.phrase(2, 5), EMPTY, f'{EMPTY}. {NO_WEB}'))}"
+        error = f"Error during search for `{topic}`: {values.one((values.phrase(2, 5), EMPTY, f'{EMPTY}. {NO_WEB}'))}"
         return asked + runs("Search the web.", "browser.search", search, error) + failed(error), "search failed"
     if values.chance(0.05):
         note = values.one(("", f"Nothing found in {values.one(('docs', 'library', values.word()))}. {NO_WEB}"))

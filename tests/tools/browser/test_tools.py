@@ -17,7 +17,7 @@ from ossia.harmony.builtins import BROWSER
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import Rule
 from ossia.tools.browser import Browser, Document, Hit, Loader, Source
-from ossia.tools.spec import NoStop, Preview, Taint, ToolCall, ToolContext, ToolFailed, ToolFinished, ToolResult
+from ossia.tools.spec import Fault, NoStop, Preview, Taint, ToolCall, ToolContext, ToolFailed, ToolFinished, ToolResult
 from ossia.tools.toolbox import Toolbox
 from tests.support.pages import Pages, Results, documents, links, numbered
 
@@ -189,6 +189,7 @@ def test_without_a_web_source_the_library_is_the_default() -> None:
         "Error during search for `capybara`: no web search service is set up. The sources are: docs. "
         "`browser.open` of a URL works without one.",
         error=True,
+        fault=Fault("source"),
     )
     desk.docs.hits["nothing"] = ()
     assert desk.text("search", query="nothing").partition("L2: ")[2] == (
@@ -228,7 +229,7 @@ def test_a_search_that_finds_nothing_and_one_that_fails() -> None:
     assert desk.text("search", query="nothing").endswith("L2: # Search Results")
     failed = desk.call("search", query="x")
     said = "Error during search for `x`: web.test gave no answer"
-    assert failed == ToolResult(said, error=True, brings=frozenset({"outside"}))
+    assert failed == ToolResult(said, error=True, brings=frozenset({"outside"}), fault=Fault("search"))
     assert _cursor(desk.text("search", query="more")) == 1
 
 
