@@ -67,7 +67,10 @@ class Writing:
             yield from self.close()
             self._open = _Open(type(piece), piece.key if isinstance(piece, Called) else "")
         if isinstance(piece, Called) and piece.name != self._open.name:
+            held_back = self._is_held_back
             self._open.name += piece.name
+            if held_back and not self._is_held_back and self._open.text:  # it is another tool's after all
+                yield self._delta(self._text)
         text = piece.arguments if isinstance(piece, Called) else piece.text
         if text:
             self._open.text.append(text)

@@ -95,3 +95,10 @@ def test_any_events(kind: Kind) -> None:
         assert api.body(request, conversation(request, names), "m")["model"] == "m"
 
     check()
+
+
+def test_a_name_that_grows_after_its_arguments() -> None:
+    """`python` takes raw text, which is held back until its end; `pythonf`, once it is called that, doesn't."""
+    writing = Writing(Names(SPECS))
+    shown = [*writing.take(Called("0", "python", "[]")), *writing.take(Called("0", "f", "")), *writing.close()]
+    assert "".join(delta.text for delta in shown) == writing.messages(cut=False)[0].text == "[]"
