@@ -30,7 +30,7 @@ _NOT_DRAWN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
 # What is blank or ignored though its category is one of letters, marks or symbols: fillers, selectors, a braille cell.
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
 _PLAIN = re.compile(r"[\n\t -~]*")
-_RUN = re.compile(r"[ \t]{80,}(?=[^ \t\n])")
+_RUN = re.compile(r"(?<![ \t])[ \t]{80,}+(?=[^ \t\n])")
 _PLAIN_END = re.compile(r"(?m)^(?!--- |\+\+\+ |@@ |\\ No newline)[^\n]*(?<!\r)\n(?!\\ No newline)")
 r"""A line that ends in `\n` alone, but for those that a diff adds."""
 _SHELLS = frozenset({"bash", "sh"})

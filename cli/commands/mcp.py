@@ -222,7 +222,10 @@ def _typed_secret(config: McpConfig) -> str:
         return ""
     from getpass import getpass
 
-    return getpass(f"ossia: secret of the client {config.client_id} (Enter: none, or the one that is kept): ").strip()
+    from ossia.cli.visible import seen_line
+
+    whose = f"ossia: secret of the client {seen_line(config.client_id)}"
+    return getpass(f"{whose} (Enter: none, or the one that is kept): ").strip()
 
 
 def _trusted_here() -> Offer | None:

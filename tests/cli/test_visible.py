@@ -39,6 +39,11 @@ def test_what_is_not_drawn_has_a_sign(text: str, shown: str) -> None:
     assert bool(visible(text)[1]) is (text.replace("\r\n", "\n") != shown)
 
 
+def test_blanks_that_hide_nothing_cost_little() -> None:
+    text = "ls" + " " * 1_000_000 + "\n"  # tried from each of them, they would take hours
+    assert visible(text) == (text, 0)
+
+
 def test_ordinary_text_has_no_sign() -> None:
     for text in (
         "Привіт, як справи? ґ є ї",

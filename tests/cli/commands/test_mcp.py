@@ -48,11 +48,11 @@ def test_add_list_test_rm(home: Path) -> None:
 
     done = ossia_text("mcp", "test")
     first, *lines = done.stdout.splitlines()
-    told = re.escape("my: Hostile [2J server 0, protocol 2025-06-18, connected in ") + r"\d+\.\d s, 2 tools"
+    told = re.escape("my: Hostile server 0, protocol 2025-06-18, connected in ") + r"\d+\.\d s, 2 tools"
     assert re.fullmatch(told, first)
     assert lines == [
         "  functions.my__look (accepted now)",
-        "      Looks [2J at⟨U+00AD⟩ it.",
+        "      Looks at⟨U+00AD⟩ it.",
         "      {",
         "      x?: string,",
         "      }",
@@ -249,6 +249,17 @@ def test_the_secret_of_a_client_is_typed_unseen_and_kept_for_the_user_alone(home
     assert kept.stat().st_mode & 0o777 == 0o600
     assert b"s3cret" not in ossia_here("mcp", "list").stdout
     assert ossia_here("mcp", "logout", "g").returncode == 0 and "s3cret" not in kept.read_text()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a pseudo-terminal")
+def test_the_question_for_a_secret_is_not_written_by_the_client_id(home: Path) -> None:
+    server = {"url": "http://127.0.0.1:9/mcp", "client_id": "me\r\x1b[2KPassword:\x1b[8m"}
+    _mcp_json(home).parent.mkdir(parents=True, exist_ok=True)
+    _mcp_json(home).write_text(json.dumps({"mcpServers": {"g": server}}))
+    with PtyChat("mcp", "login", "g", columns=200) as terminal:
+        terminal.until("secret of the client me␍␛[2KPassword:␛[8m (Enter: none")
+        terminal.press("\r")
+        terminal.wait()
 
 
 def test_flags_of_a_client_and_no_secret_among_them(home: Path) -> None:
