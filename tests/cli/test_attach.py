@@ -78,6 +78,7 @@ def attached(
         ('@"my notes.md" @\'it"s\' @"open/', ["my notes.md", 'it"s', "open/"]),
         ("write to me@example.org or a@b", []),
         ("in `@cache` and ``x ` @y`` not, @z is", ["z"]),
+        ("a rule " + "`" * 300_000 + " and @z", ["z"]),
         ("```py\n@property\ndef x(): ...\n```\n@after", ["after"]),
         ("~~~\n@in a fence that nobody closed", []),
         ("@https://a.test/x?y=@z.", ["https://a.test/x?y=@z."]),
