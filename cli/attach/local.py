@@ -106,13 +106,14 @@ def leads(place: Path, real: Path, base: Path) -> str:
 
     `place` is the name as an absolute path, `real` where it led, `base` the folder that names are relative to.
     """
+    from ossia.cli import paths
     from ossia.tools.approval import sensitive
 
     base, place = base.resolve(), Path(os.path.normpath(place))
     if not place.is_relative_to(base):  # the user named that folder; what it holds may still be a link
         place = place.parent.resolve() / place.name
     it = "it" if real == place else f"it leads to {real}, and that"
-    if sensitive.of_reading(f"{real}", f"{real}/"):
+    if sensitive.of_reading(f"{real}", f"{real}/") or real.is_relative_to(paths.data_dir().resolve()):  # logins, chats
         return f"{it} often holds secrets"
     return f"it leads to {real}, out of {base}" if real != place and not real.is_relative_to(base) else ""
 

@@ -14,6 +14,7 @@ import pytest
 
 from ossia.agent.control import Control
 from ossia.agent.sessions.session import UserText
+from ossia.cli import paths
 from ossia.cli.attach.attach import Attached, Attachment, Bounds, attach, output_of
 from ossia.cli.attach.user_command import Ran, run_command
 from ossia.cli.exits import ExitError
@@ -467,6 +468,12 @@ def test_what_leads_out_or_holds_secrets_is_asked(
     assert asked == [why] * bool(why) and len(agreed.attachments) == 1
     assert [why in problem for problem in refused.problems] == [True] * bool(why)
     assert len(refused.attachments) == (not why)
+
+
+def test_what_ossia_keeps_of_the_user_is_asked(work: Path) -> None:
+    logins = put(paths.data_dir() / "mcp", "logins.json", "TOKEN")
+    refused = attached(f"See @{logins}", work)
+    assert not refused.attachments and "often holds secrets" in refused.problems[0]
 
 
 def test_what_was_asked_about_is_what_goes_along(work: Path, tmp_path: Path) -> None:
