@@ -122,7 +122,7 @@ def test_a_look_into_a_workspace(
 
 @pytest.mark.needs_bwrap
 def test_a_command_in_a_workspace(work: Path) -> None:
-    line = _asked("Run the command `ls`.", "--workspace", str(work), "--allow", "shell:ls")
+    line = _asked("Run the command `ls`.", "--workspace", str(work), "--allow", "container.exec:ls")
     assert _calls(line) == [("container.exec", {"command": ["bash", "-lc", "ls"]})]
     assert line["answer"] == "The output is:\ntodo_list.txt"
 

@@ -15,6 +15,7 @@ from ossia.tools.spec import (
     ApprovalAsked,
     ApprovalDecided,
     Decision,
+    Fault,
     NoStop,
     Taint,
     ToolCall,
@@ -305,7 +306,7 @@ def test_a_no_to_the_changed_call_refuses_both(root: Path) -> None:
     toolbox = _toolbox(root)
     models, mine = {"command": ["bash", "-lc", "rm a.md"]}, {"command": ["bash", "-lc", "rm .env"]}
     result, asked, others = _asked_in_turn(toolbox, "container.exec", models, _edit(mine), NO)
-    assert (result, len(asked)) == (ToolResult(REFUSED, error=True), 2)
+    assert (result, len(asked)) == (ToolResult(REFUSED, error=True, fault=Fault("refused")), 2)
     assert isinstance(others[-1], ToolFinished) and others[-1].call.arguments == json.dumps(models)
     for again in (models, mine):
         assert _asked_in_turn(toolbox, "container.exec", again)[0].text == REFUSED_AGAIN
