@@ -179,7 +179,7 @@ class PythonTool:
         self, kernel: Kernel, cell: Cell, context: ToolContext
     ) -> Generator[ToolOutput, None, ToolResult]:
         deadline = time.monotonic() + self._timeout_s
-        kernel.process.busy.set()
+        kernel.process.begin_call()
         cell.request = kernel.execute(cell.code)
         outcome = yield from self._until_finished(kernel, cell, deadline, context.stop)
         remark = self._end_cell(kernel, cell, outcome, context.stop)

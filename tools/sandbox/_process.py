@@ -99,6 +99,7 @@ class KernelProcess(_Process):
         self._started, self._ended = threading.Event(), threading.Event()
         self._reason = ""
         self.busy = threading.Event()
+        self._at_call = Usage(data_bytes=1 << 63, data_files=1 << 63, hidden=1 << 63)
         threading.Thread(target=self._keep, name="python-kernel", daemon=True).start()
         self._started.wait()
 
@@ -155,12 +156,18 @@ class KernelProcess(_Process):
             _cgroup.remove(self._launch.group)
             self._ended.set()
 
+    def begin_call(self) -> None:
+        """A call begins. What the one before it cleaned up may not be used again, even if no look has come between."""
+        self._at_call = usage_of_folders(self._folders)
+        self.busy.set()
+
     def _watch(self, pid: int) -> None:
         before = replace(usage_of_folders(self._folders), available_bytes=available_bytes())
         own = own_memory_bytes()
         wait_s = 0.0
         while not self._ended.wait(wait_s):
             started = time.monotonic()
+            before = before.at_most(self._at_call)
             used = usage_in_all(pid, self._limits.memory_bytes, self._limits.processes)
             filled = usage_of_folders(self._folders)
             if not self.busy.is_set():
