@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 NOBODY = 65534
-PACKAGES = ("filelock", "ipykernel", "jsonschema", "jupyter-client", "landlockpy", "psutil", "pytest")
+PACKAGES = ("filelock", "ipykernel", "jsonschema", "jupyter-client", "landlockpy", "psutil", "pytest", "webencodings")
 COPIED = (
     "ossia", "tools", "pyproject.toml", "tests/__init__.py", "tests/support/__init__.py", "tests/support/kernels.py",
     "tests/support/floods.py", "tests/support/trees.py", "tests/support/work_calls.py", "tests/oracle/__init__.py",

@@ -493,6 +493,7 @@ def test_rules_that_a_command_makes_are_told(bwrap: Shell) -> None:
     text = bwrap.run("mkdir .ossia; echo '{}' > .ossia/mcp.json; chmod 500 .").text
     assert "[a command changed files that run or instruct later tools: .ossia; " in text
     (bwrap.root / ".ossia" / "mcp.json").unlink()
+    bwrap.root.chmod(0o700)
     (bwrap.root / ".ossia").rmdir()
     bwrap.root.chmod(0o755)
     assert snapshot(bwrap.root) == before
