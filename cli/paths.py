@@ -13,6 +13,10 @@ import platformdirs
 
 from ossia.cli.exits import ExitError
 
+TYPE_CHECKING = False  # typing's own would be an import
+if TYPE_CHECKING:
+    from ossia.tools.host import Host
+
 _APP = "ossia"
 
 
@@ -91,3 +95,12 @@ def cache_dir() -> Path:
 def log_file() -> Path:
     """What llama.cpp says while it loads and runs, e.g. `~/.local/state/ossia/log/ossia.log`."""
     return _own(platformdirs.user_log_path) / "ossia.log"
+
+
+def host() -> Host:
+    """This machine, by the environment and the platform's habits. Raises ExitError for a user without a home."""
+    import datetime
+
+    from ossia.tools.host import Host
+
+    return Host(data_dir(), cache_dir(), log_file(), expanded("~"), os.environ, datetime.datetime.now)
