@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -28,7 +28,7 @@ class Host:
     cache: Path
     log: Path
     home: Path
-    environ: Mapping[str, str]
+    environ: Mapping[str, str] = field(repr=False)  # it holds secrets
     now: Callable[[], datetime.datetime]
 
     @property
