@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from ossia.agent._repeats import LOOK_EVERY, in_code, repeats
 from ossia.agent.context import context_use
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Constraint, Engine, Generation, Progress, Prompt, Static
+from ossia.agent.engine.base import Constraint, Engine, Generation, Progress, Prompt, Static, Task
 from ossia.agent.errors import ContextFull, EngineFailed
 from ossia.agent.events import Stats
 from ossia.agent.kinds import is_answer
@@ -76,14 +76,9 @@ class LocalResponder:
         tokens = self.codec.tokenizer.control
         stops = tokens.generation_stops | ({tokens.end} if request.open_with else frozenset())
         parser = self.codec.parser(tools=frozenset(spec.name for spec in request.tools), opening=opening)
-        generation = self.engine.generate(
-            prompt,
-            stops=stops,
-            max_tokens=request.max_tokens,
-            sampling=request.sampling,
-            constraint=constraint_of(request) if self.guided else None,
-            control=control,
-        )
+        constraint = constraint_of(request) if self.guided else None
+        task = Task(prompt, stops, request.max_tokens, request.sampling, constraint)
+        generation = self.engine.generate(task, control=control)
         if self._tap:
             self._tap(opening)
         try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from ossia.agent.control import Control
+from ossia.agent.errors import ContextFull
 from ossia.harmony.messages import Channel, CompletionEnd
 from ossia.harmony.tokenizer import Vocabulary
 
@@ -75,6 +76,32 @@ class Constraint:
     arguments: Mapping[str, object] = field(default_factory=dict)
     answer: object | None = None
     open_with: Channel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A completion to be generated: up to one of `stops`, or `max_tokens` (None: up to the end of the context).
+
+    `Task(Prompt((200006, …)), stops=frozenset({200002, 200012}), sampling=Sampling(seed=1))`
+    """
+
+    prompt: Prompt
+    stops: frozenset[int] = frozenset()
+    max_tokens: int | None = None
+    sampling: Sampling = Sampling()
+    constraint: Constraint | None = None
+
+    def limit(self, context_tokens: int) -> tuple[int, CompletionEnd]:
+        """The most tokens that a context has room for, and the end that reaching them is: `(4096, "tokens")`.
+
+        Raises ContextFull when there is no room for one.
+        """
+        room = context_tokens - len(self.prompt.ids)
+        if room <= 0:
+            raise ContextFull(len(self.prompt.ids), context_tokens)
+        if self.max_tokens is not None and self.max_tokens < room:
+            return self.max_tokens, "tokens"
+        return room, "context"
 
 
 class Forced(int):
@@ -163,8 +190,7 @@ class Engine(Protocol):
     """Runs a model. Owned by one thread; only `Control` may be touched from others.
 
     `generate` raises `ContextFull` when the prompt leaves no room for a single token, `EngineFailed` when the model
-    can't go on. `max_tokens` None: up to the end of the context. A `Generation` must be closed or exhausted before the
-    next call.
+    can't go on. A `Generation` must be closed or exhausted before the next call.
     """
 
     @property
@@ -182,16 +208,7 @@ class Engine(Protocol):
         """`"constraint"`: it compiles a `Constraint`; `"prefill"`: `prefill` saves time, and a question can be
         asked beside the conversation (`Prompt.side_question`); `"save"`: it stores caches."""
 
-    def generate(
-        self,
-        prompt: Prompt,
-        *,
-        stops: frozenset[int],
-        max_tokens: int | None,
-        sampling: Sampling,
-        constraint: Constraint | None,
-        control: Control,
-    ) -> Generation: ...
+    def generate(self, task: Task, *, control: Control) -> Generation: ...
 
     def prefill(
         self, prompt: Prompt, *, control: Control, on_progress: Callable[[Progress], None] = lambda progress: None

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Protocol
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import ConstraintDropped, Forced, Progress, Prompt, StepStats
+from ossia.agent.engine.base import ConstraintDropped, Forced, Progress, Prompt, StepStats, Task
 from ossia.agent.engine.cache import Logits, PrefixCache
 from ossia.agent.engine.guiding import Guide, OneOf
 from ossia.agent.engine.sampling import Sampler
@@ -62,15 +62,6 @@ class Lane:
         else:
             self.cache.resync(ids)
         return complete
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The bounds of a generation: any of `stops` (which is yielded), or `most` ids; `name` is then its end."""
-
-    stops: frozenset[int]
-    most: int
-    name: CompletionEnd
 
 
 def checkpoints_of(prompt: Prompt) -> tuple[int, ...]:
@@ -148,7 +139,8 @@ class LocalGeneration:
 
     _prefill: Prefill
     _sampler: Sampler
-    _bounds: Bounds
+    _task: Task
+    _context_tokens: int
     _control: Control
     _on_close: Callable[[], None]
     _guide: Guide | None = None
@@ -160,9 +152,11 @@ class LocalGeneration:
     _decode_s: float = 0.0
     _end: CompletionEnd | None = None
     _closed: bool = False
+    _limit: tuple[int, CompletionEnd] = field(init=False)
     _items: Generator[int | Progress | ConstraintDropped, None, None] = field(init=False)
 
     def __post_init__(self) -> None:
+        self._limit = self._task.limit(self._context_tokens)
         self._items = self._run()
 
     def __iter__(self) -> Iterator[int | Progress | ConstraintDropped]:
@@ -220,11 +214,12 @@ class LocalGeneration:
         self._end = end
 
     def _reason_to_end(self, last: int | None) -> CompletionEnd | None:
-        if last in self._bounds.stops:
+        if last in self._task.stops:
             return "stop"
         if self._control.stopped:
             return "stopped"
-        return self._bounds.name if self._count >= self._bounds.most else None
+        most, end = self._limit
+        return end if self._count >= most else None
 
     def _next(self) -> int | None:
         """The next id. None: aborted."""

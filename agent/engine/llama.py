@@ -7,9 +7,9 @@ from pathlib import Path
 
 from ossia.agent.control import Control
 from ossia.agent.engine._native import LlamaSettings, Native, build, gpu_memory, processor_features
-from ossia.agent.engine.base import Constraint, Progress, Prompt, Sampling
+from ossia.agent.engine.base import Progress, Prompt, Task
 from ossia.agent.engine.cache import PrefixCache
-from ossia.agent.engine.generation import Bounds, Lane, LocalGeneration, Prefill
+from ossia.agent.engine.generation import Lane, LocalGeneration, Prefill
 from ossia.agent.engine.guiding import Guides
 from ossia.agent.engine.prompts import StoredPrompts
 from ossia.agent.engine.sampling import Sampler
@@ -68,24 +68,13 @@ class LlamaEngine:
             )
         return cls(native, vocabulary, name, settings, guides)
 
-    def generate(
-        self,
-        prompt: Prompt,
-        *,
-        stops: frozenset[int],
-        max_tokens: int | None,
-        sampling: Sampling,
-        constraint: Constraint | None,
-        control: Control,
-    ) -> LocalGeneration:
-        if constraint is not None and self._guides is None:
-            raise ValueError("this engine compiles no constraint: see capabilities")
+    def generate(self, task: Task, *, control: Control) -> LocalGeneration:
+        prompt, sampling, guide = task.prompt, task.sampling, None
         prefill = self._prefill(prompt)
-        guide = self._guides(constraint) if constraint is not None and self._guides else None
-        room = self.context_tokens - len(prompt.ids)
-        bounds = Bounds(stops, room, "context")
-        if max_tokens is not None and max_tokens < room:
-            bounds = Bounds(stops, max_tokens, "tokens")
+        if task.constraint is not None:
+            if self._guides is None:
+                raise ValueError("this engine compiles no constraint: see capabilities")
+            guide = self._guides(task.constraint)
         sampler = Sampler(sampling, self.vocabulary.size, salt=len(prompt.ids))
         # With another number of threads llama.cpp rounds differently over a long context. So if the same answer must
         # come again (with a seed, or greedily), the number stays the same, whatever else runs.
@@ -97,7 +86,7 @@ class LlamaEngine:
             if prompt.side_question is not None:
                 self.lane.cache.cut_back(prompt.side_question)
 
-        self._open = LocalGeneration(prefill, sampler, bounds, control, over, guide)
+        self._open = LocalGeneration(prefill, sampler, task, self.context_tokens, control, over, guide)
         return self._open
 
     def prefill(

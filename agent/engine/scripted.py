@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Constraint, Progress, Prompt, Sampling, StepStats
-from ossia.agent.errors import ContextFull, ScriptEnded, ScriptInvalid
+from ossia.agent.engine.base import Progress, Prompt, StepStats, Task
+from ossia.agent.errors import ScriptEnded, ScriptInvalid
 from ossia.harmony.messages import CompletionEnd
 from ossia.harmony.tokenizer import Tokenizer
 
@@ -92,29 +92,15 @@ class ScriptedEngine:
         self.vocabulary = tokenizer.vocabulary
         self.context_tokens = context_tokens
 
-    def generate(
-        self,
-        prompt: Prompt,
-        *,
-        stops: frozenset[int],
-        max_tokens: int | None,
-        sampling: Sampling,
-        constraint: Constraint | None,
-        control: Control,
-    ) -> _Replay:
-        if len(prompt.ids) >= self.context_tokens:
-            raise ContextFull(len(prompt.ids), self.context_tokens)
+    def generate(self, task: Task, *, control: Control) -> _Replay:
+        limit, at_limit = task.limit(self.context_tokens)
         ids: Sequence[int] | None = next(self._steps, None)
         if ids is None:
             raise ScriptEnded(
                 "the script has no more steps, and the turn isn't over: add one that ends with a final message"
             )
-        limit = self.context_tokens - len(prompt.ids)
-        at_limit: CompletionEnd = "context"
-        if max_tokens is not None and max_tokens < limit:
-            limit, at_limit = max_tokens, "tokens"
-        ids = _until_stop(ids, stops, self._endoftext)
-        return _Replay(ids, len(prompt.ids), limit, at_limit, control, self._seconds_per_token)
+        ids = _until_stop(ids, task.stops, self._endoftext)
+        return _Replay(ids, len(task.prompt.ids), limit, at_limit, control, self._seconds_per_token)
 
     def prefill(
         self, prompt: Prompt, *, control: Control, on_progress: Callable[[Progress], None] = lambda progress: None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Constraint, Generation, Progress, Prompt, Sampling
+from ossia.agent.engine.base import Generation, Progress, Prompt, Task
 from ossia.agent.engine.remote.client import Client
 from ossia.agent.errors import EngineFailed, ServerRefused
 from ossia.agent.request import Request
@@ -73,16 +73,7 @@ class ServedEngine:
             self._left_out.update(fields)
         return bool(fields)
 
-    def generate(
-        self,
-        prompt: Prompt,
-        *,
-        stops: frozenset[int],
-        max_tokens: int | None,
-        sampling: Sampling,
-        constraint: Constraint | None,
-        control: Control,
-    ) -> Generation:
+    def generate(self, task: Task, *, control: Control) -> Generation:
         raise EngineFailed(f"{self.client.address.name} takes messages, no ids: use a llama-server or vLLM for that")
 
     def prefill(

@@ -14,7 +14,7 @@ import pytest
 from ossia.agent.compaction._shortening import is_note
 from ossia.agent.context import reserve_tokens, summary_tokens
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Progress, Prompt, Sampling
+from ossia.agent.engine.base import Progress, Prompt, Sampling, Task
 from ossia.agent.engine.scripted import Script, ScriptedEngine
 from ossia.agent.errors import ContextFull, EngineFailed
 from ossia.agent.events import ContextTrimmed, Delta, Event, MessageAdded, Stats, ToolFinished, TurnEnded
@@ -75,10 +75,10 @@ class Watched(ScriptedEngine):
         self.prompts: list[Prompt] = []
         self.max_tokens: list[int | None] = []
 
-    def generate(self, prompt: Prompt, **settings: Any) -> Any:
-        self.prompts.append(prompt)
-        self.max_tokens.append(settings["max_tokens"])
-        return super().generate(prompt, **settings)
+    def generate(self, task: Task, *, control: Control) -> Any:
+        self.prompts.append(task.prompt)
+        self.max_tokens.append(task.max_tokens)
+        return super().generate(task, control=control)
 
 
 def stage_of(tokenizer: Tokenizer, *steps: str, context_tokens: int = 1000, **settings: Any) -> Stage:
@@ -499,11 +499,11 @@ def test_room_is_made_rarely(etude_tokenizer: Tokenizer) -> None:
     class Answering(Watched):
         """Writes a summary whenever it is asked for one."""
 
-        def generate(self, prompt: Prompt, **settings: Any) -> Any:
-            asked = "no longer fits into your context" in etude_tokenizer.decode(prompt.ids)
-            self.prompts.append(prompt)
+        def generate(self, task: Task, *, control: Control) -> Any:
+            asked = "no longer fits into your context" in etude_tokenizer.decode(task.prompt.ids)
+            self.prompts.append(task.prompt)
             step = SUMMARY if asked else next(texts)
-            return ScriptedEngine(Script((step,)), etude_tokenizer, context_tokens=2000).generate(prompt, **settings)
+            return ScriptedEngine(Script((step,)), etude_tokenizer, context_tokens=2000).generate(task, control=control)
 
     trims: list[ContextTrimmed] = []
     stage.responder.engine = answering = Answering(Script(()), etude_tokenizer, context_tokens=2000)
@@ -551,14 +551,14 @@ def play_at_random(seed: int, tokenizer: Tokenizer) -> list[ContextTrimmed]:
     stage = stage_of(tokenizer, context_tokens=context_tokens)
 
     class Anything(Watched):
-        def generate(self, prompt: Prompt, **settings: Any) -> Any:
-            assert len(prompt.ids) < context_tokens
+        def generate(self, task: Task, *, control: Control) -> Any:
+            assert len(task.prompt.ids) < context_tokens
             long = "<|channel|>final<|message|>" + words(chance.randrange(400))
             steps = (read(chance.choice((5, 60, 150, 600))), FINAL, long, "<|channel|>analysis<|message|>Hm.<|end|>")
-            if "no longer fits into your context" in tokenizer.decode(prompt.ids[-200:]):
+            if "no longer fits into your context" in tokenizer.decode(task.prompt.ids[-200:]):
                 steps = (SUMMARY, SUMMARY, "<|return|>", words(300))
             engine = ScriptedEngine(Script((chance.choice(steps),)), tokenizer, context_tokens=context_tokens)
-            return engine.generate(prompt, **settings)
+            return engine.generate(task, control=control)
 
     stage.responder.engine = Anything(Script(()), tokenizer, context_tokens=context_tokens)
     trims: list[ContextTrimmed] = []

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Prompt, Sampling
+from ossia.agent.engine.base import Sampling, Task
 from ossia.agent.engine.scripted import Script, ScriptedEngine, _ids
 from ossia.agent.errors import ContextFull, EngineFailed
 from ossia.agent.events import (
@@ -456,8 +456,8 @@ def test_the_end_of_the_context_while_generating(etude_tokenizer: Tokenizer) -> 
 class Breaking(ScriptedEngine):
     """An engine that breaks after eleven tokens of a step."""
 
-    def generate(self, prompt: Prompt, **settings: Any) -> Any:
-        whole = super().generate(prompt, **settings)
+    def generate(self, task: Task, *, control: Control) -> Any:
+        whole = super().generate(task, control=control)
 
         class Broken:
             stats = replace(whole.stats, completion_tokens=11)
@@ -531,14 +531,15 @@ def test_the_thoughts_of_the_turn_stay_while_it_is_under_way(etude_tokenizer: To
     generate = stage.engine.generate
 
     class Watched(ScriptedEngine):
-        def generate(self, prompt: Prompt, **settings: Any) -> Any:
+        def generate(self, task: Task, *, control: Control) -> Any:
+            prompt = task.prompt
             prompts.append(etude_tokenizer.decode(prompt.ids))
             ends = [etude_tokenizer.decode(prompt.ids[:mark]) for mark in prompt.marks]
             assert [end.rsplit("<|start|>", 1)[1].split("<|message|>")[0] for end in ends][:3] == [
                 "system", "developer", "user"
             ]  # fmt: skip
             assert all(end.endswith("<|end|>") for end in ends[:3]) and ends[-1] == prompts[-1]
-            return generate(prompt, **settings)
+            return generate(task, control=control)
 
     stage.responder.engine = Watched(Script(()), etude_tokenizer)
     stage.play(limits=Limits(max_steps=1))

@@ -15,7 +15,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Prompt, Sampling
+from ossia.agent.engine.base import Prompt, Sampling, Task
 from ossia.agent.engine.llama import LlamaEngine, LlamaSettings, build
 from ossia.agent.models.catalog import ETUDE_PATH
 from ossia.agent.models.gguf import read_header
@@ -34,12 +34,7 @@ def answer_of(engine: LlamaEngine, ids: Sequence[int], count: int) -> dict[str, 
     """The `count` greedy ids after `ids`, which are read from the first one on, and the seconds that took."""
     engine.lane.cache.clear()
     generation = engine.generate(
-        Prompt(tuple(ids), ()),
-        stops=frozenset(),
-        max_tokens=count,
-        sampling=Sampling(temperature=0),
-        constraint=None,
-        control=Control(),
+        Task(Prompt(tuple(ids), ()), max_tokens=count, sampling=Sampling(temperature=0)), control=Control()
     )
     answer = [item for item in generation if isinstance(item, int)]
     return {"ids": answer, "prefill_s": generation.stats.prefill_s, "decode_s": generation.stats.decode_s}

@@ -25,7 +25,7 @@ from statistics import median
 from typing import Any
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Constraint, Prompt, Sampling, StepStats
+from ossia.agent.engine.base import Prompt, StepStats, Task
 from ossia.agent.engine.scripted import ScriptedEngine
 from tests.bench.report import Report, options
 from tests.support.command import write_script
@@ -140,19 +140,8 @@ class _Paced:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._script, name)
 
-    def generate(
-        self,
-        prompt: Prompt,
-        *,
-        stops: frozenset[int],
-        max_tokens: int | None,
-        sampling: Sampling,
-        constraint: Constraint | None,
-        control: Control,
-    ) -> _PacedGeneration:
-        inner = self._script.generate(
-            prompt, stops=stops, max_tokens=max_tokens, sampling=sampling, constraint=constraint, control=control
-        )
+    def generate(self, task: Task, *, control: Control) -> _PacedGeneration:
+        inner = self._script.generate(task, control=control)
         return _PacedGeneration(inner, self._decoder, self._rate)
 
 
@@ -179,10 +168,7 @@ class _PacedGeneration:
 
     def _decode(self) -> Iterator[Any]:
         return iter(
-            self._decoder.generate(
-                Prompt(tuple(range(64))), stops=frozenset(), max_tokens=900, sampling=Sampling(),
-                constraint=None, control=Control(),
-            )
+            self._decoder.generate(Task(Prompt(tuple(range(64))), max_tokens=900), control=Control())
         )  # fmt: skip
 
     @property

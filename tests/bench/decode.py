@@ -33,7 +33,7 @@ from statistics import median
 from typing import Any
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Prompt, Sampling
+from ossia.agent.engine.base import Prompt, Task
 from ossia.agent.engine.generation import Prefill
 from ossia.agent.engine.threads import default_threads
 from ossia.agent.models.needs import BATCH_TOKENS
@@ -200,10 +200,7 @@ def _child(how: Mapping[str, Any]) -> None:
                 pass
 
         def decode(count: int) -> None:
-            generation = engine.generate(
-                Prompt(ids(1)), stops=frozenset(), max_tokens=count, sampling=Sampling(),
-                constraint=None, control=Control(),
-            )  # fmt: skip
+            generation = engine.generate(Task(Prompt(ids(1)), max_tokens=count), control=Control())  # fmt: skip
             drawn = sum(isinstance(item, int) for item in generation)
             if drawn != count:
                 raise RuntimeError(f"expected {count} ids, got {drawn}")

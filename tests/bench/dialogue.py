@@ -27,7 +27,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ossia.agent.engine.base import Prompt
+from ossia.agent.control import Control
+from ossia.agent.engine.base import Prompt, Task
 from tests.bench.processes import answer, measure
 from tests.bench.report import Report, file_facts, model_file, options
 from tests.support.vocabularies import ETUDE
@@ -108,14 +109,14 @@ class _Recorder:
         self.completions: list[str] = []
         self._ahead: Prompt | None = None
 
-    def generate(self, prompt: Prompt, **settings: Any) -> Any:
+    def generate(self, task: Task, *, control: Control) -> Any:
         text = self.completions.pop(0)
         once = self._engine(self._script((text,)), self._tokenizer, context_tokens=self.context_tokens)
-        items = list(once.generate(prompt, **settings))
-        self.steps.append(_Step(prompt, tuple(items), self._ahead))
+        items = list(once.generate(task, control=control))
+        self.steps.append(_Step(task.prompt, tuple(items), self._ahead))
         self._ahead = None
         again = self._engine(self._script((text,)), self._tokenizer, context_tokens=self.context_tokens)
-        return again.generate(prompt, **settings)
+        return again.generate(task, control=control)
 
     def prefill(self, prompt: Prompt, **_: Any) -> None:
         self._ahead = prompt

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Constraint, Prompt, Sampling
+from ossia.agent.engine.base import Constraint, Prompt, Sampling, Task
 from ossia.agent.engine.guiding import Guide
 from ossia.agent.engine.llama import LlamaEngine, LlamaSettings
 from ossia.agent.engine.sampling import Sampler
@@ -241,11 +241,13 @@ def _prompt(tokenizer: Tokenizer) -> tuple[int, ...]:
 
 def _write(engine: LlamaEngine, tokenizer: Tokenizer, prompt: Sequence[int], schema: Any, seed: int) -> _Written:
     generation = engine.generate(
-        Prompt(tuple(prompt), (len(prompt),)),
-        stops=tokenizer.control.generation_stops | {tokenizer.control.end} if schema is not None else frozenset(),
-        max_tokens=_MOST if schema is not None else random.Random(seed).randrange(30, 60),
-        sampling=Sampling(seed=seed),
-        constraint=None if schema is None else Constraint(answer=schema, open_with=FINAL),
+        Task(
+            Prompt(tuple(prompt), (len(prompt),)),
+            stops=tokenizer.control.generation_stops | {tokenizer.control.end} if schema is not None else frozenset(),
+            max_tokens=_MOST if schema is not None else random.Random(seed).randrange(30, 60),
+            sampling=Sampling(seed=seed),
+            constraint=None if schema is None else Constraint(answer=schema, open_with=FINAL),
+        ),
         control=Control(),
     )
     with closing(generation):

@@ -28,7 +28,7 @@ from statistics import median
 from typing import Any
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Prompt, Sampling
+from ossia.agent.engine.base import Prompt, Sampling, Task
 from ossia.agent.engine.threads import default_threads
 from tests.bench.native import answer_with_markdown, load_as_ossia, watch_decoding, watching_costs_ms
 from tests.bench.processes import answer, measure
@@ -110,10 +110,8 @@ def _child(how: Mapping[str, Any]) -> None:
 
 def _engine(model: Path, tokens: int, sampling: Sampling) -> None:
     with closing(load_as_ossia(model)) as engine:
-        generation = engine.generate(
-            Prompt(tuple(range(64))), stops=frozenset(), max_tokens=tokens, sampling=sampling,
-            constraint=None, control=Control(),
-        )  # fmt: skip
+        task = Task(Prompt(tuple(range(64))), max_tokens=tokens, sampling=sampling)
+        generation = engine.generate(task, control=Control())
         for _ in generation:
             pass
 

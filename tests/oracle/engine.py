@@ -35,7 +35,7 @@ from typing import Any
 import llama_cpp
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Prompt
+from ossia.agent.engine.base import Prompt, Task
 from ossia.agent.engine.cache import Logits
 from ossia.agent.engine.llama import LlamaEngine
 from ossia.harmony.tokenizer import Tokenizer
@@ -194,9 +194,7 @@ def follow(engine: LlamaEngine, judge: Judge, prompt: Prompt, answer: Sequence[i
 
 def _ask(engine: LlamaEngine, prompt: Prompt, count: int) -> tuple[list[int], int]:
     """Our next ids, and how many of the prompt's were reused."""
-    generation = engine.generate(
-        prompt, stops=frozenset(), max_tokens=count, sampling=GREEDY, constraint=None, control=Control()
-    )
+    generation = engine.generate(Task(prompt, max_tokens=count, sampling=GREEDY), control=Control())
     ids = [item for item in generation if isinstance(item, int)]
     return ids, generation.stats.reused_tokens
 

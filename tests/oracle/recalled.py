@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Prompt, Static
+from ossia.agent.engine.base import Prompt, Static, Task
 from ossia.agent.engine.prompts import StoredPrompts
 from tests.support.engines import ETUDE, GREEDY, Logits, load_engine, prefill
 
@@ -61,9 +61,7 @@ def _ask(
     try:
         if folder:
             engine.prompts = StoredPrompts(folder, max_bytes=1 << 30)
-        answer = engine.generate(
-            prompt, stops=frozenset(), max_tokens=given.tokens, sampling=GREEDY, constraint=None, control=Control()
-        )
+        answer = engine.generate(Task(prompt, max_tokens=given.tokens, sampling=GREEDY), control=Control())
         ids = [item for item in answer if isinstance(item, int)]
         logits, _ = prefill(engine, prompt)  # of the checkpoint at its end
         engine.save_prompts()

@@ -17,7 +17,7 @@ from itertools import islice
 from pathlib import Path
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Prompt
+from ossia.agent.engine.base import Prompt, Task
 from ossia.agent.engine.remote.address import parse_url
 from ossia.agent.engine.remote.client import Client
 from ossia.agent.engine.remote.detect import detect
@@ -46,11 +46,9 @@ def main() -> int:
             stats = [0, 0, 0]
             for ids in islice(_prompts(tokenizer), count):
                 generation = remote.generate(
-                    Prompt(ids),
-                    stops=tokenizer.control.generation_stops,
-                    max_tokens=_MOST_TOKENS,
-                    sampling=GREEDY,
-                    constraint=None,
+                    Task(
+                        Prompt(ids), stops=tokenizer.control.generation_stops, max_tokens=_MOST_TOKENS, sampling=GREEDY
+                    ),
                     control=Control(),
                 )
                 theirs = [item for item in generation if isinstance(item, int)]

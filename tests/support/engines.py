@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Prompt, Sampling
+from ossia.agent.engine.base import Prompt, Sampling, Task
 from ossia.agent.engine.generation import Prefill
 from ossia.agent.engine.llama import LlamaEngine, LlamaSettings
 from ossia.agent.guide import GuideCompiler
@@ -68,9 +68,7 @@ def load_engine(
 
 def generate(engine: LlamaEngine, prompt: Prompt, max_tokens: int) -> list[int]:
     """That many greedy ids."""
-    generation = engine.generate(
-        prompt, stops=frozenset(), max_tokens=max_tokens, sampling=GREEDY, constraint=None, control=Control()
-    )
+    generation = engine.generate(Task(prompt, max_tokens=max_tokens, sampling=GREEDY), control=Control())
     return [item for item in generation if isinstance(item, int)]
 
 

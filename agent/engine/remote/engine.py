@@ -9,10 +9,10 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Constraint, Progress, Prompt, Sampling, StepStats
+from ossia.agent.engine.base import Progress, Prompt, StepStats, Task
 from ossia.agent.engine.remote.ending import withheld
-from ossia.agent.engine.remote.server import Came, Ended, Figures, IdServer, Task
-from ossia.agent.errors import ContextFull, EngineFailed
+from ossia.agent.engine.remote.server import Came, Ended, Figures, IdServer
+from ossia.agent.errors import EngineFailed
 from ossia.harmony.messages import CompletionEnd
 from ossia.harmony.tokenizer import Vocabulary
 
@@ -35,26 +35,11 @@ class RemoteEngine:
         self.context_tokens = context_tokens
         self.figures_s = figures_s
 
-    def generate(
-        self,
-        prompt: Prompt,
-        *,
-        stops: frozenset[int],
-        max_tokens: int | None,
-        sampling: Sampling,
-        constraint: Constraint | None,
-        control: Control,
-    ) -> RemoteGeneration:
-        if constraint is not None:
+    def generate(self, task: Task, *, control: Control) -> RemoteGeneration:
+        if task.constraint is not None:
             raise ValueError("this engine compiles no constraint: see capabilities")
-        room = self.context_tokens - len(prompt.ids)
-        if room <= 0:
-            raise ContextFull(len(prompt.ids), self.context_tokens)
-        limit = room
-        at_limit: CompletionEnd = "context"
-        if max_tokens is not None and max_tokens < room:
-            limit, at_limit = max_tokens, "tokens"
-        return RemoteGeneration(self, prompt, Task(prompt.ids, limit, stops, sampling), at_limit, control)
+        most, at_limit = task.limit(self.context_tokens)
+        return RemoteGeneration(self, task, most, at_limit, control)
 
     def prefill(
         self, prompt: Prompt, *, control: Control, on_progress: Callable[[Progress], None] = lambda progress: None
@@ -78,8 +63,8 @@ class RemoteGeneration:
     """The ids of one completion as they come from the server. See `agent.engine.base.Generation`."""
 
     _engine: RemoteEngine
-    _prompt: Prompt
     _task: Task
+    _most: int
     _at_limit: CompletionEnd
     _control: Control
     _ids: list[int] = field(default_factory=list)
@@ -107,7 +92,7 @@ class RemoteGeneration:
     @property
     def stats(self) -> StepStats:
         """The server's own figures; where it gives none, the times are ours, and all of the prompt counts as read."""
-        figures, total, now = self._figures, len(self._prompt.ids), self._last or time.monotonic()
+        figures, total, now = self._figures, len(self._task.prompt.ids), self._last or time.monotonic()
         progress = self._read
         reused = min(figures.reused, total) if figures.reused is not None else progress.reused if progress else 0
         read = progress.done - reused if progress else total - reused if self._first is not None else 0
@@ -134,8 +119,8 @@ class RemoteGeneration:
             if self._control.stopped:
                 self._end = "stopped"
                 return
-            yield Progress(0, len(self._prompt.ids))
-            with closing(self._engine.server.complete(self._task, self._own)) as answer:
+            yield Progress(0, len(self._task.prompt.ids))
+            with closing(self._engine.server.complete(self._task, self._most, self._own)) as answer:
                 yield from self._follow(answer)
         finally:
             forget()
@@ -192,7 +177,7 @@ class RemoteGeneration:
         self._ids.append(token)
         if token in self._task.stops:
             self._end = "stop"
-        elif len(self._ids) >= self._task.most:
+        elif len(self._ids) >= self._most:
             self._end = self._at_limit
         if self._end is not None:
             self._late.start()
@@ -202,7 +187,7 @@ class RemoteGeneration:
         if ended.why != "stop":
             self._end = "context" if ended.why == "context" else self._at_limit
             return None
-        token = withheld((*self._prompt.ids, *self._ids), self._engine.vocabulary, ended.stop_id)
+        token = withheld((*self._task.prompt.ids, *self._ids), self._engine.vocabulary, ended.stop_id)
         self._take(token)
         self._end = "stop"
         return token

@@ -7,14 +7,13 @@ from contextlib import closing
 from typing import Any, Final
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Progress, Sampling
+from ossia.agent.engine.base import Progress, Prompt, Sampling, Task
 from ossia.agent.engine.remote.client import Client, Json
 from ossia.agent.engine.remote.server import (
     Answer,
     Came,
     Ended,
     Figures,
-    Task,
     context_of,
     ids_of,
     seconds,
@@ -48,25 +47,25 @@ class LlamaServer:
         self._vocabulary = vocabulary
         self._ids_of_bytes: dict[bytes, int] | None = None
 
-    def complete(self, task: Task, control: Control) -> Answer:
+    def complete(self, task: Task, most: int, control: Control, *, retry: bool = True) -> Answer:
         body: dict[str, Any] = {
-            "prompt": list(task.ids),
-            "n_predict": task.most,
+            "prompt": list(task.prompt.ids),
+            "n_predict": most,
             "cache_prompt": True,
             "return_tokens": True,
             "stream": True,
             "return_progress": True,
             "timings_per_token": True,  # so that its figures are there if the answer is broken off
-            **samplers(task.sampling, salt=len(task.ids)),
+            **samplers(task.sampling, salt=len(task.prompt.ids)),
         }
         if self._slot is not None:
             body["id_slot"] = self._slot
         count = 0
-        with closing(self.client.stream("/completion", body, control, retry=task.waited_for)) as events:
+        with closing(self.client.stream("/completion", body, control, retry=retry)) as events:
             for event in events:
                 progress = event.get("prompt_progress")
                 if progress is not None:  # its `tokens` mean nothing
-                    yield _progress(table(progress), len(task.ids))
+                    yield _progress(table(progress), len(task.prompt.ids))
                     continue
                 figures = _figures(table(event.get("timings")))
                 ids = ids_of(event.get("tokens"), self.client)
@@ -85,7 +84,7 @@ class LlamaServer:
                     return
 
     def read(self, ids: Sequence[int], control: Control) -> Answer:
-        return self.complete(Task(ids, 0, frozenset(), Sampling(temperature=0), waited_for=False), control)
+        return self.complete(Task(Prompt(tuple(ids)), sampling=Sampling(temperature=0)), 0, control, retry=False)
 
     def tokenize(self, text: str, control: Control) -> list[int]:
         asked = {"content": text, "add_special": False, "parse_special": True}

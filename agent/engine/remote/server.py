@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Progress, Sampling
+from ossia.agent.engine.base import Progress, Sampling, Task
 from ossia.agent.engine.remote.client import Client, Json
 from ossia.agent.errors import EngineFailed
 
@@ -53,20 +53,6 @@ Answer = Generator[Progress | Came | Ended, None, None]
 """The items of an answer. Closing it ends the server's work."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """A completion to be asked for: at most `most` ids after `ids`, which end at one of `stops`.
-
-    `waited_for`: somebody waits, so that a server that is busy or away is asked again.
-    """
-
-    ids: Sequence[int]
-    most: int
-    stops: frozenset[int]
-    sampling: Sampling
-    waited_for: bool = True
-
-
 class IdServer(Protocol):
     """A server that takes ids and gives ids. What it does raises EngineFailed."""
 
@@ -77,8 +63,11 @@ class IdServer(Protocol):
     """The server's name for the model."""
     context_tokens: int
 
-    def complete(self, task: Task, control: Control) -> Answer:
-        """The answer as it comes. If it ends without an `Ended`, it broke off or was stopped."""
+    def complete(self, task: Task, most: int, control: Control, *, retry: bool = True) -> Answer:
+        """The answer of at most `most` ids as it comes. If it ends without an `Ended`, it broke off or was stopped.
+
+        `retry`: ask a server again that is busy or away, since somebody waits.
+        """
 
     def read(self, ids: Sequence[int], control: Control) -> Answer:
         """Read a prompt into the cache, and generate as little as the server can."""

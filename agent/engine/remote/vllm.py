@@ -10,14 +10,13 @@ from contextlib import closing
 from typing import Any
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Sampling
+from ossia.agent.engine.base import Prompt, Sampling, Task
 from ossia.agent.engine.remote.client import Client, Json
 from ossia.agent.engine.remote.server import (
     Answer,
     Came,
     Ended,
     Figures,
-    Task,
     context_of,
     first,
     ids_of,
@@ -41,11 +40,11 @@ class Vllm:
         self.model = model
         self.context_tokens = context_of(context_tokens)
 
-    def complete(self, task: Task, control: Control) -> Answer:
+    def complete(self, task: Task, most: int, control: Control, *, retry: bool = True) -> Answer:
         body: dict[str, Any] = {
             "model": self.model,
-            "prompt": list(task.ids),
-            "max_tokens": task.most,
+            "prompt": list(task.prompt.ids),
+            "max_tokens": most,
             "stream": True,
             "stream_options": {"include_usage": True},
             "add_special_tokens": False,
@@ -54,10 +53,10 @@ class Vllm:
             "include_stop_str_in_output": True,
             "skip_special_tokens": False,
             "spaces_between_special_tokens": False,
-            **_sampling(task.sampling, salt=len(task.ids)),
+            **_sampling(task.sampling, salt=len(task.prompt.ids)),
         }
         ended: Ended | None = None
-        with closing(self.client.stream("/v1/completions", body, control, retry=task.waited_for)) as events:
+        with closing(self.client.stream("/v1/completions", body, control, retry=retry)) as events:
             for event in events:
                 choice = first(event.get("choices"))
                 if choice and "token_ids" not in choice:
@@ -75,7 +74,7 @@ class Vllm:
 
     def read(self, ids: Sequence[int], control: Control) -> Answer:
         one = 1  # it refuses to answer with none
-        return self.complete(Task(ids, one, frozenset(), Sampling(temperature=0), waited_for=False), control)
+        return self.complete(Task(Prompt(tuple(ids)), sampling=Sampling(temperature=0)), one, control, retry=False)
 
     def tokenize(self, text: str, control: Control) -> list[int]:
         asked = {"model": self.model, "prompt": text, "add_special_tokens": False}

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Prompt
+from ossia.agent.engine.base import Prompt, Task
 from ossia.agent.engine.cache import Logits, PrefixCache
 from ossia.agent.engine.generation import Lane, Prefill, checkpoints_of
 from ossia.agent.engine.llama import LlamaEngine
@@ -60,9 +60,7 @@ def test_a_roll_back_past_the_window_gives_the_logits_of_a_fresh_prefill(engine:
 
 def test_what_was_held_and_is_read_again_is_counted(engine: LlamaEngine) -> None:
     def counts(prompt: Prompt) -> tuple[int, int, int]:
-        generation = engine.generate(
-            prompt, stops=frozenset(), max_tokens=300, sampling=GREEDY, constraint=None, control=Control()
-        )
+        generation = engine.generate(Task(prompt, max_tokens=300, sampling=GREEDY), control=Control())
         ids.extend(item for item in generation if isinstance(item, int))
         stats = generation.stats
         return stats.reused_tokens, stats.evaluated_tokens, stats.lost_tokens

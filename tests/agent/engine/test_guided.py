@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Constraint, ConstraintDropped, Forced, Progress, Prompt
+from ossia.agent.engine.base import Constraint, ConstraintDropped, Forced, Progress, Prompt, Task
 from ossia.agent.engine.cache import Logits
-from ossia.agent.engine.generation import Bounds, Decoder, Lane, LocalGeneration, Prefill
+from ossia.agent.engine.generation import Decoder, Lane, LocalGeneration, Prefill
 from ossia.agent.engine.guiding import Choice, OneOf
 from ossia.agent.engine.llama import LlamaEngine
 from ossia.agent.engine.sampling import Sampler
@@ -193,7 +193,9 @@ def _generation(
     sampler = Sampler(GREEDY, engine.vocabulary.size)
     prefill = Prefill(Prompt(prompt), lane)
     return (
-        LocalGeneration(prefill, sampler, Bounds(stops, most, "tokens"), control, lambda: None, guide),
+        LocalGeneration(
+            prefill, sampler, Task(prefill.prompt, stops=stops, max_tokens=most), 4096, control, lambda: None, guide
+        ),
         counting,
         control,
     )
@@ -260,14 +262,7 @@ def test_an_engine_without_guides_says_so(toy: Path) -> None:
     engine = load_engine(toy)
     assert "constraint" not in engine.capabilities
     with pytest.raises(ValueError, match="compiles no constraint"):
-        engine.generate(
-            Prompt(_IDS),
-            stops=frozenset(),
-            max_tokens=1,
-            sampling=GREEDY,
-            constraint=Constraint(),
-            control=Control(),
-        )
+        engine.generate(Task(Prompt(_IDS), max_tokens=1, sampling=GREEDY, constraint=Constraint()), control=Control())
     engine.close()
 
 

@@ -14,8 +14,8 @@ import llama_cpp
 import pytest
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Constraint, Progress, Prompt, Sampling, StepStats
-from ossia.agent.engine.generation import Bounds, LocalGeneration, Prefill
+from ossia.agent.engine.base import Constraint, Progress, Prompt, Sampling, StepStats, Task
+from ossia.agent.engine.generation import LocalGeneration, Prefill
 from ossia.agent.engine.llama import LlamaEngine, LlamaSettings
 from ossia.agent.engine.sampling import Sampler
 from ossia.agent.engine.threads import step_tokens
@@ -48,11 +48,7 @@ def _start(
     control: Control | None = None,
 ) -> LocalGeneration:
     return engine.generate(
-        Prompt(ids, marks=(len(ids),)),
-        stops=stops,
-        max_tokens=max_tokens,
-        sampling=sampling,
-        constraint=None,
+        Task(Prompt(ids, marks=(len(ids),)), stops=stops, max_tokens=max_tokens, sampling=sampling),
         control=control or Control(),
     )
 
@@ -253,8 +249,9 @@ def test_a_stop_ends_a_prefill_that_cannot_be_aborted(engine: LlamaEngine) -> No
     # llama.cpp asks whether to abort on processors only. Elsewhere a stop counts between two batches.
     control = Control()
     prefill = Prefill(Prompt(_ids(1500, seed=8)), engine.lane)
-    bounds = Bounds(frozenset(), 10, "tokens")
-    generation = LocalGeneration(prefill, Sampler(GREEDY, 266), bounds, control, lambda: None)
+    generation = LocalGeneration(
+        prefill, Sampler(GREEDY, 266), Task(prefill.prompt, max_tokens=10), 4096, control, lambda: None
+    )
     assert [next(generation), next(generation)] == [Progress(0, 1500), Progress(512, 1500)]
 
     control.stop()
@@ -304,11 +301,7 @@ def test_what_is_asked_aside_leaves_the_conversation_as_it_was(toy: Path, read: 
         engine.prefill(Prompt(talk, marks=(200,)), control=Control())
     control = Control()
     generation = engine.generate(
-        Prompt((*talk, *question), marks=(200, 700), side_question=700),
-        stops=frozenset(),
-        max_tokens=20,
-        sampling=GREEDY,
-        constraint=None,
+        Task(Prompt((*talk, *question), marks=(200, 700), side_question=700), max_tokens=20, sampling=GREEDY),
         control=control,
     )
     for number, _ in enumerate(item for item in generation if isinstance(item, int)):
@@ -338,14 +331,7 @@ def test_misuse_is_an_error_of_ours(engine: LlamaEngine) -> None:
     with pytest.raises(ValueError, match="at least one id"):
         _start(engine, ())
     with pytest.raises(ValueError, match="capabilities"):
-        engine.generate(
-            Prompt((1,)),
-            stops=frozenset(),
-            max_tokens=1,
-            sampling=GREEDY,
-            constraint=Constraint(),
-            control=Control(),
-        )
+        engine.generate(Task(Prompt((1,)), max_tokens=1, sampling=GREEDY, constraint=Constraint()), control=Control())
 
 
 def test_closing_the_engine_ends_what_is_open(toy: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Progress, Prompt, Static
+from ossia.agent.engine.base import Progress, Prompt, Static, Task
 from ossia.agent.engine.llama import LlamaEngine
 from ossia.agent.engine.prompts import StoredPrompts, stored_in
 from ossia.agent.engine.stored import About, inspect, take
@@ -56,9 +56,7 @@ def start(folder: Path) -> Iterator[Callable[..., LlamaEngine]]:
 
 def _answer(engine: LlamaEngine, prompt: Prompt) -> tuple[list[int], int]:
     """Greedy ids, and how many ids of the prompt needed no reading."""
-    generation = engine.generate(
-        prompt, stops=frozenset(), max_tokens=24, sampling=GREEDY, constraint=None, control=Control()
-    )
+    generation = engine.generate(Task(prompt, max_tokens=24, sampling=GREEDY), control=Control())
     ids = [item for item in generation if isinstance(item, int)]
     return ids, generation.stats.reused_tokens
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Prompt, Sampling
+from ossia.agent.engine.base import Prompt, Task
 from ossia.agent.engine.scripted import Script, ScriptedEngine, read_script
 from ossia.agent.errors import ContextFull, ScriptEnded, ScriptInvalid
 from ossia.harmony.tokenizer import Tokenizer
@@ -70,11 +70,11 @@ def test_what_the_vocabulary_lacks(etude_tokenizer: Tokenizer) -> None:
 
 def _play(engine: ScriptedEngine, *, prompt: int = 3, max_tokens: int | None = None) -> tuple[list[object], str]:
     generation = engine.generate(
-        Prompt(tuple(range(prompt))),
-        stops=frozenset({engine.vocabulary.control["<|return|>"]}),
-        max_tokens=max_tokens,
-        sampling=Sampling(),
-        constraint=None,
+        Task(
+            Prompt(tuple(range(prompt))),
+            stops=frozenset({engine.vocabulary.control["<|return|>"]}),
+            max_tokens=max_tokens,
+        ),
         control=Control(),
     )
     return list(generation), generation.stats.end
@@ -105,9 +105,7 @@ def test_limits(etude_tokenizer: Tokenizer) -> None:
 def test_pace_and_stop(etude_tokenizer: Tokenizer) -> None:
     engine = ScriptedEngine(Script(((1,) * 100,), tokens_per_s=2), etude_tokenizer)
     control = Control()
-    generation = engine.generate(
-        Prompt((1,)), stops=frozenset(), max_tokens=None, sampling=Sampling(), constraint=None, control=control
-    )
+    generation = engine.generate(Task(Prompt((1,))), control=control)
     began = time.monotonic()
     next(generation)
     assert time.monotonic() - began >= 0.4  # a delay there is; how exact it is depends on the machine

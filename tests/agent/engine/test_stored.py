@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Prompt
+from ossia.agent.engine.base import Prompt, Task
 from ossia.agent.engine.llama import LlamaEngine, processor_features
 from ossia.agent.models.repack import reason_against
 from tests.support.engines import ETUDE, GREEDY, load_engine
@@ -28,9 +28,7 @@ def _engine(context: int = 2048) -> LlamaEngine:
 
 def _answer(engine: LlamaEngine, prompt: Prompt, tokens: int = 24) -> tuple[list[int], int]:
     """Greedy ids, and how many ids of the prompt needed no reading."""
-    generation = engine.generate(
-        prompt, stops=frozenset(), max_tokens=tokens, sampling=GREEDY, constraint=None, control=Control()
-    )
+    generation = engine.generate(Task(prompt, max_tokens=tokens, sampling=GREEDY), control=Control())
     ids = [item for item in generation if isinstance(item, int)]
     return ids, generation.stats.reused_tokens
 

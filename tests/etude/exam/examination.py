@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Engine, Prompt, Sampling
+from ossia.agent.engine.base import Engine, Prompt, Sampling, Task
 from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, Message
 from ossia.harmony.parse import StreamParser
 from ossia.harmony.tokenizer import Tokenizer
@@ -129,11 +129,12 @@ class Examiner:
     def complete(self, ids: Sequence[int], sampling: Sampling, max_tokens: int) -> list[int]:
         """What the model says after these ids, with its stop token."""
         generation = self._engine.generate(
-            Prompt(tuple(ids)),
-            stops=self.tokenizer.control.generation_stops,
-            max_tokens=max_tokens,
-            sampling=sampling,
-            constraint=None,
+            Task(
+                Prompt(tuple(ids)),
+                stops=self.tokenizer.control.generation_stops,
+                max_tokens=max_tokens,
+                sampling=sampling,
+            ),
             control=Control(),
         )
         return [item for item in generation if isinstance(item, int)]

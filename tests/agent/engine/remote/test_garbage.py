@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Prompt, Sampling
+from ossia.agent.engine.base import Prompt, Task
 from ossia.agent.engine.remote.client import Json
 from ossia.agent.engine.remote.detect import detect
 from ossia.agent.engine.remote.engine import RemoteEngine
@@ -55,12 +55,7 @@ VLLM = some(choices=st.lists(CHOICE, max_size=2) | JSON, usage=USAGE)
 def _asked(server: LlamaServer | Vllm, tokenizer: Tokenizer) -> None:
     engine = RemoteEngine(server, tokenizer.vocabulary, name="x", context_tokens=100)
     generation = engine.generate(
-        Prompt((1, 2, 3)),
-        stops=tokenizer.control.generation_stops,
-        max_tokens=5,
-        sampling=Sampling(),
-        constraint=None,
-        control=Control(),
+        Task(Prompt((1, 2, 3)), stops=tokenizer.control.generation_stops, max_tokens=5), control=Control()
     )
     try:
         ids = [item for item in generation if isinstance(item, int)]

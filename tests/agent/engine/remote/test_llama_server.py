@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Progress, Prompt, Sampling
+from ossia.agent.engine.base import Progress, Prompt, Sampling, Task
 from ossia.agent.engine.remote.address import Address, parse_url
 from ossia.agent.engine.remote.client import Client, Json
 from ossia.agent.engine.remote.detect import detect
@@ -86,11 +86,12 @@ def drawn(
 ) -> tuple[list[int], str, list[Progress]]:
     vocabulary = engine.vocabulary.control
     generation = engine.generate(
-        Prompt(ids),
-        stops=frozenset({vocabulary["<|call|>"], vocabulary["<|return|>"]}) if stops is None else stops,
-        max_tokens=most,
-        sampling=sampling,
-        constraint=None,
+        Task(
+            Prompt(ids),
+            stops=frozenset({vocabulary["<|call|>"], vocabulary["<|return|>"]}) if stops is None else stops,
+            max_tokens=most,
+            sampling=sampling,
+        ),
         control=control or Control(),
     )
     items = list(generation)
@@ -111,9 +112,7 @@ def test_another_vocabulary_is_refused(remote: RemoteEngine, tokenizer: Tokenize
     ours = tokenizer.vocabulary
     tokens = list(ours.tokens)
     tokens[2300], tokens[2301] = tokens[2301], tokens[2300]
-    with pytest.raises(
-        EngineFailed, match=r"its vocabulary isn't ours: .* is .* there, not .*: serve a gpt-oss"
-    ):
+    with pytest.raises(EngineFailed, match=r"its vocabulary isn't ours: .* is .* there, not .*: serve a gpt-oss"):
         prove(remote.server, Tokenizer(Vocabulary(tokens, ours.control, "other", ours.size)), Control())
     control = {**ours.control, "<|call|>": ours.control["<|end|>"], "<|end|>": ours.control["<|call|>"]}
     with pytest.raises(EngineFailed, match=r"its vocabulary isn't ours: '<\|end\|>' is"):
@@ -126,11 +125,7 @@ def test_its_ids_are_those_of_this_process(remote: RemoteEngine, tokenizer: Toke
     local = load_engine(ETUDE, context_tokens=CONTEXT, batch_tokens=64)
     try:
         generation = local.generate(
-            Prompt(ids),
-            stops=tokenizer.control.generation_stops,
-            max_tokens=60,
-            sampling=GREEDY,
-            constraint=None,
+            Task(Prompt(ids), stops=tokenizer.control.generation_stops, max_tokens=60, sampling=GREEDY),
             control=Control(),
         )
         expected = [one for one in generation if isinstance(one, int)]
@@ -153,9 +148,7 @@ def test_the_slot_stays_and_what_is_cached_is_told(remote: RemoteEngine, tokeniz
     ids = (*filler, *question(tokenizer, "And of ponds?"))
     generation = None
     for again in range(2):
-        generation = remote.generate(
-            Prompt(ids), stops=frozenset(), max_tokens=4, sampling=GREEDY, constraint=None, control=Control()
-        )
+        generation = remote.generate(Task(Prompt(ids), max_tokens=4, sampling=GREEDY), control=Control())
         progress = [one for one in generation if isinstance(one, Progress)]
         assert progress[-1].done == len(ids)
         stats = generation.stats
@@ -170,9 +163,7 @@ def test_what_is_read_ahead_is_reused(remote: RemoteEngine, tokenizer: Tokenizer
     told: list[Progress] = []
     remote.prefill(Prompt(ids), control=Control(), on_progress=told.append)
     assert told[-1].done == len(ids)
-    generation = remote.generate(
-        Prompt(ids), stops=frozenset(), max_tokens=1, sampling=GREEDY, constraint=None, control=Control()
-    )
+    generation = remote.generate(Task(Prompt(ids), max_tokens=1, sampling=GREEDY), control=Control())
     list(generation)
     assert generation.stats.reused_tokens > len(ids) // 2
 
@@ -184,14 +175,7 @@ def test_limits_and_stops(remote: RemoteEngine, tokenizer: Tokenizer) -> None:
     came, why, _ = drawn(remote, ids, most=None, stops=frozenset({end}))
     assert (came[-1], came.count(end), why) == (end, 1, "stop")
     with pytest.raises(ContextFull):
-        remote.generate(
-            Prompt((1,) * CONTEXT),
-            stops=frozenset(),
-            max_tokens=1,
-            sampling=GREEDY,
-            constraint=None,
-            control=Control(),
-        )
+        remote.generate(Task(Prompt((1,) * CONTEXT), max_tokens=1, sampling=GREEDY), control=Control())
     nearly = (*ids, *tokenizer.encode("x y " * CONTEXT))[: CONTEXT - 3]
     assert drawn(remote, nearly, most=None, stops=frozenset())[1] == "context"
 
@@ -222,14 +206,7 @@ def test_a_seed_is_repeatable_and_another_attempt_is_another_draw(remote: Remote
 def test_a_stop_ends_a_long_answer(server: LlamaServer, tokenizer: Tokenizer) -> None:
     remote = remote_of(server, tokenizer.vocabulary, ignore_eos=True)
     control = Control()
-    generation = remote.generate(
-        Prompt(question(tokenizer, "Count.")),
-        stops=frozenset(),
-        max_tokens=None,
-        sampling=GREEDY,
-        constraint=None,
-        control=control,
-    )
+    generation = remote.generate(Task(Prompt(question(tokenizer, "Count.")), sampling=GREEDY), control=control)
     for count, item in enumerate(generation):
         if isinstance(item, int) and count > 4:
             control.stop()
@@ -239,14 +216,7 @@ def test_a_stop_ends_a_long_answer(server: LlamaServer, tokenizer: Tokenizer) ->
 def test_a_server_killed_in_mid_answer_is_told(tokenizer: Tokenizer, tmp_path: Path) -> None:
     with LlamaServer(Path(str(_SERVER)), ETUDE, log=tmp_path / "log", context_tokens=CONTEXT) as server:
         remote = remote_of(server, tokenizer.vocabulary, ignore_eos=True)
-        generation = remote.generate(
-            Prompt(question(tokenizer, "Count.")),
-            stops=frozenset(),
-            max_tokens=None,
-            sampling=GREEDY,
-            constraint=None,
-            control=Control(),
-        )
+        generation = remote.generate(Task(Prompt(question(tokenizer, "Count.")), sampling=GREEDY), control=Control())
         came = 0
         with pytest.raises(EngineFailed, match=r"broke off in mid-answer|can't be reached") as caught:
             for item in generation:

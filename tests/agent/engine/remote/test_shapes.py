@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Prompt, Sampling, StepStats
+from ossia.agent.engine.base import Prompt, Sampling, StepStats, Task
 from ossia.agent.engine.remote.detect import detect
 from ossia.agent.engine.remote.engine import RemoteEngine, RemoteGeneration
 from ossia.agent.engine.remote.llama_server import LlamaServer, samplers
 from ossia.agent.engine.remote.proof import prove
-from ossia.agent.engine.remote.server import Task, seed_of
+from ossia.agent.engine.remote.server import seed_of
 from ossia.agent.engine.remote.vllm import Vllm
 from ossia.agent.errors import EngineFailed
 from ossia.harmony.tokenizer import Tokenizer
@@ -71,12 +71,7 @@ def test_an_end_that_is_withheld(etude_tokenizer: Tokenizer, text: str, why: dic
 def generated(client: Canned, tokenizer: Tokenizer, prompt: tuple[int, ...] = (1, 2, 3)) -> RemoteGeneration:
     server = LlamaServer(client, {}, tokenizer.vocabulary)
     return RemoteEngine(server, tokenizer.vocabulary, name="x", context_tokens=200).generate(
-        Prompt(prompt),
-        stops=tokenizer.control.generation_stops,
-        max_tokens=None,
-        sampling=Sampling(),
-        constraint=None,
-        control=Control(),
+        Task(Prompt(prompt), stops=tokenizer.control.generation_stops), control=Control()
     )
 
 
@@ -86,9 +81,9 @@ END = {"tokens": [], "stop": True, "stop_type": "eos", "id_slot": 3}
 def test_what_is_asked_and_then_of_the_same_slot(etude_tokenizer: Tokenizer) -> None:
     client = Canned([END, END])
     server = LlamaServer(client, {}, etude_tokenizer.vocabulary)
-    task = Task((1, 2), 9, frozenset(), Sampling(temperature=0))
+    task = Task(Prompt((1, 2)), sampling=Sampling(temperature=0))
     for _ in range(2):
-        list(server.complete(task, Control()))
+        list(server.complete(task, 9, Control()))
     whole = {"prompt": [1, 2], "n_predict": 9, "cache_prompt": True, "return_tokens": True, "stream": True,
              "return_progress": True, "timings_per_token": True, "temperature": 0,
              "samplers": ["temperature"]}  # fmt: skip

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Progress, Prompt, Sampling, StepStats
+from ossia.agent.engine.base import Progress, Prompt, Sampling, StepStats, Task
 from ossia.agent.engine.remote.address import parse_url
 from ossia.agent.engine.remote.client import Client
 from ossia.agent.engine.remote.detect import Found, Listed, detect
@@ -80,11 +80,12 @@ def answers(site: Site, *pieces: str) -> None:
 def asked(engine: RemoteEngine, ids: tuple[int, ...], most: int | None = 50) -> RemoteGeneration:
     control = engine.vocabulary.control
     return engine.generate(
-        Prompt(ids),
-        stops=frozenset({control["<|call|>"], control["<|return|>"]}),
-        max_tokens=most,
-        sampling=SAMPLING,
-        constraint=None,
+        Task(
+            Prompt(ids),
+            stops=frozenset({control["<|call|>"], control["<|return|>"]}),
+            max_tokens=most,
+            sampling=SAMPLING,
+        ),
         control=Control(),
     )
 
