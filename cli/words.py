@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from ossia.cli.clean import clean, one_line
 from ossia.cli.streams import stdout
 from ossia.cli.visible import visible
-from ossia.tools.approval.shell_words import one_line_of
-from ossia.tools.calls.names import work_tool
+from ossia.tools.present import present_of
 from ossia.tools.spec import INTERRUPTED
 
 if TYPE_CHECKING:
@@ -103,27 +101,14 @@ def short_arguments(name: str, arguments: str, max_chars: int) -> str:
 
     short_arguments("functions.write", '{"path": "a.txt", "content": "…"}', 60)      # 'a.txt'
     """
-    value = parsed(arguments)
-    told: object = None
-    if isinstance(value, dict):
-        told = value.get("path") if "path" in value else next(iter(value.values())) if len(value) == 1 else None
-        if (command := command_in(name, value)) is not None:
-            folder = value.get("workdir")
-            told = f"cd {shlex.quote(folder)} && {command}" if folder and isinstance(folder, str) else command
-        elif isinstance(value.get("query"), str) and isinstance(value.get("path"), str):
-            told = f"{value['query']} in {told}" if told else value["query"]
-    text = told if isinstance(told, str) else arguments[:_JSON_CHARS]
+    present = present_of(name)
+    text = present.short(parsed(arguments))
+    if text is None:
+        text = arguments[:_JSON_CHARS]
     if text.lstrip().startswith("*** Begin Patch"):
         text = ", ".join(_PATCHED.findall(text)) or text
-    shown, _ = visible(text[: 4 * max_chars], "" if name == "python" else "sh")
+    shown, _ = visible(text[: 4 * max_chars], "" if present.argument == "" else "sh")
     return clean(one_line(shown, max_chars))
-
-
-def command_in(name: str, arguments: Mapping[str, object]) -> str | None:
-    """The command of a call of container.exec as it is typed: `pytest -q` of `["bash", "-lc", "pytest -q"]`."""
-    words = arguments.get("command") if work_tool(name) == "container.exec" else None
-    whole = isinstance(words, list) and words and all(isinstance(word, str) for word in words)
-    return one_line_of(words) if whole else None  # type: ignore[arg-type]
 
 
 def parsed(arguments: str) -> object:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol
 
+from ossia.tools.present import JSON, Present
 from ossia.tools.workspace import Workspace
 
 Effect = Literal["read", "write", "run", "send"]
@@ -64,7 +65,7 @@ class ToolSpec:
     do; a `Preview` may narrow it. `provenance`: who wrote it; the policy decides by that. `origin`: where it was found:
     `"file tools.py"`, `"package weather"`, or the MCP server's name. `brings`: the kinds of text that its name,
     description and parameters bring into the prompt. `results_bring`: those that a call brings however it ends; None:
-    those of the workspace.
+    those of the workspace. `present`: how a person reads and edits its calls.
     """
 
     name: str
@@ -78,6 +79,7 @@ class ToolSpec:
     origin: str = ""
     brings: frozenset[Taint] = frozenset()
     results_bring: frozenset[Taint] | None = None
+    present: Present = JSON
 
     @property
     def source(self) -> str:

@@ -11,8 +11,9 @@ from ossia.agent.events import TurnEnd
 from ossia.agent.kinds import Kind, kind_of
 from ossia.agent.sessions.session import Entry, Session
 from ossia.agent.sessions.store import SessionInfo, title_from
-from ossia.cli.words import ENDS, command_in, count, when
+from ossia.cli.words import ENDS, count, when
 from ossia.harmony.messages import COMMENTARY
+from ossia.tools.present import present_of
 from ossia.tools.python.tool import code_of
 from ossia.tools.work.result import for_people
 
@@ -103,15 +104,15 @@ def _part(entry: Entry, kind: Kind, lookup: Callable[[int], Cited | None], *, fi
 
 def _arguments(name: str, text: str) -> tuple[str, str]:
     """A call's arguments in their most readable form, and the language of that."""
-    if name == "python":
-        return code_of(text), "python"
+    present = present_of(name)
+    if present.argument == "":
+        return code_of(text), present.language
     try:
         value = json.loads(text)
-        if isinstance(value, dict) and (command := command_in(name, value)) is not None:
-            rest = {key: other for key, other in value.items() if key != "command"}
-            return (f"{command}\n# {json.dumps(rest, ensure_ascii=False)}" if rest else command), "bash"
-        if isinstance(value, dict) and len(value) == 1 and isinstance(value.get("patch"), str):
-            return value["patch"], "diff"
+        shown = present.text(value)
+        rest = {key: other for key, other in value.items() if key != present.argument} if shown is not None else {}
+        if shown is not None and (present.is_command or not rest):
+            return f"{shown}\n# {json.dumps(rest, ensure_ascii=False)}" if rest else shown, present.language
         return json.dumps(value, ensure_ascii=False, indent=2), "json"
     except (ValueError, RecursionError):
         return text, ""

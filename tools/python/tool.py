@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ossia.tools.present import CODE
 from ossia.tools.python.output import Cell
 from ossia.tools.python.session_folder import SessionFolder
 from ossia.tools.sandbox import DATA_PATH, PYTHON_LIMITS, Confinement, Interpreter, InterpreterUnusable, Limits, inspect
@@ -87,6 +88,7 @@ class PythonTool:
             section=section,
             provenance="built-in",
             results_bring=frozenset({"private"}),
+            present=CODE,
         )
         self.confinement = confinement
         self._data_dir, self._interpreter = data_dir, interpreter

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from typing import Any, cast
 
+from ossia.tools.present import JSON, Present
 from ossia.tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 from ossia.tools.work.result import formed
 from ossia.tools.workspace import Workspace
@@ -18,7 +19,14 @@ known, not the words that described them: these are ours."""
 class FileTool:
     """A tool for the workspace's files: its result comes at once, made from the `plan` of its preview."""
 
-    def __init__(self, name: str, description: str, parameters: Mapping[str, object], effect: Effect = "read") -> None:
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        parameters: Mapping[str, object],
+        effect: Effect = "read",
+        present: Present = JSON,
+    ) -> None:
         self.spec = ToolSpec(
             f"repo_browser.{name}",
             description,
@@ -28,6 +36,7 @@ class FileTool:
             section=SECTION,
             provenance="built-in",
             results_bring=None if effect == "read" else frozenset(),  # a patch that fits quotes only itself
+            present=present,
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:

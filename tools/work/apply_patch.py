@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from ossia.tools.approval import sensitive
 from ossia.tools.decoding import Text, decode, describe
 from ossia.tools.names import same_names
+from ossia.tools.present import PATCH
 from ossia.tools.safe_files import MAX_FILE_BYTES, Content, Place, locate
 from ossia.tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolResult
 from ossia.tools.work import _diff
@@ -60,7 +61,7 @@ class ApplyPatch(FileTool):
     """
 
     def __init__(self) -> None:
-        super().__init__("apply_patch", _DESCRIPTION, _PARAMETERS, "write")
+        super().__init__("apply_patch", _DESCRIPTION, _PARAMETERS, "write", PATCH)
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         workspace = workspace_of(context)

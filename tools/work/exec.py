@@ -13,6 +13,7 @@ from ossia.tools._scratch import Scratch
 from ossia.tools.approval.autorun_look import Look
 from ossia.tools.ending import to_its_end
 from ossia.tools.own import Own
+from ossia.tools.present import COMMAND
 from ossia.tools.sandbox import SHELL_LIMITS, Confinement, ConfinementName, Job, Limits, choose
 from ossia.tools.sandbox._process import CommandProcess
 from ossia.tools.sandbox.job import Repository
@@ -104,6 +105,7 @@ class Exec:
             trained=True,
             section=SECTION,
             provenance="built-in",
+            present=COMMAND,
         )
         self._confinement, self._home, self._search_path = confinement, home, search_path
         self._limits, self._timing = limits or SHELL_LIMITS, timing or ShellTiming()

@@ -13,7 +13,8 @@ from ossia.cli.runtime.progress import fitted
 from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.terminal.markdown.segment import Chunk
 from ossia.cli.visible import seen_line, visible
-from ossia.cli.words import command_in, parsed, short_arguments, size_words
+from ossia.cli.words import parsed, short_arguments, size_words
+from ossia.tools.present import present_of
 
 MAX_RESULT_ROWS = 200
 _SHORT_CHARS = 500  # more than any line holds
@@ -87,19 +88,20 @@ def shown_arguments(item: Item, arguments: str | None = None) -> Shown:
     """Its arguments (or those given) as a person reads them: code as code, JSON with its texts readable."""
     if arguments is None:
         arguments = item.arguments
-    if item.name == "python":
-        return Shown(arguments, "python")
+    present = present_of(item.name)
+    if present.argument == "":
+        return Shown(arguments, present.language)
     value = parsed(arguments)
     if not isinstance(value, dict):
         return Shown(arguments, "")
-    command = command_in(item.name, value)
-    if command is not None:
-        value["command"] = command
+    text = present.text(value)
+    if text is not None and present.argument:
+        value[present.argument] = text
     if len(value) == 1:
-        ((key, only),) = value.items()
+        only = next(iter(value.values()))
         if isinstance(only, str):
-            return Shown(only, {"command": "bash", "patch": "diff", "code": "python"}.get(key, ""))
-    if command is not None or any(isinstance(part, str) and "\n" in part.strip("\n") for part in value.values()):
+            return Shown(only, present.language if text is not None else "")
+    if text is not None or any(isinstance(part, str) and "\n" in part.strip("\n") for part in value.values()):
         return Shown("\n".join(_field(key, part) for key, part in value.items()), "")
     try:
         return Shown(json.dumps(value, indent=2, ensure_ascii=False), "json")
