@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Prompt, Static
+from ossia.agent.engine.base import Prompt, Static, Task
 from ossia.agent.limits import Limits
 from ossia.agent.request import Request
 from ossia.agent.sessions.session import Options, Session, Summary
@@ -34,9 +34,9 @@ def _watched(stage: Stage) -> list[Prompt]:
     prompts: list[Prompt] = []
     generate = stage.engine.generate
 
-    def note(prompt: Prompt, **settings: object) -> object:
-        prompts.append(prompt)
-        return generate(prompt, **settings) if "stops" in settings else None  # type: ignore[arg-type]
+    def note(asked: Task | Prompt, *, control: Control, **_: object) -> object:
+        prompts.append(asked.prompt if isinstance(asked, Task) else asked)
+        return generate(asked, control=control) if isinstance(asked, Task) else None
 
     stage.engine.generate = stage.engine.prefill = note  # type: ignore[method-assign, assignment]
     return prompts

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ossia.agent.control import Control
-from ossia.agent.engine.base import Prompt
+from ossia.agent.engine.base import Prompt, Task
 from ossia.agent.titles import as_title, written_title
 from ossia.harmony.tokenizer import Tokenizer
 from tests.support.turns import Stage
@@ -59,9 +59,9 @@ def test_it_is_asked_where_the_next_turn_will_begin(said: str, title: str, etude
     prompts: list[Prompt] = []
     generate = stage.engine.generate
 
-    def note(prompt: Prompt, **settings: object) -> object:
-        prompts.append(prompt)
-        return generate(prompt, **settings) if "stops" in settings else None  # type: ignore[arg-type]
+    def note(asked: Task | Prompt, *, control: Control, **_: object) -> object:
+        prompts.append(asked.prompt if isinstance(asked, Task) else asked)
+        return generate(asked, control=control) if isinstance(asked, Task) else None
 
     stage.engine.generate = stage.engine.prefill = note  # type: ignore[method-assign, assignment]
     before, request = stage.session.messages, stage.session.request_ahead(stage.toolbox.specs)
