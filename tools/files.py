@@ -65,11 +65,23 @@ def _is_private_group(group: int) -> bool:
         return False
 
 
-def write_whole(path: Path, text: str, *, keep_mode: bool = False) -> None:
+def make_private(folder: Path) -> None:
+    """Make a folder and the missing ones above it, closed to other users; existing ones stay as they are."""
+    for missing in reversed([one for one in (folder, *folder.parents) if not one.exists()]):
+        missing.mkdir(mode=0o700, exist_ok=True)
+
+
+def make_private_file(path: Path) -> None:
+    """Make a file that only its owner can read, and the missing folders above it. An existing one stays as it is."""
+    make_private(path.parent)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
+
+
+def write_whole(path: Path, content: str | bytes, *, keep_mode: bool = False) -> None:
     """Write a private file atomically: the old one or the new one is there, never half of one. Raises OSError.
 
     Missing folders above it are made. `write_whole(Path("data/trust.json"), "{}\\n")`: mode 0600, UTF-8.
-    `keep_mode`: the owner and the mode of a file that is there stay.
+    `keep_mode`: an existing file keeps its owner and mode.
     """
     if path.exists() and not path.is_file():  # /dev/null would be replaced
         raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -77,8 +89,8 @@ def write_whole(path: Path, text: str, *, keep_mode: bool = False) -> None:
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.ossia-", dir=path.parent)  # readable by its owner only
     partial = Path(name)
     try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         if keep_mode and path.exists():

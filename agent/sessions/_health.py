@@ -7,8 +7,8 @@ import time
 from dataclasses import dataclass
 
 from ossia.agent.errors import SessionsUnusable
-from ossia.agent.sessions._database import Database
 from ossia.agent.sessions._lock import users_of
+from ossia.tools.database import MOVE, Database
 
 _STEPS = 10_000  # of SQLite's machine between two looks at the clock
 
@@ -29,7 +29,7 @@ class Health:
 def health(database: Database, *, max_s: float) -> Health | None:
     """Check for at most `max_s`. None: nothing is stored yet. Raises `SessionsUnusable`."""
     path = database.path
-    with database.looking() as db:
+    with database.inspecting() as db:
         if db is None:
             return None
         until = time.monotonic() + max_s
@@ -42,7 +42,7 @@ def health(database: Database, *, max_s: float) -> Health | None:
                 raise
         db.set_progress_handler(None, _STEPS)
         if said not in ("ok", None):
-            raise SessionsUnusable(f"{path}: not a whole database ({said}): move it away, and a new one is made")
+            raise SessionsUnusable(f"{path}: not a whole database ({said}): {MOVE}")
         (count,) = db.execute("SELECT count(*) FROM sessions").fetchone()
         files = (path, path.with_name(f"{path.name}-wal"))
         size = sum(file.stat().st_size for file in files if file.exists())

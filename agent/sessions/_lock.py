@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ossia.agent.errors import SessionInUse
-from ossia.agent.sessions._database import make_private
+from ossia.tools.files import make_private_file
 from ossia.tools.locks import file_lock
 
 
@@ -21,7 +21,7 @@ class Hold:
     def __init__(self, sessions: Path, session_id: str) -> None:
         """Raises `SessionInUse` when another holds it, OSError when the file can't be made."""
         self._path = sessions.with_name(f"{session_id}.lock")
-        make_private(self._path)
+        make_private_file(self._path)
         self._lock = file_lock(self._path, wait_s=0, signed=_sign)
         try:
             self._lock.acquire()

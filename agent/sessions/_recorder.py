@@ -10,13 +10,13 @@ from functools import partial
 
 from ossia.agent.errors import SessionsError
 from ossia.agent.events import TurnEnd
-from ossia.agent.sessions._database import Database
 from ossia.agent.sessions._lock import Hold
 from ossia.agent.sessions._rows import CountTokens, insert
 from ossia.agent.sessions._sessions import turns_summarised
 from ossia.agent.sessions._titles import asked_in, title_from, title_of
 from ossia.agent.sessions.json import options_to_json
 from ossia.agent.sessions.session import Entry, Options, Session, Summary
+from ossia.tools.database import Database
 from ossia.tools.files import cannot
 
 _Change = Callable[[sqlite3.Connection], None]

@@ -10,15 +10,16 @@ from pathlib import Path
 
 from ossia.agent.errors import SessionMissing, SessionsUnusable
 from ossia.agent.sessions import _sessions as rows
-from ossia.agent.sessions._database import Database
 from ossia.agent.sessions._health import Health, health
 from ossia.agent.sessions._lock import Hold
 from ossia.agent.sessions._recorder import StoreRecorder
 from ossia.agent.sessions._rows import UNREADABLE, CountTokens, read_entries, read_session, unreadable
+from ossia.agent.sessions._schema import SESSIONS
 from ossia.agent.sessions._search import find_words
 from ossia.agent.sessions._sessions import SessionInfo
 from ossia.agent.sessions._titles import asked_in, title_from, title_of
 from ossia.agent.sessions.session import Entry, Session
+from ossia.tools.database import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class SessionStore:
         self.path = path
         self.count_tokens: CountTokens | None = None
         self._now = now
-        self._database = Database(path)
+        self._database = Database(path, SESSIONS)
         self._recorders: list[StoreRecorder] = []
 
     # -- one session ---------------------------------------------------------------------------------------------------
@@ -174,7 +175,8 @@ class SessionStore:
             for session_id in session_ids:
                 with self._changing(session_id) as (db, number):
                     rows.remove(db, number)
-            self._database.forget_deleted()
+            # until then the bytes of the deleted text are still in the file and its log
+            self._database.run("INSERT INTO words(words) VALUES('optimize')", "PRAGMA wal_checkpoint(TRUNCATE)")
 
     def fork(self, session_id: str, *, turns: int | None = None) -> str:
         """A new session that has the first `turns` turns of this one (None: all of them); returns its id."""

@@ -145,7 +145,7 @@ def test_a_damaged_document_is_one_line(change: str) -> None:
     db.close()
     said = ossia_here("docs", "show", "1")
     assert (said.stdout, said.stderr.count(b"\n")) == (b"", 1) and said.returncode in (1, 2), said.stderr.decode()
-    assert f"{library.path}: not a whole library" in said.stderr.decode()
+    assert f"{library.path}: not a whole database" in said.stderr.decode()
 
 
 def _conversation(folder: Path) -> str:

@@ -671,11 +671,11 @@ def _text(path: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (_newer, "expected a library of version 1, got 2: use the ossia that wrote it"),
+        (_newer, "must be of version 1, not 2: use the ossia that wrote it"),
         (_foreign, "a database of another program"),
-        (_torn, "not a whole library"),
-        (_cut, "not a whole library"),
-        (_text, "not a whole library"),
+        (_torn, "not a whole database"),
+        (_cut, "not a whole database"),
+        (_text, "not a whole database"),
     ],
 )
 def test_a_file_that_is_no_library_of_ours_is_told_and_left_alone(
@@ -709,7 +709,7 @@ def test_a_file_that_is_no_library_of_ours_is_told_and_left_alone(
 
 def test_a_place_where_no_file_can_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(LibraryError, match="can't be written"):
+    with pytest.raises(LibraryError, match="can't be used"):
         Library(tmp_path / "file" / "library.sqlite").add_root("folder", "/x")
 
 

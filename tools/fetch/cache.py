@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
 from ossia.tools.browser.document import Document
-from ossia.tools.sandbox.hostile_folder import make_private
+from ossia.tools.files import make_private, write_whole
 
 _FORMAT = 3
 """Incremented when pages are converted differently: entries from before are then no longer found."""
@@ -50,22 +49,15 @@ class PageCache:
         return document
 
     def put(self, key: str, document: Document) -> None:
-        """Keep `document`, replacing an older one. Written aside and renamed, so that nobody sees half of it."""
+        """Keep `document`, replacing an older one."""
         stored = {"key": key, "title": document.title, "url": document.url, "text": document.text,
                   "links": {str(number): url for number, url in document.links.items()}}  # fmt: skip
         data = json.dumps(stored, ensure_ascii=False).encode("utf-8", "replace")
         if len(data) > self._max_bytes:
             return
         with contextlib.suppress(OSError):
-            folder = make_private(self._folder)
-            descriptor, name = tempfile.mkstemp(prefix=".new-", dir=folder)  # mode 0600
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(data)
-                Path(name).replace(self._path(key))
-            except BaseException:
-                Path(name).unlink(missing_ok=True)
-                raise
+            make_private(self._folder)
+            write_whole(self._path(key), data)
             self._evict()
 
     def _path(self, key: str) -> Path:

@@ -5,31 +5,24 @@ documents  one row each: its origin, its file's state when it was read, the page
 words      the FTS5 table that is searched, by the document's id
 removed    places below a root that the user took out; they stay out
 
-A connection lives as long as one operation, so threads and processes share nothing but the file: WAL, and writes of a
-fraction of a second.
+A connection lives as long as one operation, so threads and processes share nothing but the file.
 """
 
 from __future__ import annotations
 
-import os
 import sqlite3
-import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from ossia.tools.files import FULL, cannot, is_full
+from ossia.tools.database import MOVE, Database, Format
 from ossia.tools.library._text import TOKENIZER, indexed
 
-VERSION: Final = 1
-_APPLICATION: Final = 0x6F737369  # "ossi": so that no other program's database is taken for a library
-_WAIT_S: Final = 15.0  # while another process writes
-_MOVE: Final = "move it away, and `ossia docs add` makes a new one"
 _UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-"""What reading raises if rows, or table names in SQLite's errors, aren't what we wrote."""
+"""Raised by reading rows that ossia didn't write."""
 _TITLE, _TEXT, _NAME = 4.0, 1.0, 2.0  # the weights of bm25: the title's is spec §1.4's
 
 _SCHEMA: Final = f"""
@@ -50,16 +43,22 @@ CREATE INDEX documents_of_root ON documents(root, characters);
 CREATE TABLE removed(place TEXT PRIMARY KEY);
 CREATE VIRTUAL TABLE words USING fts5(title, text, name, tokenize="{TOKENIZER}", prefix=3);
 INSERT INTO words(words, rank) VALUES('rank', 'bm25({_TITLE}, {_TEXT}, {_NAME})');
-PRAGMA application_id={_APPLICATION};
-PRAGMA user_version={VERSION};
 """
 # AUTOINCREMENT: `doc:17` in an old conversation never becomes another document.
-
-RootKind = Literal["folder", "file", "url"]
 
 
 class LibraryError(Exception):
     """The library's file can't be used. The message is one line: which file, what is wrong, what to do."""
+
+
+_LIBRARY: Final = Format(
+    0x6F737369,  # "ossi"
+    (_SCHEMA,),
+    LibraryError,
+    pragmas=("cache_size=-16384",),  # KiB
+    wait_s=15.0,
+)
+RootKind = Literal["folder", "file", "url"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,135 +97,33 @@ class Store:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def exists(self) -> bool:
-        """Is there a library?"""
-        try:
-            return self.path.exists()
-        except OSError as error:  # we may not enter a folder above it
-            raise LibraryError(f"{self.path}: can't be used: {error.strerror}") from None
-
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
         """A connection; None if there is no library yet (none is created)."""
-        if not self.exists():
-            yield None
-            return
-        with self._connected() as db:
-            yield db if _is_library(db, self.path) else None
+        with self._opened() as database, database.reading() as db:
+            yield db
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A connection inside a transaction, which is committed at the end. A missing file is created."""
-        self._make_file()
-        with self._connected() as db:
-            if not _is_library(db, self.path):
-                _create(db, self.path)
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-                db.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    db.execute("ROLLBACK")
-                raise
+        with self._opened() as database, database.writing() as db:
+            yield db
 
     def compact(self) -> None:
         """Rewrite the file without deleted data: until then its bytes are still in there."""
-        if not self.exists():
-            return
-        with self._connected() as db:
-            db.execute("INSERT INTO words(words) VALUES('optimize')")
-            db.execute("VACUUM")
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    def _make_file(self) -> None:
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
-            os.close(os.open(self.path, flags, 0o600))  # SQLite gives its -wal and -shm the same mode
-        except OSError as error:
-            raise LibraryError(f"{self.path}: {cannot(error, 'written')}") from None
+        with self._opened() as database:
+            database.run("INSERT INTO words(words) VALUES('optimize')", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
 
     @contextmanager
-    def _connected(self) -> Iterator[sqlite3.Connection]:
-        db: sqlite3.Connection | None = None
-        try:
-            db = sqlite3.connect(self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
-            db.execute("PRAGMA synchronous=NORMAL")
-            db.execute("PRAGMA cache_size=-16384")  # KiB
-            yield db
-        except sqlite3.DatabaseError as error:
-            explained = self._explained(error)
-            if explained is None:
-                raise  # a bug of ours
-            raise LibraryError(explained) from error
-        except _UNREADABLE as error:
-            if isinstance(error, UnicodeEncodeError):
-                raise  # raised by our code, not by what was read
-            raise LibraryError(f"{self.path}: not a whole library ({type(error).__name__}): {_MOVE}") from error
-        finally:
-            if db is not None:
-                db.close()
-
-    def _explained(self, error: sqlite3.DatabaseError) -> str | None:
-        """A line for an error that isn't a bug of ours. (Python 3.11 has SQLite's codes, but not for all these.)"""
-        said = str(error)
-        if "interrupted" in said:
-            return "it was stopped, or took too long: use fewer words"
-        if "locked" in said:
-            return f"{self.path}: another process has been writing it for {_WAIT_S:.0f} s: try again"
-        if "disk is full" in said:
-            return f"{self.path}: {FULL}"
-        if any(sign in said for sign in ("unable to open", "readonly", "disk I/O error")):
-            why = FULL if is_full(self.path.parent) else f"can't be used: {said}"  # its log files can't be created
-            return f"{self.path}: {why}"
-        torn = type(error) is sqlite3.DatabaseError  # not a subclass: SQLite calls the file corrupt
-        if torn or "no such table" in said or "malformed" in said:
-            return f"{self.path}: not a whole library ({said}): {_MOVE}"
-        return None
-
-
-def _is_library(db: sqlite3.Connection, path: Path) -> bool:
-    """False for a file without any table. Raises for another program's database, and for a newer library."""
-    db.execute("BEGIN")  # a consistent view: another process may be creating the tables
-    try:
-        return _looks_like_one(db, path)
-    finally:
-        with suppress(sqlite3.Error):
-            db.execute("ROLLBACK")
-
-
-def _looks_like_one(db: sqlite3.Connection, path: Path) -> bool:
-    (application,) = db.execute("PRAGMA application_id").fetchone()
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    if application == _APPLICATION and version == VERSION:
-        return True
-    if application == _APPLICATION and version:
-        newer = f"expected a library of version {VERSION}, got {version}: use the ossia that wrote it"
-        raise LibraryError(f"{path}: {newer}")
-    if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        raise LibraryError(f"{path}: a database of another program: move it away")
-    return False
-
-
-def _create(db: sqlite3.Connection, path: Path) -> None:
-    """Make the tables, unless another process has just done so."""
-    deadline = time.monotonic() + _WAIT_S
-    while True:
-        try:
-            db.execute("PRAGMA journal_mode=WAL")  # changing this doesn't wait for other connections
-            break
-        except sqlite3.OperationalError:
-            if is_full(path.parent) or time.monotonic() > deadline:
+    def _opened(self) -> Iterator[Database]:
+        with closing(Database(self.path, _LIBRARY)) as database:
+            try:
+                yield database
+            except UnicodeEncodeError:  # raised by our code, not by what was read
                 raise
-            time.sleep(0.05)
-    db.execute("BEGIN EXCLUSIVE")
-    if _looks_like_one(db, path):
-        db.execute("ROLLBACK")
-        return
-    for statement in _SCHEMA.split(";\n"):
-        db.execute(statement)
-    db.execute("COMMIT")
+            except _UNREADABLE as error:
+                why = type(error).__name__
+                raise LibraryError(f"{self.path}: not a whole database ({why}): {MOVE}") from error
 
 
 # -- documents ---------------------------------------------------------------------------------------------------------
@@ -301,9 +198,13 @@ def frequency(db: sqlite3.Connection, match: str) -> int:
 
 @contextmanager
 def interruptible(db: sqlite3.Connection, ended: Callable[[], bool]) -> Iterator[None]:
-    """While it is open, a query ends with "interrupted" once `ended()`."""
+    """While it is open, a query ends with a `LibraryError` once `ended()`."""
     db.set_progress_handler(ended, 500)  # SQLite's virtual machine steps: some 50 documents
     try:
         yield
+    except sqlite3.OperationalError as error:
+        if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_INTERRUPT:
+            raise
+        raise LibraryError("it was stopped, or took too long: use fewer words") from error
     finally:
         db.set_progress_handler(None, 0)

@@ -174,7 +174,7 @@ class Library:
         `what` is an absolute path, a URL, or an id (`17`, `doc:17`). A place below a root that stays is kept out
         until it is added again. None: the library has no such thing.
         """
-        if not what or not self._store.exists():
+        if not what or not self.path.exists():
             return None
         with self._store.writing() as db:
             number = _number(what)

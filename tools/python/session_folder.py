@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ossia.tools.files import make_private
 from ossia.tools.locks import locks
 from ossia.tools.sandbox import hostile_folder
 
@@ -33,7 +34,8 @@ class SessionFolder:
         self._lock = os.open(self._mark, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
             locks(self._lock)
-            self.path = hostile_folder.make_private(data_dir / name)
+            make_private(data_dir / name)
+            self.path = (data_dir / name).resolve()
         except OSError:
             self._unlock()
             raise

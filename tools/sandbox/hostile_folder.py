@@ -21,13 +21,6 @@ _PROGRAMS = "/usr/bin:/bin:/run/current-system/sw/bin"
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
-def make_private(folder: Path) -> Path:
-    """The real path of the folder, which is made if missing and closed to other users."""
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    folder.chmod(0o700)
-    return folder.resolve()
-
-
 def save_new(folder: Path, stem: str, suffix: str, data: bytes) -> Path:
     """Write `folder/stem_N.suffix` under the first free number from 1. Never writes through a link."""
     for number in range(1, 10_000):

@@ -16,12 +16,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ossia.tools.files import require_owner
+from ossia.tools.files import make_private, require_owner
 from ossia.tools.locks import file_lock
 from ossia.tools.spec import ToolFailed
 from ossia.tools.undo.restore import Skipped, Undone, undo_turn
 from ossia.tools.undo.scan import Before, Scanner
-from ossia.tools.undo.snapshot import Bytes, Store, TooMuch, make_private
+from ossia.tools.undo.snapshot import Bytes, Store, TooMuch
 from ossia.tools.undo.tree import Opened, State, Tree
 from ossia.tools.undo.turns import Pending, Turn, TurnFolder, TurnFolders
 

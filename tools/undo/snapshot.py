@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, get_args
 
+from ossia.tools.files import make_private
 from ossia.tools.undo.tree import UNREAD, FileKind, State, Tree
 
 Key = tuple[int, int, int, int, int]
@@ -272,14 +273,6 @@ class Store:
             append(self._list, b"".join(rows))
         status = self._list.stat()
         self._list_status = (status.st_ino, status.st_size, status.st_mtime_ns)
-
-
-def make_private(folder: Path) -> None:
-    """Make a folder, and missing ones above it, closed to other users."""
-    if not folder.is_dir():
-        make_private(folder.parent)
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
 
 
 def append(path: Path, data: bytes) -> None:

@@ -15,8 +15,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ossia.tools.files import make_private
 from ossia.tools.locks import locks
-from ossia.tools.undo.snapshot import UNREADABLE, Bytes, append, make_private, private_file, row_of, state_of
+from ossia.tools.undo.snapshot import UNREADABLE, Bytes, append, private_file, row_of, state_of
 from ossia.tools.undo.tree import State
 
 _MAX_LABEL_CHARS = 200

@@ -24,11 +24,12 @@ from hypothesis import strategies as st
 from ossia.agent.engine.base import Sampling
 from ossia.agent.errors import SessionInUse, SessionMissing, SessionsUnusable
 from ossia.agent.events import Event, MessageAdded
-from ossia.agent.sessions._schema import APPLICATION, MIGRATIONS, migrate
+from ossia.agent.sessions._schema import SESSIONS
 from ossia.agent.sessions.session import Entry, Options, Session, Summary, UserText
 from ossia.agent.sessions.store import SessionHit, SessionInfo, SessionStore
 from ossia.harmony.messages import Message, Sampled
 from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.database import migrate
 from ossia.tools.spec import Attachment, Taint, ToolResult
 from tests.oracle.kill_sessions import play_and_kill
 from tests.support.command import ROOT
@@ -307,15 +308,15 @@ def test_a_file_that_another_process_is_making_is_ours(tmp_path: Path) -> None:
     def quicker(statement: str) -> None:
         if statement == "PRAGMA user_version" and not blocked:
             try:
-                migrate(other, path)
+                migrate(other, path, SESSIONS)
             except sqlite3.OperationalError as error:  # ours is one look: the other one has to wait
                 blocked.append(str(error))
 
     one.set_trace_callback(quicker)
-    migrate(one, path)
+    migrate(one, path, SESSIONS)
     one.set_trace_callback(None)
     assert blocked == ["database is locked"]
-    migrate(other, path)
+    migrate(other, path, SESSIONS)
     for db in (one, other):
         assert db.execute("SELECT count(*) FROM sessions").fetchone() == (0,)
         db.close()
@@ -546,7 +547,8 @@ def test_a_newer_one_is_left_alone_with_its_log(opened: Open, path: Path) -> Non
     store.keep(_spoken("one"))
     store.close()
     db = sqlite3.connect(path, isolation_level=None)
-    migrate(db, path, (*MIGRATIONS, "ALTER TABLE sessions ADD COLUMN mood TEXT;\nUPDATE sessions SET mood='fine';"))
+    step = "ALTER TABLE sessions ADD COLUMN mood TEXT;\nUPDATE sessions SET mood='fine';"
+    migrate(db, path, replace(SESSIONS, steps=(*SESSIONS.steps, step)))
     db.execute("UPDATE sessions SET title='in the log'")
     copy = path.parent.parent / "copy"
     shutil.copytree(path.parent, copy)
@@ -554,7 +556,7 @@ def test_a_newer_one_is_left_alone_with_its_log(opened: Open, path: Path) -> Non
     before = {file.name: file.read_bytes() for file in copy.iterdir()}
     assert before["sessions.sqlite-wal"]
     newer = SessionStore(copy / "sessions.sqlite", now=lambda: 0.0)
-    _unusable(newer, "the sessions must be of version 2, not 3: use the ossia that wrote them")
+    _unusable(newer, "must be of version 2, not 3: use the ossia that wrote it")
     assert {file.name: file.read_bytes() for file in copy.iterdir()} == before
 
 
@@ -564,13 +566,16 @@ def test_an_older_one_is_brought_up_to_date(tmp_path: Path) -> None:
     store.keep(_spoken("one"))
     store.close()
     db = sqlite3.connect(path, isolation_level=None)
-    steps = (*MIGRATIONS, "ALTER TABLE sessions ADD COLUMN mood TEXT;", "UPDATE sessions SET mood='fine; still';")
-    migrate(db, path, steps)
-    migrate(db, path, steps)
+    more = ("ALTER TABLE sessions ADD COLUMN mood TEXT;", "UPDATE sessions SET mood='fine; still';")
+    newer = replace(SESSIONS, steps=(*SESSIONS.steps, *more))
+    migrate(db, path, newer)
+    migrate(db, path, newer)
     assert db.execute("SELECT title, mood FROM sessions").fetchall() == [("one", "fine; still")]
     assert db.execute("PRAGMA user_version").fetchone() == (4,)
     with pytest.raises(sqlite3.OperationalError):
-        migrate(db, path, (*steps, "ALTER TABLE sessions ADD COLUMN more TEXT;", "nonsense;"))
+        migrate(
+            db, path, replace(newer, steps=(*newer.steps, "ALTER TABLE sessions ADD COLUMN more TEXT;", "nonsense;"))
+        )
     assert db.execute("PRAGMA user_version").fetchone() == (4,)  # all of it or nothing
     assert "more" not in [row[1] for row in db.execute("PRAGMA table_info(sessions)")]
     db.close()
@@ -651,7 +656,7 @@ def test_a_row_that_nobody_wrote_is_one_line(change: str, opened: Open, path: Pa
 def test_a_table_that_is_missing_is_one_line(opened: Open, path: Path) -> None:
     path.parent.mkdir(parents=True)
     db = sqlite3.connect(path)
-    db.executescript(f"CREATE TABLE sessions(x); PRAGMA application_id={APPLICATION}; PRAGMA user_version=1;")
+    db.executescript(f"CREATE TABLE sessions(x); PRAGMA application_id={SESSIONS.application}; PRAGMA user_version=1;")
     db.close()
     with pytest.raises(SessionsUnusable, match="not a whole database"):
         opened().list()

@@ -167,7 +167,7 @@ def test_a_library_that_is_newer_is_one_line(notes: Path) -> None:
         done = ossia_text("docs", *arguments)
         assert done.returncode in (1, 2)
         assert (done.stdout, done.stderr.count("\n")) == ("", 1)
-        assert "expected a library of version 1, got 9: use the ossia that wrote it" in done.stderr
+        assert "must be of version 1, not 9: use the ossia that wrote it" in done.stderr
 
 
 class _Pages(BaseHTTPRequestHandler):
