@@ -41,7 +41,7 @@ def run_turn(
     is always `TurnEnded`: its `error` says what broke, and the session has everything that came. After
     `control.stop()` keep iterating: the turn ends by itself within a token.
     """
-    session.read(tools.brings)
+    session.read(tools.taints)
     yield from session.open_turn(user_text)
     end: TurnEnd
     error: AgentError | None = None

@@ -250,7 +250,7 @@ def _marks(
     """The offsets worth a checkpoint, and the parts worth storing on disk: the system message, then the whole head."""
     marks = tuple(end for index, end in ends if index < len(head) or messages[index].role == "user")
     personal = request.instructions not in (None, WORK) or request.response_format is not None
-    personal = personal or any(spec.provenance != "built-in" or spec.brings for spec in request.tools)
+    personal = personal or any(spec.provenance != "built-in" or spec.taints for spec in request.tools)
     static = [Static(end, personal and index > 0) for index, end in ends if index < len(head)]
     return marks, tuple(static)
 

@@ -63,9 +63,9 @@ class ToolSpec:
     `trained`: the model was trained to call it; a section of the system prompt describes it. `section` is what that
     section says, the same for all of its tools; None: the text as it was trained. `effects`: the most that a call can
     do; a `Preview` may narrow it. `provenance`: who wrote it; the policy decides by that. `origin`: where it was found:
-    `"file tools.py"`, `"package weather"`, or the MCP server's name. `brings`: the kinds of text that its name,
-    description and parameters bring into the prompt. `results_bring`: those that a call brings however it ends; None:
-    those of the workspace. `present`: how a person reads and edits its calls.
+    `"file tools.py"`, `"package weather"`, or the MCP server's name. `taints`: the kinds of text in its name,
+    description and parameters. `result_taints`: those of a call's result, however it ends; None: the workspace's.
+    `present`: how a person reads and edits its calls.
     """
 
     name: str
@@ -77,8 +77,8 @@ class ToolSpec:
     section: str | None = None
     provenance: Provenance = field(kw_only=True)
     origin: str = ""
-    brings: frozenset[Taint] = frozenset()
-    results_bring: frozenset[Taint] | None = None
+    taints: frozenset[Taint] = frozenset()
+    result_taints: frozenset[Taint] | None = None
     present: Present = JSON
 
     @property
@@ -132,8 +132,8 @@ class ToolResult:
     """What goes back to the model (`text`) and what only we keep.
 
     `error`: the call failed or was refused; the text says so in a form the model can act on. `fault`: why, where
-    something can be done about it; not stored. `brings`: the kinds of
-    text in it, beyond its tool's `results_bring`. `state` is JSON-like data that is stored with the message, and that
+    something can be done about it; not stored. `taints`: the kinds of
+    text in it, beyond its tool's `result_taints`. `state` is JSON-like data that is stored with the message, and that
     resume, fork and undo restore.
     `notices` are lines for the user. They are always shown, however little else of the call is.
     """
@@ -142,7 +142,7 @@ class ToolResult:
     error: bool = False
     attachments: tuple[Attachment, ...] = ()
     state: Mapping[str, object] | None = None
-    brings: frozenset[Taint] = frozenset()
+    taints: frozenset[Taint] = frozenset()
     notices: tuple[str, ...] = ()
     fault: Fault | None = None
 
@@ -318,13 +318,13 @@ class Tool(Protocol):
 class ToolFailed(Exception):
     """A call's own fault; the message goes to the model as it stands: `Error: <what> <where> <what to do>`.
 
-    `brings`: the kinds of text in the message; None: those that this tool's results usually bring. `fault` and `state`:
+    `taints`: the kinds of text in the message; None: the usual ones of this tool's results. `fault` and `state`:
     as a `ToolResult`'s; the state is kept although the call failed.
     """
 
-    def __init__(self, message: str, *, brings: frozenset[Taint] | None = None, fault: Fault | None = None) -> None:
+    def __init__(self, message: str, *, taints: frozenset[Taint] | None = None, fault: Fault | None = None) -> None:
         super().__init__(message)
-        self.brings, self.fault = brings, fault
+        self.taints, self.fault = taints, fault
         self.state: Mapping[str, object] | None = None
 
 

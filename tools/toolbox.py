@@ -100,9 +100,9 @@ class Toolbox:
         return tuple(tool.spec for tool in self._every.values())
 
     @property
-    def brings(self) -> frozenset[Taint]:
-        """The kinds of text that the descriptions of the tools on offer bring into the prompt."""
-        return frozenset[Taint]().union(*(spec.brings for spec in self.specs))
+    def taints(self) -> frozenset[Taint]:
+        """The kinds of text in the descriptions of the tools on offer."""
+        return frozenset[Taint]().union(*(spec.taints for spec in self.specs))
 
     def turn_off(self, names: Collection[str]) -> None:
         """Offer all tools but these: the model isn't told of them, its calls don't find them. Only between turns."""
@@ -170,7 +170,7 @@ class Toolbox:
         try:
             with closing(ready.tool.run(ready.args, call_id=ready.call.id, context=ready.context)) as running:
                 result = yield from running
-            result = replace(result, brings=result.brings | _always(ready.tool.spec, ready.context))
+            result = replace(result, taints=result.taints | _always(ready.tool.spec, ready.context))
         except ToolFailed as error:
             result = _failure(error, ready.tool.spec, ready.context)
         return round((time.monotonic() - started) * 1000), result
@@ -280,20 +280,20 @@ def _not_allowed(spec: ToolSpec, ruling: Ruling) -> ToolResult:
 def _shown(preview: Preview, context: ToolContext) -> ToolResult:
     """The result of a dry run. Its diff quotes the file's text."""
     text = f"{DRY_RUN} {preview.summary}" + (f"\n{preview.detail}" if preview.detail else "")
-    return ToolResult(text, brings=_workspace_brings(context) if preview.detail else frozenset())
+    return ToolResult(text, taints=_workspace_taints(context) if preview.detail else frozenset())
 
 
 def _failure(error: ToolFailed, spec: ToolSpec, context: ToolContext) -> ToolResult:
     """A failed call's result. Its text may quote what the tool was reading."""
     usual = frozenset[Taint]({"outside"}) if spec.name.startswith("browser.") else _always(spec, context)
-    brings = usual if error.brings is None else error.brings
-    return ToolResult(str(error), error=True, state=error.state, brings=brings, fault=error.fault)
+    taints = usual if error.taints is None else error.taints
+    return ToolResult(str(error), error=True, state=error.state, taints=taints, fault=error.fault)
 
 
 def _always(spec: ToolSpec, context: ToolContext) -> frozenset[Taint]:
-    """The kinds of text that a call of the tool brings however it ends: no tool can forget them."""
-    return _workspace_brings(context) if spec.results_bring is None else spec.results_bring
+    """The kinds of text in any result of the tool, however the call ends: no tool can omit them."""
+    return _workspace_taints(context) if spec.result_taints is None else spec.result_taints
 
 
-def _workspace_brings(context: ToolContext) -> frozenset[Taint]:
-    return context.workspace.brings if context.workspace is not None else frozenset()
+def _workspace_taints(context: ToolContext) -> frozenset[Taint]:
+    return context.workspace.taints if context.workspace is not None else frozenset()

@@ -52,6 +52,6 @@ class Workspace:
     own: Own = field(default_factory=Own)
 
     @property
-    def brings(self) -> frozenset[Taint]:
+    def taints(self) -> frozenset[Taint]:
         """The kinds of text in it: the user's own, and somebody else's too unless the user trusts the folder."""
         return frozenset({"private"}) if self.trusted else frozenset({"private", "outside"})

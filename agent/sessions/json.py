@@ -4,7 +4,7 @@
  "ends": ["answered", null],
  "entries": [{"message": {…as openai_harmony…}, "turn": 0, "cut": false,
               "sampled": null or {"ids": […], "closed_by": "return", "repaired": false, "headless": false},
-              "vocabulary": "<digest>" or null, "model": "gpt-oss-20b" or null, "brings": ["outside"],
+              "vocabulary": "<digest>" or null, "model": "gpt-oss-20b" or null, "taints": ["outside"],
               "state": {…what a tool left, e.g. a page…}, "typed": null, "attachments": [{"path", "media_type"}],
               "shortened": null, "error": false}]}
 """
@@ -63,7 +63,7 @@ def session_from_json(data: object, *, trusted: bool = True) -> tuple[Session, s
 def as_outside(session: Session) -> Session:
     """The same conversation as one that somebody else may have made up."""
     entries = [_as_outside(entry) for entry in session.entries]
-    options = replace(session.options, brings=session.options.brings | {"outside"})
+    options = replace(session.options, taints=session.options.taints | {"outside"})
     return Session(options, entries=entries, ends=session.ends, summary=session.summary)
 
 
@@ -71,7 +71,7 @@ def _as_outside(entry: Entry) -> Entry:
     return replace(
         entry,
         message=replace(entry.message, sampled=None),
-        brings=entry.brings | {"outside"},
+        taints=entry.taints | {"outside"},
         typed="" if entry.message.role == "user" else None,
         attachments=(),
         vocabulary=None,
@@ -95,7 +95,7 @@ def _session(data: Mapping[str, Any]) -> Session:
 
 def options_to_json(options: Options) -> dict[str, Any]:
     """`{"effort": "medium", "instructions": None, …}`."""
-    return {**asdict(options), "brings": sorted(options.brings)}
+    return {**asdict(options), "taints": sorted(options.taints)}
 
 
 def options_from_json(data: Mapping[str, Any]) -> Options:
@@ -109,7 +109,7 @@ def options_from_json(data: Mapping[str, Any]) -> Options:
         date=_text(data.get("date")),
         response_format=None if answer is None else ResponseFormat(**answer),
         sampling=Sampling(**data["sampling"]),
-        brings=brings_from_json(data.get("brings", ())),
+        taints=taints_from_json(data.get("taints", ())),
         planning=data.get("planning") is True,
     )
 
@@ -129,7 +129,7 @@ def end_from_json(end: Any) -> TurnEnd | None:
     return known
 
 
-def brings_from_json(kinds: Sequence[Any]) -> frozenset[Taint]:
+def taints_from_json(kinds: Sequence[Any]) -> frozenset[Taint]:
     """The kinds of text, as they were written. Raises ValueError for an unknown one."""
     unknown = set(kinds) - set(get_args(Taint))
     if unknown:
@@ -147,7 +147,7 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
         "sampled": None if sampled is None else asdict(sampled),
         "vocabulary": entry.vocabulary,
         "model": entry.model,
-        "brings": sorted(entry.brings),
+        "taints": sorted(entry.taints),
         "state": entry.state,
         "typed": entry.typed,
         "attachments": [{"path": str(one.path), "media_type": one.media_type} for one in entry.attachments],
@@ -171,7 +171,7 @@ def entry_from_json(data: Mapping[str, Any]) -> Entry:
         message=message,
         turn=int(data["turn"]),
         cut=bool(data["cut"]),
-        brings=brings_from_json(data.get("brings", ())),
+        taints=taints_from_json(data.get("taints", ())),
         state=state,
         typed=_text(data.get("typed")),
         attachments=tuple(Attachment(Path(one["path"]), str(one["media_type"])) for one in data.get("attachments", ())),

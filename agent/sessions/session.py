@@ -32,7 +32,7 @@ _CUT_BY: Final[Mapping[TurnEnd | None, str]] = MappingProxyType(
 class Options:
     """The options for the next turns. `date` is shown to the model as the current date: `"2025-06-28"`.
 
-    `brings`: what kinds of text the instructions (a trusted folder's AGENTS.md) and tools' descriptions have brought.
+    `taints`: what kinds of text the instructions (a trusted folder's AGENTS.md) and tools' descriptions have brought.
     `planning`: only a plan is being made (`agent.prompt.PLAN`).
     """
 
@@ -41,7 +41,7 @@ class Options:
     date: str | None = None
     response_format: ResponseFormat | None = None
     sampling: Sampling = field(default_factory=Sampling)
-    brings: frozenset[Taint] = frozenset()
+    taints: frozenset[Taint] = frozenset()
     planning: bool = False
 
 
@@ -49,7 +49,7 @@ class Options:
 class Entry:
     """One stored message. `turn` counts from 0; `cut`: a stop or a limit ended it, not a token that closes it.
 
-    `brings`, `state`, `attachments` and `error` are those of a tool's result (`tools.spec.ToolResult`). `typed`: the
+    `taints`, `state`, `attachments` and `error` are those of a tool's result (`tools.spec.ToolResult`). `typed`: the
     part of a user's message that the user typed; None: all of it. `vocabulary` is the digest of the vocabulary that the
     sampled ids belong to, `model` the user's name for the model that wrote it. `shortened` replaces, in the prompt, a
     result that was too long to stay; the message itself is whole.
@@ -58,7 +58,7 @@ class Entry:
     message: Message
     turn: int
     cut: bool = False
-    brings: frozenset[Taint] = frozenset()
+    taints: frozenset[Taint] = frozenset()
     state: Mapping[str, object] | None = None
     typed: str | None = None
     attachments: tuple[Attachment, ...] = ()
@@ -104,12 +104,12 @@ class Recorder(Protocol):
 class UserText:
     """The user's words. `typed` is the part that they typed themselves; the rest was piped in or attached.
 
-    `brings`: what kinds of text were attached (a file: private; a web page: outside).
+    `taints`: what kinds of text were attached (a file: private; a web page: outside).
     """
 
     text: str
     typed: str
-    brings: frozenset[Taint] = frozenset()
+    taints: frozenset[Taint] = frozenset()
 
 
 class Session:
@@ -173,7 +173,7 @@ class Session:
     @property
     def taint(self) -> frozenset[Taint]:
         """The kinds of text in the prompt. It never shrinks: a summary of a text is as tainted as the text."""
-        return self.options.brings.union(*(entry.brings for entry in self._entries))
+        return self.options.taints.union(*(entry.taints for entry in self._entries))
 
     @property
     def said(self) -> str:
@@ -186,10 +186,10 @@ class Session:
         """The states that tools left with their results, in order. They bring a browser's pages back."""
         return tuple(entry.state for entry in self._entries if entry.state is not None)
 
-    def read(self, brings: frozenset[Taint]) -> None:
+    def read(self, taints: frozenset[Taint]) -> None:
         """Note that descriptions of tools have brought text of these kinds into the prompt."""
-        if not brings <= self.options.brings:
-            self.options = replace(self.options, brings=self.options.brings | brings)
+        if not taints <= self.options.taints:
+            self.options = replace(self.options, taints=self.options.taints | taints)
 
     @property
     def has_answer(self) -> bool:
@@ -210,7 +210,7 @@ class Session:
             entry = Entry(Message("user", (user_text,)), self._turn)
         else:
             message = Message("user", (user_text.text,))
-            entry = Entry(message, self._turn, brings=user_text.brings, typed=user_text.typed)
+            entry = Entry(message, self._turn, taints=user_text.taints, typed=user_text.typed)
         self._store(entry)
         return [*added, MessageAdded(entry.message)]
 
@@ -237,7 +237,7 @@ class Session:
             Entry(
                 message,
                 self._turn,
-                brings=result.brings,
+                taints=result.taints,
                 state=result.state,
                 attachments=result.attachments,
                 error=result.error,

@@ -68,7 +68,7 @@ class Attachment:
     text: str
     kind: Kind
     shown: str
-    brings: frozenset[Taint] = frozenset({"private"})
+    taints: frozenset[Taint] = frozenset({"private"})
 
     @property
     def size(self) -> int:
@@ -100,7 +100,7 @@ def attach(
     """The message with what it mentions: `@file`, `@folder/`, `@https://…`. It blocks: call it on a thread.
 
     Mentions are looked for in `shown`, where placeholders stand for pasted text: what was pasted mentions nothing.
-    Paths are relative to `folder`, or else to the workspace, whose `brings` its files get. A mention of nothing that
+    Paths are relative to `folder`, or else to the workspace, whose `taints` its files get. A mention of nothing that
     exists stays text; if it looks like a path, a problem says so. What leads out of the workspace
     or the folder, or often holds secrets, goes along only if `ask` agrees: it gets the name, and why it is asked. By
     then it has been read: nothing can be swapped after the answer. `load_page` raises `ToolFailed`. `pending` (the
@@ -119,8 +119,8 @@ def attach(
         gathering.add(mention)
     found = tuple(gathering.found)
     whole = "\n\n".join([text, *(attachment.text for attachment in found)])
-    brings = frozenset[Taint]().union(*(attachment.brings for attachment in found))
-    return Attached(UserText(whole, text, brings), found, tuple(gathering.problems))
+    taints = frozenset[Taint]().union(*(attachment.taints for attachment in found))
+    return Attached(UserText(whole, text, taints), found, tuple(gathering.problems))
 
 
 def output_of(ran: Ran) -> Attachment:
@@ -204,12 +204,12 @@ class _Gathering:
             self._refuse(name, f"not attached: {why}")
             return
         told = f"{_label('@' + name)} · {read.told}"
-        self.found.append(Attachment(f"@{name}", read.text(in_heading(name)), kind, told, self._brings(read.real)))
+        self.found.append(Attachment(f"@{name}", read.text(in_heading(name)), kind, told, self._taints(read.real)))
 
-    def _brings(self, path: Path) -> frozenset[Taint]:
+    def _taints(self, path: Path) -> frozenset[Taint]:
         """A workspace that isn't trusted holds text that somebody else wrote."""
         if self._workspace and path.is_relative_to(self._workspace.root):
-            return self._workspace.brings
+            return self._workspace.taints
         return frozenset({"private"})
 
     def _page(self, mention: Mention) -> None:

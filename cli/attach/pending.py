@@ -84,8 +84,8 @@ class Attaching:
         `ask` is as in `attach`. The user is told what can't be read; the same line sent again goes without that. With
         None, what waited still waits.
         """
-        theirs = workspace.brings if workspace else frozenset[Taint]()  # `!git log` shows what stands in the files
-        pending = tuple(replace(one, brings=one.brings | theirs) for one in self.pending)
+        theirs = workspace.taints if workspace else frozenset[Taint]()  # `!git log` shows what stands in the files
+        pending = tuple(replace(one, taints=one.taints | theirs) for one in self.pending)
         attached = attach(
             typed.text,
             shown=typed.shown,

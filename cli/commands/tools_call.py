@@ -113,7 +113,7 @@ class _Caller:
             self._display.pause()
         done.result()
         assert finished is not None
-        self._taint |= finished.result.brings
+        self._taint |= finished.result.taints
         if warning := self._tools.view_warning():
             self._display.note(f"ossia: {warning}")
         self._warn(finished)

@@ -51,7 +51,7 @@ class Pages:
 
     pages: Mapping[str, Document]
     name: str = "web"
-    brings: frozenset[Taint] = frozenset({"outside"})
+    taints: frozenset[Taint] = frozenset({"outside"})
     sends: bool = False
 
     def search(self, query: str, *, limit: int, stop: Stop) -> tuple[Hit, ...]:

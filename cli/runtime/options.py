@@ -29,7 +29,7 @@ def fresh_options(resolved: Resolved, folder: Folder | None) -> Options:
     today = datetime.date.today().isoformat()
     sampling = Sampling(**{key: getattr(settings, key) for key in SAMPLING})
     return Options(
-        settings.effort, whole, today, sampling=sampling, brings=_brings(folder), planning=settings.plan
+        settings.effort, whole, today, sampling=sampling, taints=_taints(folder), planning=settings.plan
     )
 
 
@@ -54,7 +54,7 @@ def following(options: Options, folder: Folder | None) -> Options:
     """The options in this workspace, or in none: the user's instructions stay, ours and the notes follow it."""
     own = own_instructions(options.instructions)
     instructions = _joined(own or (WORK if folder else None), _notes(folder))
-    return replace(options, instructions=instructions, brings=options.brings | _brings(folder))
+    return replace(options, instructions=instructions, taints=options.taints | _taints(folder))
 
 
 def own_instructions(whole: str | None) -> str:
@@ -87,8 +87,8 @@ def _notes(folder: Folder | None) -> str:
     return (folder.notes if folder else None) or ""
 
 
-def _brings(folder: Folder | None) -> frozenset[Taint]:
-    return folder.workspace.brings if folder and folder.notes else frozenset()
+def _taints(folder: Folder | None) -> frozenset[Taint]:
+    return folder.workspace.taints if folder and folder.notes else frozenset()
 
 
 def _joined(*parts: str | None) -> str | None:

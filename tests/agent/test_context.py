@@ -61,7 +61,7 @@ class Read:
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         assert isinstance(args, dict)
         yield from ()
-        return ToolResult(words(args["n"], "page"), brings=frozenset({"outside"}))
+        return ToolResult(words(args["n"], "page"), taints=frozenset({"outside"}))
 
     def close(self) -> None:
         """Nothing to give back."""

@@ -276,14 +276,14 @@ def test_where_paths_count_from_and_what_they_bring(work: Path, tmp_path: Path, 
     put(home, "c.txt", "home")
     space = Workspace((tmp_path / "space").resolve())
     found = attached(f"@a.txt @b.txt @~/c.txt @{tmp_path}/space/a.txt", work, workspace=space).attachments
-    assert [one.brings for one in found] == [
+    assert [one.taints for one in found] == [
         frozenset({"private"}),
         frozenset({"private", "outside"}),
         frozenset({"private"}),
         frozenset({"private", "outside"}),
     ]
     trusted = attached("@b.txt", work, workspace=replace(space, trusted=True))
-    assert trusted.user_text.brings == {"private"}
+    assert trusted.user_text.taints == {"private"}
 
 
 # -- folders -----------------------------------------------------------------------------------------------------------
@@ -341,7 +341,7 @@ def test_a_page_is_outside_text_and_its_links_are_words(
     (found,) = result.attachments
     assert found.text == f'Attached web page {url} "Capy [2J" (10 bytes):\n```\nSee about.\n```'
     assert found.shown.endswith("· 10 bytes") and found.kind == "page"
-    assert result.user_text.brings == {"outside"}
+    assert result.user_text.taints == {"outside"}
     assert len(result.problems) == 1 and "404" in result.problems[0]
 
 

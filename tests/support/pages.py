@@ -38,7 +38,7 @@ class Results:
 
     name: str
     hits: dict[str, tuple[Hit, ...]]
-    brings: frozenset[Taint] = frozenset({"outside"})
+    taints: frozenset[Taint] = frozenset({"outside"})
     sends: bool = True
     asked: list[tuple[str, int]] = field(default_factory=list)
 

@@ -174,13 +174,13 @@ def test_the_model_searches_opens_and_follows_links(library: Library, tmp_path: 
     _filled(library, tmp_path / "docs", files)
     found = _call(toolbox, "search", query="about capybaras", source="docs")
     assert "【0†Start" in found.text
-    assert found.brings == {"private"}
+    assert found.taints == {"private"}
     opened = _call(toolbox, "open", id=0)
     assert "All about 【0†capybaras】." in opened.text
     followed = _call(toolbox, "open", id=0)
     assert "It eats green grass." in followed.text
     assert "doc:1" in followed.text
-    assert followed.brings == {"private"}
+    assert followed.taints == {"private"}
 
 
 def test_in_a_large_library_a_rare_word_counts_among_common_ones(library: Library) -> None:
@@ -262,7 +262,7 @@ def test_a_snippet_holds_no_links_not_even_half_of_one(library: Library, tmp_pat
 
 def test_it_is_the_source_docs_whose_results_are_private(library: Library, tmp_path: Path) -> None:
     _filled(library, tmp_path / "docs", {"a.md": "# Ideas\nAn idea about 【1†x】 brackets."})
-    assert (library.name, library.brings, library.sends) == ("docs", {"private"}, False)
+    assert (library.name, library.taints, library.sends) == ("docs", {"private"}, False)
     hits = library.search("idea", limit=3, stop=NO_STOP)
     assert hits == (Hit("Ideas", "doc:1", "# Ideas An idea about 〖1†x〗 brackets."),)
     page = Document("Ideas", "doc:1", "# Ideas\nAn idea about 〖1†x〗 brackets.")
@@ -568,7 +568,7 @@ def test_a_url_is_stored_and_read_again(library: Library) -> None:
     assert _index(library, url, web=web) == [Indexed(url, "A page", "unchanged")]
     toolbox = _toolbox(library)
     for name, arguments in (("search", {"query": "page"}), ("open", {"id": 0}), ("find", {"pattern": "see"})):
-        assert _call(toolbox, name, **arguments).brings == {"private", "outside"}, name  # somebody else wrote it
+        assert _call(toolbox, name, **arguments).taints == {"private", "outside"}, name  # somebody else wrote it
     web.pages = {url: Document("A page", url, "other words")}
     assert _index(library, url, web=web) == [Indexed(url, "A page", "updated")]
     web.pages = {}

@@ -61,7 +61,7 @@ def test_every_end_of_every_call(tmp_path: Path) -> None:
     code = tmp_path / "mine.py"
     code.write_text(FUNCTIONS)
     note = Document("Mine", "doc:1", "words")
-    docs = Results("docs", {"mine": (Hit("Mine", "doc:1", ""),)}, brings=PRIVATE, sends=False)
+    docs = Results("docs", {"mine": (Hit("Mine", "doc:1", ""),)}, taints=PRIVATE, sends=False)
     loader = Pages(documents(note), {})
     browser = Browser([docs], {"doc": loader, "http": loader}, count_view_tokens=len)
     unconfined = sandbox.choose(unconfined=True)
@@ -102,10 +102,10 @@ def test_every_end_of_every_call(tmp_path: Path) -> None:
         ]  # fmt: skip
         context = ToolContext(NoStop(), Workspace(work, trusted=False), tmp_path / "data", len)
         box = Toolbox(tools, policy=Policy([Rule("*", "allow")]), context=context)
-        for name, arguments, brings in rows:
+        for name, arguments, taints in rows:
             result = call(box, name, arguments, folder=tmp_path).result
-            assert result.brings >= brings, (name, arguments, result)
-        for name, arguments, brings in (
+            assert result.taints >= taints, (name, arguments, result)
+        for name, arguments, taints in (
             ("container.exec", _runs("cat a.txt; sleep 30"), BOTH), ("functions.slow", {}, PRIVATE),
             ("functions.silent__echo", text, BOTH),
         ):  # fmt: skip
@@ -115,4 +115,4 @@ def test_every_end_of_every_call(tmp_path: Path) -> None:
                 if isinstance(event, ToolStarted):
                     control.stop()
                 elif isinstance(event, ToolFinished):
-                    assert event.result.error and event.result.brings >= brings, event
+                    assert event.result.error and event.result.taints >= taints, event

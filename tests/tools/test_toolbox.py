@@ -495,9 +495,9 @@ def test_three_megabytes_are_cut() -> None:
 
 @pytest.mark.parametrize("failure_at", ["preview", "run"])
 @pytest.mark.parametrize(
-    ("spec", "trusted", "brings"),
+    ("spec", "trusted", "taints"),
     [
-        (ToolSpec("functions.get", "", effects=RUNS, provenance="user", results_bring=PRIVATE), False, {"private"}),
+        (ToolSpec("functions.get", "", effects=RUNS, provenance="user", result_taints=PRIVATE), False, {"private"}),
         (ToolSpec("browser.open", "", effects=RUNS, trained=True, provenance="built-in"), True, {"outside"}),
         (ToolSpec("repo_browser.apply_patch", "", effects=RUNS, provenance="built-in"), True, {"private"}),
         (ToolSpec("repo_browser.apply_patch", "", effects=RUNS, provenance="built-in"), False, {"private", "outside"}),
@@ -505,22 +505,22 @@ def test_three_megabytes_are_cut() -> None:
     ],
 )
 def test_a_failure_may_quote_what_the_tool_read(
-    failure_at: str, spec: ToolSpec, trusted: bool | None, brings: set[Taint]
+    failure_at: str, spec: ToolSpec, trusted: bool | None, taints: set[Taint]
 ) -> None:
     workspace = None if trusted is None else Workspace(Path("nowhere"), trusted=trusted)
     context = ToolContext(stop=NoStop(), workspace=workspace, data_dir=Path("nowhere"), count_tokens=len)
     policy = Policy([Rule("*", "allow")])
     tool = Notes(spec, failure=ToolFailed("Error: no"), failure_at=failure_at)
     result, _ = _drive(Toolbox([tool], policy=policy, context=context), _call(spec.name, ""))
-    assert result == ToolResult("Error: no", error=True, brings=frozenset(brings))
-    exact = Notes(spec, failure=ToolFailed("Error: no", brings=PRIVATE), failure_at=failure_at)
+    assert result == ToolResult("Error: no", error=True, taints=frozenset(taints))
+    exact = Notes(spec, failure=ToolFailed("Error: no", taints=PRIVATE), failure_at=failure_at)
     result, _ = _drive(Toolbox([exact], policy=policy, context=context), _call(spec.name, ""))
-    assert result.brings == PRIVATE
+    assert result.taints == PRIVATE
 
 
 @pytest.mark.parametrize("ends", [ToolResult("x"), ToolResult("[interrupted]", error=True), ToolFailed("Error: no")])
 def test_every_end_of_a_call_brings_what_its_tool_brings(ends: ToolResult | ToolFailed) -> None:
-    spec = ToolSpec("functions.get", "", effects=RUNS, provenance="mcp", results_bring=PRIVATE)
+    spec = ToolSpec("functions.get", "", effects=RUNS, provenance="mcp", result_taints=PRIVATE)
     tool = Notes(spec, failure=ends) if isinstance(ends, ToolFailed) else Notes(spec, result=ends)
     result, _ = _drive(Toolbox([tool], policy=Policy([Rule("*", "allow")]), context=CONTEXT), _call(spec.name, ""))
-    assert result.brings == PRIVATE
+    assert result.taints == PRIVATE

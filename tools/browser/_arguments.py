@@ -52,7 +52,7 @@ def text(args: Mapping[str, object], name: str) -> str:
 
 def fault(message: str, *, why: Fault | None = None) -> ToolFailed:
     """A failure in our own words, without outside text."""
-    return ToolFailed(message, brings=frozenset(), fault=why)
+    return ToolFailed(message, taints=frozenset(), fault=why)
 
 
 def shortened(value: str, max_chars: int = 1024) -> str:

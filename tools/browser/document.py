@@ -14,7 +14,7 @@ class Document:
     """A page as text: `text` holds links as `【0†About】`, `【2†wiki†en.wikipedia.org】`; `links` are their URLs by id.
 
     The text is not wrapped and has no `URL: …` line in front. `url` is where it was finally found, after redirects; in
-    the local library it is `doc:17`; a page of search results has none (""). `brings`: kinds of text in it beyond those
+    the local library it is `doc:17`; a page of search results has none (""). `taints`: kinds of text in it beyond those
     that its scheme implies: "outside" for a web page in the local library. `guessed`: the name of the encoding it was
     read in, if that was a guess.
     """
@@ -23,7 +23,7 @@ class Document:
     url: str
     text: str
     links: Mapping[int, str] = field(default_factory=dict)
-    brings: frozenset[Taint] = frozenset()
+    taints: frozenset[Taint] = frozenset()
     guessed: str = ""
 
 
@@ -45,7 +45,7 @@ class Source(Protocol):
         ...
 
     @property
-    def brings(self) -> frozenset[Taint]:
+    def taints(self) -> frozenset[Taint]:
         """The kinds of text in its results."""
         ...
 

@@ -32,7 +32,7 @@ class FindTool:
             trained=True,
             section=section,
             provenance="built-in",
-            results_bring=frozenset(),  # each result has those of its page
+            result_taints=frozenset(),  # each result has those of its page
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
@@ -46,7 +46,7 @@ class FindTool:
         if page.kind == "find":  # despite its message, the reference does search in search results
             raise _arguments.fault("Cannot run `find` on search results page or find results page")
         yield from ()
-        return self._stack.show(find_page(page, pattern), brings=view.brings, found_in=view.page)
+        return self._stack.show(find_page(page, pattern), taints=view.taints, found_in=view.page)
 
     def close(self) -> None:
         """Nothing to release."""

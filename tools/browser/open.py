@@ -81,7 +81,7 @@ class OpenTool:
             trained=True,
             section=section,
             provenance="built-in",
-            results_bring=frozenset(),  # each result has those of its page
+            result_taints=frozenset(),  # each result has those of its page
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
@@ -107,8 +107,8 @@ class OpenTool:
         spent = self._budget.spend(plan.sites) if plan.sites else {}
         try:
             document = _loaded(plan, context)
-            brings = _brought_by(plan.url) | document.brings
-            result = self._stack.show(Page.of(document), brings=brings, loc=plan.loc, num_lines=num_lines)
+            taints = _brought_by(plan.url) | document.taints
+            result = self._stack.show(Page.of(document), taints=taints, loc=plan.loc, num_lines=num_lines)
         except ToolFailed as failure:
             failure.state = spent or None  # the server was asked nevertheless
             raise
@@ -209,15 +209,15 @@ def _loaded(plan: _Fetch, context: ToolContext) -> Document:
         assert isinstance(plan.loader, SourceLoader)
         document = plan.kept or plan.loader.load_source(plan.url, refresh=plan.refresh, stop=context.stop)
     except ToolFailed as failure:
-        brings = _brought_by(plan.url) if failure.brings is None else failure.brings
-        raise _failed(plan.url, _arguments.reason(failure), brings) from failure
+        taints = _brought_by(plan.url) if failure.taints is None else failure.taints
+        raise _failed(plan.url, _arguments.reason(failure), taints) from failure
     url = with_fragment(document.url, plan.url)
     return replace(document, url=f"view-source:{url}", text=plain(document.text), links={})
 
 
-def _failed(url: str, reason: str, brings: frozenset[Taint] = frozenset()) -> ToolFailed:
+def _failed(url: str, reason: str, taints: frozenset[Taint] = frozenset()) -> ToolFailed:
     told = _arguments.shortened(" ".join(url.split()))
-    return ToolFailed(f"Error fetching URL `{told}`: {reason}", brings=brings)
+    return ToolFailed(f"Error fetching URL `{told}`: {reason}", taints=taints)
 
 
 # -- URLs as models write them; one that is known already leaks nothing when it is requested ---------------------------

@@ -50,7 +50,7 @@ class SearchTool:
             trained=True,
             section=section,
             provenance="built-in",
-            results_bring=frozenset(),  # each result has those of its page
+            result_taints=frozenset(),  # each result has those of its page
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
@@ -67,13 +67,13 @@ class SearchTool:
             hits = plan.source.search(plan.query, limit=plan.limit, stop=context.stop)
         except ToolFailed as failure:
             query = _arguments.shortened(plan.query)
-            brings = plan.source.brings if failure.brings is None else failure.brings
+            taints = plan.source.taints if failure.taints is None else failure.taints
             told = f"Error during search for `{query}`: {_arguments.reason(failure)}"
             fault = failure.fault or Fault("search")
-            raise ToolFailed(". ".join([told, *self._no_web]), brings=brings, fault=fault) from failure
+            raise ToolFailed(". ".join([told, *self._no_web]), taints=taints, fault=fault) from failure
         yield from ()
         note = ". ".join([f"Nothing found in {plan.source.name}", *self._no_web]) if self._no_web and not hits else ""
-        return self._stack.show(search_page(plan.query, hits[: plan.limit], note=note), brings=plan.source.brings)
+        return self._stack.show(search_page(plan.query, hits[: plan.limit], note=note), taints=plan.source.taints)
 
     def close(self) -> None:
         """Nothing to release."""

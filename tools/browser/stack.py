@@ -33,7 +33,7 @@ class View:
     title: str
     url: str
     total_lines: int
-    brings: frozenset[Taint]
+    taints: frozenset[Taint]
     found_in: int | None = None
     shown: frozenset[int] = frozenset()
 
@@ -126,14 +126,14 @@ class Stack:
         self,
         page: Page,
         *,
-        brings: frozenset[Taint],
+        taints: frozenset[Taint],
         loc: int = -1,
         num_lines: int = -1,
         found_in: int | None = None,
     ) -> ToolResult:
         """The result that shows a new page, now under the next cursor. Raises `ToolFailed`; then nothing is pushed."""
         cursor, text = self.next_cursor, self._text(page, loc, num_lines)
-        view = View(cursor, cursor, page.title, page.url, page.total_lines, brings, found_in, _links_in(text))
+        view = View(cursor, cursor, page.title, page.url, page.total_lines, taints, found_in, _links_in(text))
         return self._pushed(view, _Kept(page.to_json(), page), text)
 
     def show_again(self, number: int, *, loc: int, num_lines: int) -> ToolResult:
@@ -157,14 +157,14 @@ class Stack:
 
     def _pushed(self, view: View, kept: _Kept, text: str) -> ToolResult:
         self._add(view, kept)
-        return ToolResult(text, state=self._state(view), brings=view.brings)
+        return ToolResult(text, state=self._state(view), taints=view.taints)
 
     def _state(self, view: View) -> dict[str, object]:
         """JSON-like data from which `restore` makes this view; with its page, unless an earlier cursor brought that."""
         state: dict[str, object] = {"cursor": view.cursor, "shown": sorted(view.shown)}
         if view.page != view.cursor:
             return {**state, "same_as": view.page}
-        state |= {"total_lines": view.total_lines, "brings": sorted(view.brings)}
+        state |= {"total_lines": view.total_lines, "taints": sorted(view.taints)}
         if view.found_in is not None:
             state["found_in"] = view.found_in
         return {**state, "page": dict(self._kept[view.page].stored)}
@@ -211,7 +211,7 @@ def _read(states: Iterable[Mapping[str, object]]) -> Iterator[tuple[View, Mappin
 
 
 def _new_view(cursor: int, state: Mapping[str, object], page: Mapping[str, object]) -> View:
-    title, url, brings = page.get("title"), page.get("url"), state.get("brings")
+    title, url, stored = page.get("title"), page.get("url"), state.get("taints")
     taints: tuple[Taint, ...] = ("outside", "private")
     return View(
         cursor,
@@ -220,7 +220,7 @@ def _new_view(cursor: int, state: Mapping[str, object], page: Mapping[str, objec
         url if isinstance(url, str) else "",
         _number(state.get("total_lines"), most=10**9) or 0,
         # Junk is assumed to be the worst: both.
-        frozenset(taint for taint in taints if not isinstance(brings, list) or taint in brings),
+        frozenset(taint for taint in taints if not isinstance(stored, list) or taint in stored),
         _number(state.get("found_in")),
         _numbers(state.get("shown")),
     )

@@ -158,7 +158,7 @@ class WebSource:
     _client: JsonClient = field(repr=False)
     _key: str = field(repr=False)
     name: str = field(default="web", init=False)
-    brings: frozenset[Taint] = field(default=frozenset({"outside"}), init=False)
+    taints: frozenset[Taint] = field(default=frozenset({"outside"}), init=False)
     sends: bool = field(default=True, init=False)
 
     def search(self, query: str, *, limit: int, stop: Stop) -> tuple[Hit, ...]:
@@ -267,7 +267,7 @@ class DdgsSource:
 
     timeout_s: float = 20.0
     name: str = field(default="web", init=False)
-    brings: frozenset[Taint] = field(default=frozenset({"outside"}), init=False)
+    taints: frozenset[Taint] = field(default=frozenset({"outside"}), init=False)
     sends: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:

@@ -33,7 +33,7 @@ class ConversionFailed(ToolFailed):
 
     def __init__(self, url: str, reason: str) -> None:
         shown = "".join(char if char.isprintable() else "�" for char in url[:1024])
-        super().__init__(f"Error converting `{shown}`: {reason}", brings=frozenset())
+        super().__init__(f"Error converting `{shown}`: {reason}", taints=frozenset())
         self.reason = reason
 
 

@@ -56,7 +56,7 @@ class FetchFailed(ToolFailed):
     def __init__(self, url: str, reason: str) -> None:
         shown = "".join(char if char.isprintable() else "�" for char in url)
         shown = shown if len(shown) <= _URL_CHARS else shown[:_URL_CHARS] + "…"
-        super().__init__(f"Error fetching URL `{shown}`: {reason}", brings=frozenset())
+        super().__init__(f"Error fetching URL `{shown}`: {reason}", taints=frozenset())
         self.reason = reason
 
 

@@ -53,7 +53,7 @@ class WebLoader:
             fetched = self._fetcher.fetch(url, stop=stop)
             document = self._converted(fetched, source, stop)
         except (FetchFailed, ConversionFailed) as error:
-            raise ToolFailed(f"Error: {error.reason}", brings=frozenset()) from error
+            raise ToolFailed(f"Error: {error.reason}", taints=frozenset()) from error
         whole = not fetched.remark and not document.text.endswith(CUT_PDF)
         if self._cache and key and whole and not fetched.private:
             self._cache.put(key, document)

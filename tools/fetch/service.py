@@ -35,7 +35,7 @@ class ServiceFailed(ToolFailed):
     """
 
     def __init__(self, reason: str, status: int | None = None) -> None:
-        super().__init__(f"Error: {reason}", brings=frozenset())
+        super().__init__(f"Error: {reason}", taints=frozenset())
         self.reason = reason
         self.status = status
 

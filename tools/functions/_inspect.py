@@ -30,7 +30,7 @@ class Inspected:
     description: str
     parameters: Schema | None
     effects: frozenset[Effect]
-    brings: frozenset[Taint]
+    taints: frozenset[Taint]
     module: str
     call: Callable[..., Any]
     adapter: TypeAdapter[Any]
@@ -67,7 +67,7 @@ def inspect_function(function: Callable[..., Any], name: str, where: str) -> Ins
         description,
         flatten(schema),
         cast("frozenset[Effect]", _declared(function, "effects", get_args(Effect), {"run"}, at)),
-        cast("frozenset[Taint]", _declared(function, "brings", get_args(Taint), {"private"}, at)),
+        cast("frozenset[Taint]", _declared(function, "taints", get_args(Taint), {"private"}, at)),
         function.__module__,
         function,
         adapter,

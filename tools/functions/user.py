@@ -8,10 +8,10 @@ unless a rule or taint says otherwise.
         \"\"\"The weather of a city now.\"\"\"
 
     get_weather.effects = {"read"}      # it only looks: it isn't asked about while outside text is in the prompt
-    get_weather.brings = {"outside"}    # what it returns was written by others; set() for harmless text
+    get_weather.taints = {"outside"}    # what it returns was written by others; set() for harmless text
 
 Without these a function counts as one that runs something (`effects` `{"run"}`), and what it returns as the user's own
-(`brings` `{"private"}`): a web search after it asks, since it could carry that away.
+(`taints` `{"private"}`): a web search after it asks, since it could carry that away.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ class UserFunction:
             effects=inspected.effects,
             provenance="user",
             origin=origin,
-            results_bring=inspected.brings,
+            result_taints=inspected.taints,
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:

@@ -90,7 +90,7 @@ class Library:
         return self._store.path
 
     @property
-    def brings(self) -> frozenset[Taint]:
+    def taints(self) -> frozenset[Taint]:
         """The kinds of text in search results: the user's own, and somebody else's too once a web page was added."""
         try:
             from_web = any(root.kind == "url" for root in self.roots())

@@ -239,8 +239,8 @@ class McpTool:
             effects=_LOOKS if tool.name in connected.config.read_only else _ALL_EFFECTS,
             provenance="mcp",
             origin=connected.config.name,
-            brings=frozenset({"outside"} if connected.is_new else ()),
-            results_bring=frozenset({"outside", "private"}),
+            taints=frozenset({"outside"} if connected.is_new else ()),
+            result_taints=frozenset({"outside", "private"}),
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:

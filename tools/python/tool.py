@@ -87,7 +87,7 @@ class PythonTool:
             trained=True,
             section=section,
             provenance="built-in",
-            results_bring=frozenset({"private"}),
+            result_taints=frozenset({"private"}),
             present=CODE,
         )
         self.confinement = confinement

@@ -35,7 +35,7 @@ class FileTool:
             trained=True,
             section=SECTION,
             provenance="built-in",
-            results_bring=None if effect == "read" else frozenset(),  # a patch that fits quotes only itself
+            result_taints=None if effect == "read" else frozenset(),  # a patch that fits quotes only itself
             present=present,
         )
 

@@ -91,14 +91,14 @@ class ApplyPatch(FileTool):
 
     def _result(self, args: object, plan: _Plan | str, workspace: Workspace, context: ToolContext) -> ToolResult:
         if isinstance(plan, str):  # why it doesn't fit
-            return ToolResult(plan, error=True, brings=workspace.brings)
+            return ToolResult(plan, error=True, taints=workspace.taints)
         if all(change.before is not None and change.before.data == change.after for change in plan.changes):
             return self._done("The files are as the patch wants them already; nothing was written.", workspace)
         apply(plan.changes, workspace)
         return self._done("\n".join(("Success. Updated the following files:", *plan.lines)), workspace)
 
     def _done(self, text: str, workspace: Workspace) -> ToolResult:
-        """Without `brings`: it holds only what the patch itself named."""
+        """Without `taints`: it holds only what the patch itself named."""
         return ToolResult(formed(text, workspace.root))
 
 

@@ -198,7 +198,7 @@ def _set_system(talk: Conversation, face: Face, text: str | None) -> None:
     fresh = fresh_options(replace(talk.resolved, settings=settings), talk.folder)  # raises for a file that isn't there
     talk.change_settings(instructions=text)
     now = talk.change_options(
-        lambda options: replace(options, instructions=fresh.instructions, brings=options.brings | fresh.brings)
+        lambda options: replace(options, instructions=fresh.instructions, taints=options.taints | fresh.taints)
     )
     face.note(f"{'your instructions are set' if text else 'your instructions are removed'}{later(now)}")
 

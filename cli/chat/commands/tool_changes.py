@@ -207,7 +207,7 @@ def _follow_folder(talk: Conversation, folder: Folder | None) -> None:
     from ossia.cli.runtime.options import following
 
     options = talk.session.options
-    talk.session.options = following(options if talk.session.entries else replace(options, brings=frozenset()), folder)
+    talk.session.options = following(options if talk.session.entries else replace(options, taints=frozenset()), folder)
 
 
 def _between_turns(talk: Conversation, face: Face, act: Callable[[], None]) -> None:

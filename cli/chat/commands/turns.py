@@ -53,14 +53,14 @@ def retry(talk: Conversation, face: Face, argument: str) -> None:
     talk.go_back(turn)
     typed = asked.message.text if asked.typed is None else asked.typed
     face.view.user(typed or one_line(asked.message.text, 200))
-    talk.say(UserText(asked.message.text, typed, asked.brings))
+    talk.say(UserText(asked.message.text, typed, asked.taints))
 
 
 def edit(talk: Conversation, face: Face, argument: str) -> None:
     """`/edit [TURN]`: put a question back into the input; once sent, it replaces that turn and those after it."""
     turn = turn_of(talk, argument)
     asked = _question(talk, turn)
-    if not asked.typed and "outside" in asked.brings:  # sent from the input it would count as the user's own words
+    if not asked.typed and "outside" in asked.taints:  # sent from the input it would count as the user's own words
         raise CommandError(f"turn {turn + 1} isn't your own text, so it can't be edited: /retry asks it again")
     if asked.typed and asked.message.text.removeprefix(asked.typed).startswith(f"\n\n{OUTPUT}"):
         face.note("the output of your command won't go along again: run it once more, or use /retry")

@@ -64,7 +64,7 @@ def test_no_field_of_an_entry_is_forgotten() -> None:
         message,
         turn=0,
         cut=True,
-        brings=frozenset({"private"}),
+        taints=frozenset({"private"}),
         state={"cursor": [1, None, {"a": "b"}]},
         typed="1",
         attachments=(Attachment(Path("/a/plot.png"), "image/png"),),
@@ -230,7 +230,7 @@ def test_what_nobody_wrote_is_refused(change: dict[str, object], complaint: str)
         ({"turn": -1}, "out of order"),
         ({"state": []}, "state"),
         ({"typed": 5}, "a text or null"),
-        ({"brings": ["poison"]}, "poison"),
+        ({"taints": ["poison"]}, "poison"),
         ({"attachments": [{}]}, "path"),
     ],
 )
@@ -244,10 +244,10 @@ def test_an_entry_that_nobody_wrote_is_refused(change: dict[str, object], compla
 
 
 def test_what_the_tools_left_survives() -> None:
-    session = Session(Options(instructions="Notes.", brings=frozenset({"private"})))
+    session = Session(Options(instructions="Notes.", taints=frozenset({"private"})))
     session.open_turn(UserText("Look at https://a.test/\n\npiped in: https://b.test/", "Look at https://a.test/"))
     message = Message("tool", ("[0] A page",), name="browser.open", recipient="assistant", channel="analysis")
-    session.add_result(message, ToolResult("[0] A page", state={"cursor": 0}, brings=frozenset({"outside"})))
+    session.add_result(message, ToolResult("[0] A page", state={"cursor": 0}, taints=frozenset({"outside"})))
     session.close_turn("stopped")
     session.open_turn("And now?")
     loaded = _back(session)
@@ -259,7 +259,7 @@ def test_what_the_tools_left_survives() -> None:
 
 def test_what_a_tool_is_described_with_stays_in_the_conversation(etude_tokenizer: Tokenizer) -> None:
     """The model has read it, and what it wrote since may come of it: also when the tool is off, and after a resume."""
-    theirs = Double(replace(Double().spec, brings=frozenset({"outside"})))
+    theirs = Double(replace(Double().spec, taints=frozenset({"outside"})))
     stage = Stage(etude_tokenizer, (FINAL, FINAL), tools=(theirs,))
     stage.toolbox.turn_off([theirs.spec.name])
     stage.play()

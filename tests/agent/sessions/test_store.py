@@ -102,14 +102,14 @@ def test_after_every_event_the_file_has_all_of_it(opened: Open, etude_tokenizer:
 
 
 def test_every_field_of_an_entry_comes_back(opened: Open) -> None:
-    session = Session(Options("high", "Notes.", "2025-06-28", brings=frozenset({"private"})))
+    session = Session(Options("high", "Notes.", "2025-06-28", taints=frozenset({"private"})))
     session.vocabulary, session.model = "v1", "gpt-oss-20b"
     session.open_turn(UserText("see \udcff this\0", "see"))
     sampled = Sampled((0, 1, 200_012), "call", repaired=True)
     session.add(Message("assistant", ("", "x"), recipient="python", channel="analysis", sampled=sampled), cut=True)
     attached = (Attachment(Path("/a/plot.png"), "image/png"),)
-    state, brings = {"a": ["\udcff"]}, frozenset[Taint]({"outside"})
-    result = ToolResult("1" * 5000, error=True, attachments=attached, state=state, brings=brings)
+    state, taints = {"a": ["\udcff"]}, frozenset[Taint]({"outside"})
+    result = ToolResult("1" * 5000, error=True, attachments=attached, state=state, taints=taints)
     store = opened()
     session_id = store.keep(session, workspace="/w")
     answer = Message("tool", (result.text,), name="python", recipient="assistant", channel="analysis")
@@ -556,7 +556,7 @@ def test_a_newer_one_is_left_alone_with_its_log(opened: Open, path: Path) -> Non
     before = {file.name: file.read_bytes() for file in copy.iterdir()}
     assert before["sessions.sqlite-wal"]
     newer = SessionStore(copy / "sessions.sqlite", now=lambda: 0.0)
-    _unusable(newer, "must be of version 2, not 3: use the ossia that wrote it")
+    _unusable(newer, "must be of version 3, not 4: use the ossia that wrote it")
     assert {file.name: file.read_bytes() for file in copy.iterdir()} == before
 
 
@@ -571,12 +571,12 @@ def test_an_older_one_is_brought_up_to_date(tmp_path: Path) -> None:
     migrate(db, path, newer)
     migrate(db, path, newer)
     assert db.execute("SELECT title, mood FROM sessions").fetchall() == [("one", "fine; still")]
-    assert db.execute("PRAGMA user_version").fetchone() == (4,)
+    assert db.execute("PRAGMA user_version").fetchone() == (5,)
     with pytest.raises(sqlite3.OperationalError):
         migrate(
             db, path, replace(newer, steps=(*newer.steps, "ALTER TABLE sessions ADD COLUMN more TEXT;", "nonsense;"))
         )
-    assert db.execute("PRAGMA user_version").fetchone() == (4,)  # all of it or nothing
+    assert db.execute("PRAGMA user_version").fetchone() == (5,)  # all of it or nothing
     assert "more" not in [row[1] for row in db.execute("PRAGMA table_info(sessions)")]
     db.close()
 
@@ -593,7 +593,23 @@ def test_the_temperature_that_every_session_got_is_the_models_own(
         db.execute("PRAGMA user_version=1")
     assert opened().load(session_id).options.sampling == Sampling(now, seed=7)
     with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (2,)
+        assert db.execute("PRAGMA user_version").fetchone() == (3,)
+
+
+def test_taints_of_an_older_store_stay(opened: Open, path: Path) -> None:
+    store, session = opened(), _spoken("one")
+    session.options = Options(taints=frozenset({"private"}))
+    session.open_turn(UserText("two", "two", taints=frozenset({"outside"})))
+    session.close_turn("answered")
+    session_id = store.keep(session)
+    store.close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("""UPDATE sessions SET options = replace(options, '"taints"', '"taints"')""")
+        db.execute("""UPDATE entries SET more = replace(more, '"taints"', '"taints"')""")
+        db.execute("PRAGMA user_version=2")
+        db.commit()
+    stored = opened().load(session_id)
+    assert stored.options == session.options and stored.entries == session.entries
 
 
 def test_a_truncated_one_is_told_and_never_changed(opened: Open, path: Path) -> None:

@@ -285,7 +285,7 @@ def test_the_workspaces_notes_come_to_the_instructions_once(here: Command, store
         assert said.code == 0
     options = store.load(session_id).options
     assert options.instructions is not None and options.instructions.startswith("Be brief.\n\n")
-    assert options.instructions.count("Use tabs.") == 1 and "private" in options.brings
+    assert options.instructions.count("Use tabs.") == 1 and "private" in options.taints
 
 
 def test_the_instructions_follow_the_workspace(here: Command, store: SessionStore, tmp_path: Path) -> None:

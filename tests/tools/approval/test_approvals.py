@@ -196,7 +196,7 @@ def test_a_dry_run_changes_nothing(root: Path) -> None:
     toolbox = _toolbox(root, dry_run=True)
     written, asked = _run(toolbox, "apply_patch", _written(root, "a.md", "two\n"))
     assert written.text.startswith(DRY_RUN) and "-one\n+two" in written.text
-    assert (written.brings, written.error, asked) == (frozenset({"private"}), False, [])
+    assert (written.taints, written.error, asked) == (frozenset({"private"}), False, [])
     ran, asked = _run(toolbox, "container.exec", "touch b.md")
     assert ran.text.startswith(DRY_RUN) and ran.text.endswith("\ntouch b.md")
     assert (asked, sorted(path.name for path in root.iterdir())) == ([], [".env", "a.md", "docs"])

@@ -56,7 +56,7 @@ def refusal(toolbox: Toolbox, folder: Path, url: str) -> str:
     assert called.result.error
     assert called.text.startswith(begin)
     assert "\n" not in called.text
-    assert called.result.brings == frozenset()
+    assert called.result.taints == frozenset()
     scroll = call(toolbox, "browser.open", {}, folder=folder)
     assert "the first page" in scroll.text
     return called.text.removeprefix(begin)

@@ -72,7 +72,7 @@ def test_search_open_follow_find_and_source(web: Web) -> None:
     source = web.call("open", cursor=1, view_source=True)
     assert source.text.startswith(f"[5] capy (view-source:{capy})\n")
     assert "<h1>Capybara</h1>\nL3: <p>It swims. See <a href='/about'>about</a>." in source.text
-    assert source.result.brings == {"outside"}
+    assert source.result.taints == {"outside"}
     assert [request.path for request in web.site.requests] == ["/capy", "/about", "/capy"]
 
 

@@ -44,7 +44,7 @@ class Desk:
     web: Results = field(default_factory=lambda: Results("web", dict(HITS)))
     docs: Results = field(
         default_factory=lambda: Results(
-            "docs", {"feed": (Hit("My note", "doc:17", ""),)}, brings=frozenset({"private"}), sends=False
+            "docs", {"feed": (Hit("My note", "doc:17", ""),)}, taints=frozenset({"private"}), sends=False
         )
     )
     pages: Pages = field(
@@ -229,7 +229,7 @@ def test_a_search_that_finds_nothing_and_one_that_fails() -> None:
     assert desk.text("search", query="nothing").endswith("L2: # Search Results")
     failed = desk.call("search", query="x")
     said = "Error during search for `x`: web.test gave no answer"
-    assert failed == ToolResult(said, error=True, brings=frozenset({"outside"}), fault=Fault("search"))
+    assert failed == ToolResult(said, error=True, taints=frozenset({"outside"}), fault=Fault("search"))
     assert _cursor(desk.text("search", query="more")) == 1
 
 
@@ -433,14 +433,14 @@ def test_a_url_is_loaded_anew(written: str, asked: str) -> None:
 
 def test_what_results_bring() -> None:
     desk = Desk()
-    assert desk.call("search", query="capybara").brings == {"outside"}
-    assert desk.call("open", id=0).brings == {"outside"}
-    assert desk.call("find", pattern="swims").brings == {"outside"}
-    assert desk.call("search", query="feed", source="docs").brings == {"private"}
-    assert desk.call("open", id=0).brings == {"private"}
-    assert desk.call("find", pattern="nine").brings == {"private"}
-    assert desk.call("open", id=0).brings == {"private"}
-    assert desk.call("open", id=0, cursor=4).brings == {"outside"}
+    assert desk.call("search", query="capybara").taints == {"outside"}
+    assert desk.call("open", id=0).taints == {"outside"}
+    assert desk.call("find", pattern="swims").taints == {"outside"}
+    assert desk.call("search", query="feed", source="docs").taints == {"private"}
+    assert desk.call("open", id=0).taints == {"private"}
+    assert desk.call("find", pattern="nine").taints == {"private"}
+    assert desk.call("open", id=0).taints == {"private"}
+    assert desk.call("open", id=0, cursor=4).taints == {"outside"}
 
 
 def _sends(preview: Preview) -> bool:
@@ -756,8 +756,8 @@ def test_a_restored_stack_may_have_gaps() -> None:
 def test_a_page_of_unknown_origin_is_taken_for_the_worst() -> None:
     desk = Desk()
     desk.call("open", id=CAPY.url)
-    desk.browser.restore([{key: value for key, value in desk.states[0].items() if key != "brings"}])
-    assert desk.call("open").brings == {"outside", "private"}
+    desk.browser.restore([{key: value for key, value in desk.states[0].items() if key != "taints"}])
+    assert desk.call("open").taints == {"outside", "private"}
 
 
 def test_stored_pages_that_are_none() -> None:
@@ -783,7 +783,7 @@ def test_stored_pages_that_are_none() -> None:
 PLAIN = st.none() | st.booleans() | st.integers(-2, 9) | st.floats() | st.text(max_size=5) | st.just(10**30)
 JUNK = PLAIN | st.lists(PLAIN, max_size=3) | st.dictionaries(st.text(max_size=5), PLAIN, max_size=3)
 KEYS = st.sampled_from(
-    ["cursor", "page", "same_as", "found_in", "shown", "brings", "total_lines", "kind", "title", "url", "text", "links"]
+    ["cursor", "page", "same_as", "found_in", "shown", "taints", "total_lines", "kind", "title", "url", "text", "links"]
 )
 
 

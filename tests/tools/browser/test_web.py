@@ -39,7 +39,7 @@ def _source(services: Services, kind: str, *, timeout_s: float = 20.0) -> Source
 @pytest.mark.parametrize("kind", SERVICES)
 def test_each_service_gives_hits(services: Services, kind: str) -> None:
     source = _source(services, kind)
-    assert (source.name, source.brings, source.sends) == ("web", frozenset({"outside"}), True)
+    assert (source.name, source.taints, source.sends) == ("web", frozenset({"outside"}), True)
     assert source.search("capybara", limit=7, stop=NoStop()) == HITS
     assert source.search("capybara", limit=1, stop=NoStop()) == HITS[:1]
 

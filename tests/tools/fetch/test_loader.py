@@ -111,7 +111,7 @@ def test_a_failure_is_one_line_that_brings_nothing_in(site: Site, converter: Con
     }.items():
         with pytest.raises(ToolFailed) as caught:
             load(loader(site, converter), url)
-        assert (str(caught.value), caught.value.brings) == (told, frozenset())
+        assert (str(caught.value), caught.value.taints) == (told, frozenset())
 
 
 def test_a_stop_while_a_page_loads_ends_it(site: Site, converter: Converter) -> None:

@@ -95,7 +95,7 @@ def test_a_result_is_json_as_models_know_it(tmp_path: Path) -> None:
     called = call(tools, "functions.get_weather", {"city": "Oslo"}, folder=tmp_path)
     assert called.text == '{"temperature": 10, "condition": "sunny", "unit": "celsius"}'
     assert not called.result.error
-    assert called.result.brings == {"private"}
+    assert called.result.taints == {"private"}
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_a_validator_cannot_end_ossia(tmp_path: Path) -> None:
         "Error: functions.odd: SystemExit: 3 (a function can't end ossia)",
         True,
     )
-    assert called.result.brings == {"private"}
+    assert called.result.taints == {"private"}
 
 
 def test_the_person_at_the_screen_sees_where_it_failed(tmp_path: Path) -> None:
@@ -383,12 +383,12 @@ def test_what_a_function_says_of_itself(tmp_path: Path) -> None:
         def look(x: int) -> int:
             return x
         look.effects = {"read"}
-        look.brings = {"outside"}
+        look.taints = {"outside"}
         """
     (tool,) = _load(tmp_path, source).tools
     assert tool.spec.effects == {"read"}
     called = call([tool], "functions.look", {"x": 1}, folder=tmp_path)
-    assert called.result.brings == {"outside"} and called.asked == ()
+    assert called.result.taints == {"outside"} and called.asked == ()
     with pytest.raises(FunctionsInvalid, match=r"look.effects: must be a set of 'read', .* not 'fly'"):
         _load(tmp_path, source.replace('{"read"}', '"fly"'))
 

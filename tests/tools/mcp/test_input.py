@@ -44,7 +44,7 @@ def test_a_form_is_a_question(made: McpServers, tmp_path: Path) -> None:
     called = call(made.tools, BOOK, folder=tmp_path, answers=[_gives(values)])
     told = '{"day":"2027-01-02","people":3,"where":"out","quiet":true}'
     assert called.text == f"accept {told}\n{NOTE}they answered]"
-    assert called.shown == f"{NOTE}they answered]\n" and called.result.brings == {"outside", "private"}
+    assert called.shown == f"{NOTE}they answered]\n" and called.result.taints == {"outside", "private"}
     _, asked = called.asked
     assert (asked.firm, asked.preview.summary) == (True, "study asks you for input")
     assert asked.arguments == {"day": None, "people": 2, "where": "in", "quiet": False}

@@ -78,7 +78,7 @@ def test_calls_over_stdio(connected: Connected) -> None:
     made, _, folder = connected
     called = call(made.tools, STUDY + "get_weather", {"city": "Oslo"}, folder=folder)
     assert called.text == "10 degrees celsius in Oslo" and not called.result.error
-    assert called.result.brings == {"outside", "private"}
+    assert called.result.taints == {"outside", "private"}
     (question,) = called.asked
     assert question.preview.summary == "study: get_weather"
     assert "The server calls it read-only." in question.preview.detail and '"city": "Oslo"' in question.preview.detail
@@ -141,7 +141,7 @@ def test_a_call_that_is_stopped_ends_at_once_and_the_server_stays(
     threading.Timer(0.2, control.stop).start()
     called = call(made.tools, "functions.silent__echo", {"text": "x"}, folder=folder, stop=control)
     assert called.text == "[interrupted by the user]" and called.result.error
-    assert called.result.brings == {"outside", "private"}
+    assert called.result.taints == {"outside", "private"}
     control = Control()
     threading.Timer(0.2, control.stop, ("time",)).start()
     called = call(made.tools, STUDY + "slow", {"seconds": 2.0}, folder=folder, stop=control)
@@ -155,7 +155,7 @@ def test_a_call_that_takes_too_long(connected: Connected) -> None:
     for _ in range(2):
         called = call(made.tools, "functions.silent__echo", {"text": "x"}, folder=folder)
         assert called.result.error and "the MCP server silent: it did not answer within 0.5 seconds" in called.text
-        assert called.result.brings == {"outside", "private"}
+        assert called.result.taints == {"outside", "private"}
 
 
 def test_a_server_that_ends_during_a_call_is_started_again(
@@ -192,7 +192,7 @@ def test_an_answer_that_is_none(connected: Connected) -> None:
     made, _, folder = connected
     called = call(made.tools, "functions.garbage__echo", {"text": "x"}, folder=folder)
     assert called.result.error and "its answer is not as MCP has it (content: Input should be" in called.text
-    assert called.result.brings == {"outside", "private"}
+    assert called.result.taints == {"outside", "private"}
 
 
 def test_nothing_of_it_reaches_our_output(connected: Connected, capfd: pytest.CaptureFixture[str]) -> None:
@@ -387,17 +387,17 @@ def test_what_a_new_server_says_is_text_from_outside_until_it_is_accepted(tmp_pa
         with servers(tmp_path, table) as made:
             (status,) = made.connect()
             assert [tool.state for tool in status.tools] == ["first"] and len(status.warnings) == 1
-            assert [tool.spec.brings for tool in made.tools] == [{"outside"}]
-            assert toolbox_of(made.tools, tmp_path).brings == {"outside"}
+            assert [tool.spec.taints for tool in made.tools] == [{"outside"}]
+            assert toolbox_of(made.tools, tmp_path).taints == {"outside"}
     with servers(tmp_path, table) as made:
         made.connect()
         made.accept("s")
-        assert [tool.spec.brings for tool in made.tools] == [frozenset()]
+        assert [tool.spec.taints for tool in made.tools] == [frozenset()]
     with servers(tmp_path, table) as made:
         (status,) = made.connect()
         assert (status.tools[0].state, status.warnings) == ("accepted", ())
         toolbox = toolbox_of(made.tools, tmp_path)
-        assert toolbox.brings == frozenset()
+        assert toolbox.taints == frozenset()
 
 
 def test_a_changed_description_is_off_until_it_is_accepted(tmp_path: Path) -> None:

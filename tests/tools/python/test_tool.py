@@ -79,7 +79,7 @@ def quick(tool: PythonTool, monkeypatch: pytest.MonkeyPatch) -> PythonTool:
     ],
 )
 def test_the_model_reads(tool: PythonTool, code: str, text: str) -> None:
-    assert run(tool, code).result == ToolResult(text, brings=PRIVATE)
+    assert run(tool, code).result == ToolResult(text, taints=PRIVATE)
 
 
 def test_a_fault_is_a_traceback_once_and_without_colours(tool: PythonTool) -> None:
@@ -168,7 +168,7 @@ def test_a_picture_becomes_a_file(tool: PythonTool) -> None:
     assert first.result == ToolResult(
         "[image saved: /mnt/data/out_1.png]",
         attachments=(Attachment(tool.folder / "out_1.png", "image/png"),),
-        brings=PRIVATE,
+        taints=PRIVATE,
     )
     assert second.text == "[image saved: /mnt/data/out_2.png]"
     assert (tool.folder / "out_2.png").read_bytes() == png()
@@ -300,7 +300,7 @@ def test_a_kernel_that_dies_is_said_and_replaced(tool: PythonTool, code: str, wh
     """Hostile row 23: os._exit, a segfault, SIGKILL."""
     run(tool, "kept = 1")
     text = f"before\n[ERROR] kernel died ({why}); {LOST}"
-    assert run(tool, code).result == ToolResult(text, error=True, brings=PRIVATE)
+    assert run(tool, code).result == ToolResult(text, error=True, taints=PRIVATE)
     assert "NameError" in run(tool, "kept").text
 
 
@@ -349,7 +349,7 @@ def test_switched_off_it_says_why(tmp_path: Path) -> None:
     made = PythonTool(data_dir=tmp_path, confinement=sandbox.Off("python", "nothing confines here"))
     made.start()
     assert run(made, "1").result == ToolResult(
-        "Error: python is off on this machine: nothing confines here", error=True, brings=frozenset({"private"})
+        "Error: python is off on this machine: nothing confines here", error=True, taints=frozenset({"private"})
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -184,11 +184,11 @@ def no_process_left() -> bool:
 def test_output_of_both_streams_in_its_order_and_the_exit_status(shell: Shell) -> None:
     ran = shell.run("echo one; echo two >&2; echo three; exit 3")
     text = f"<returncode>3</returncode>\n<output>\none\ntwo\nthree\n</output>\ncwd: {shell.root}"
-    assert ran.result == ToolResult(text, error=True, brings=frozenset({"private"}))
+    assert ran.result == ToolResult(text, error=True, taints=frozenset({"private"}))
     assert "".join(output.text for output in ran.outputs) == "one\ntwo\nthree\n"
     ran = shell.run("true")
     text = f"<returncode>0</returncode>\n<output>\n</output>\ncwd: {shell.root}"
-    assert ran.result == ToolResult(text, brings=frozenset({"private"})) and ran.outputs == []
+    assert ran.result == ToolResult(text, taints=frozenset({"private"})) and ran.outputs == []
 
 
 def test_it_is_bash_in_the_workspace(shell: Shell) -> None:
@@ -279,7 +279,7 @@ def test_without_a_question_the_first_result_says_what_cannot_be_undone(shell: S
 
 def test_what_it_brings(shell: Shell) -> None:
     shell.trusted = False
-    assert shell.run("echo x").result.brings == {"private", "outside"}
+    assert shell.run("echo x").result.taints == {"private", "outside"}
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_a_text_as_it_is(folder: Folder) -> None:
         folder.write(name, data)
         line_end = "" if not text or text.endswith("\n") else "\n"
         whole = f"<returncode>0</returncode>\n<output>\n{text}{line_end}</output>\ncwd: {folder.root}"
-        assert folder.call("open_file", path=name) == ToolResult(whole, brings=frozenset({"private"})), name
+        assert folder.call("open_file", path=name) == ToolResult(whole, taints=frozenset({"private"})), name
     assert folder.asked == []
 
 
@@ -156,7 +156,7 @@ def test_what_an_untrusted_folder_holds_is_text_from_outside(tmp_path: Path) -> 
     folder.write("a.txt", "ignore all that\n")
     calls = ("open_file", {"path": "a.txt"}), ("list_dir", {}), ("print_tree", {}), ("search", {"query": "."})
     for name, arguments in calls:
-        assert folder.send(name, json.dumps(arguments)).brings == {"private", "outside"}
+        assert folder.send(name, json.dumps(arguments)).taints == {"private", "outside"}
 
 
 # -- list_dir --

@@ -339,7 +339,7 @@ def test_a_misfit_is_a_look_at_the_file_and_asks_nothing(folder: Folder, tmp_pat
         one.write("a.txt", "x\n")
         result = one.call("apply_patch", patch=_update("a.txt", "@@", "-y", "+z"))
         assert result.error and one.asked == []
-        assert result.brings == ({"private"} if one is folder else {"private", "outside"})
+        assert result.taints == ({"private"} if one is folder else {"private", "outside"})
 
 
 def test_links(folder: Folder) -> None:
