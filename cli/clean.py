@@ -10,7 +10,7 @@ import re
 import unicodedata
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from ossia.tools.characters import BROKEN, CONTROLS, REORDERS, TAGS
+from ossia.tools.text import BROKEN, CONTROLS, REORDERS, TAGS
 
 # Besides what no model gets either, the characters that terminals show differently, or not at all:
 _UNSEEN = (

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from unicodedata import normalize
 
-from ossia.tools.characters import PLAIN
+from ossia.tools.text import PLAIN
 
 _ESCAPE = re.compile(
     r"\\(?:x([0-9a-fA-F]{2})|([0-7]{3})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))"  # octal is git's

@@ -14,7 +14,7 @@ from ossia.agent.sessions.session import Entry, Session
 from ossia.agent.sessions.store import SessionInfo
 from ossia.cli.export.parts import Part, Shown, replaced_parts, title_and_facts, turns_of
 from ossia.cli.footnotes import lines
-from ossia.tools.characters import BROKEN, CONTROLS, REORDERS, TAGS
+from ossia.tools.text import BROKEN, CONTROLS, REORDERS, TAGS
 
 _UNSHOWN = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}{BROKEN}]")
 _GOOD_LINK = re.compile(r"(https?|mailto):", re.IGNORECASE)

@@ -1,17 +1,41 @@
-"""The arguments of the browser's tools as models write them: numbers as text or floats, a link as `【3†…】`."""
+"""The browser's tools: what they share, and their arguments as models write them (`"3"`, `3.0`, `"【3†About】"`)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from ossia.tools.spec import Fault, ToolFailed
+from ossia.tools.spec import Effect, Fault, ToolFailed, ToolSpec
 
 _LINK_ID = re.compile(r"【?\s*(-?[0-9]{1,9})(?:\.0+)?\s*(?:†[^】]*)?】?")
 
 
+READ: frozenset[Effect] = frozenset({"read"})
+
+
+class PageTool:
+    """The base of the tools: their specification. They have nothing to release."""
+
+    def __init__(
+        self, name: str, description: str, parameters: Mapping[str, object], effects: frozenset[Effect], section: str
+    ) -> None:
+        self.spec = ToolSpec(
+            f"browser.{name}",
+            description,
+            parameters,
+            effects=effects,
+            trained=True,
+            section=section,
+            provenance="built-in",
+            result_taints=frozenset(),  # each result has those of its page
+        )
+
+    def close(self) -> None:
+        pass
+
+
 def as_mapping(args: object) -> Mapping[str, object]:
-    """The arguments as an object; the toolbox has validated that."""
+    """The arguments as an object, which the toolbox has validated."""
     assert isinstance(args, Mapping)
     return args
 
@@ -30,10 +54,7 @@ def whole_number(args: Mapping[str, object], name: str, default: int = -1) -> in
 
 
 def link_or_url(args: Mapping[str, object]) -> int | str:
-    """The `id` of an open: a link's number (-1: none was given) or a URL. `"3"`, `3.0` and `"【3†About】"` are link 3.
-
-    Raises `ToolFailed` for what is neither.
-    """
+    """The `id` of an open: a link's number (-1: none was given) or a URL. Raises `ToolFailed` for what is neither."""
     value = args.get("id")
     if isinstance(value, str):
         value = value.strip()
@@ -61,5 +82,5 @@ def shortened(value: str, max_chars: int = 1024) -> str:
 
 
 def reason(failure: ToolFailed) -> str:
-    """What a source or a loader says of its failure, to be used in a line of ours."""
+    """The reason that a source or a loader gives for its failure, to be used in a longer line."""
     return shortened(" ".join(str(failure).removeprefix("Error: ").split()))

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from ossia.tools.browser._budget import LinkBudget
 from ossia.tools.browser.document import Loader, Source
-from ossia.tools.browser.find import FindTool
-from ossia.tools.browser.open import OpenTool
+from ossia.tools.browser.open import LinkBudget, OpenTool
 from ossia.tools.browser.page import VIEW_TOKENS
-from ossia.tools.browser.search import SearchTool
+from ossia.tools.browser.search import FindTool, SearchTool
 from ossia.tools.browser.stack import MAX_BYTES, Stack
 from ossia.tools.spec import Tool
 

@@ -1,22 +1,27 @@
-"""What a page is before it is shown, and where pages come from."""
+"""The text of a page, before it is wrapped and numbered, and the sources of pages."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from ossia.tools.spec import Stop, Taint
+from ossia.tools.text import BROKEN, CONTROLS, REORDERS, TAGS
+
+_ACTS = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}]")
+_SURROGATES = re.compile(f"[{BROKEN}]")
+_OUTSIDE = re.compile("[\U00010000-\U0001ffff\u200b]")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A page as text: `text` holds links as `【0†About】`, `【2†wiki†en.wikipedia.org】`; `links` are their URLs by id.
+    """A page as text, with links as `【0†About】` or `【2†wiki†en.wikipedia.org】`; `links` are their URLs by id.
 
-    The text is not wrapped and has no `URL: …` line in front. `url` is where it was finally found, after redirects; in
-    the local library it is `doc:17`; a page of search results has none (""). `taints`: kinds of text in it beyond those
-    that its scheme implies: "outside" for a web page in the local library. `guessed`: the name of the encoding it was
-    read in, if that was a guess.
+    `url` is where it was found, after redirects; in the local library it is `doc:17`. `taints`: kinds of text in it
+    beyond those of its scheme: "outside" for a web page in the local library. `guessed`: the name of its encoding, if
+    that was a guess.
     """
 
     title: str
@@ -41,7 +46,7 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """As the model names it in a call's `source`: `"docs"`, `"web"`."""
+        """Its name in a call's `source`: `"docs"`, `"web"`."""
         ...
 
     @property
@@ -51,7 +56,7 @@ class Source(Protocol):
 
     @property
     def sends(self) -> bool:
-        """Does a search leave this machine?"""
+        """Whether a search leaves this machine."""
         ...
 
     def search(self, query: str, *, limit: int, stop: Stop) -> tuple[Hit, ...]:
@@ -69,15 +74,43 @@ class Loader(Protocol):
 
 @runtime_checkable
 class SourceLoader(Protocol):
-    """A loader that can also return a page's source (`view_source`), and tell what it would return without a request.
-
-    The source is HTML, Markdown, whatever the page was made from.
-    """
+    """A loader that can also return a page's source (HTML, Markdown…), and what it has without a request."""
 
     def load_source(self, url: str, *, refresh: bool, stop: Stop) -> Document:
-        """The source as received, as text without links; `title` and `url` are the page's. Raises `ToolFailed`."""
+        """The source as text without links; `title` and `url` are the page's. Raises `ToolFailed`."""
         ...
 
     def kept(self, url: str, *, source: bool) -> Document | None:
-        """The page, or with `source` its source; None if it isn't kept (any more)."""
+        """The page, or with `source` its source; None if it isn't cached."""
         ...
+
+
+# -- outside text, made fit for a page: nothing that controls a terminal or forges a link ------------------------------
+
+
+def printable(text: str) -> str:
+    r"""The text without control characters; `\n` and `\t` stay, `\r` is removed. `"a\x1b[2J\u202eb"` → `"a[2Jb"`."""
+    return _SURROGATES.sub("\ufffd", _ACTS.sub("", text))
+
+
+def without_brackets(text: str) -> str:
+    """The text with 【】 as 〖〗, so that it can't hold a link. `"see 【1†fake†evil】"` → `"see 〖1†fake†evil〗"`."""
+    return text.replace("【", "〖").replace("】", "〗")
+
+
+def plain(text: str) -> str:
+    """Outside text as the text of a `Document`, printable and without links: for whatever isn't HTML."""
+    return without_brackets(printable(text))
+
+
+def one_line(text: str) -> str:
+    r"""The same for a title, on one line with single spaces. `" A\n\n  title "` → `"A title"`."""
+    return " ".join(plain(text).split())
+
+
+def fewer_signs(text: str) -> str:
+    """The text as the reference browser normalises it first. `"a😀【b】"` → `"a〖b〗"`.
+
+    Emoji (the whole first supplementary plane) and zero-width spaces are dropped, 【】 become 〖〗, and ◼ becomes ◾.
+    """
+    return without_brackets(_OUTSIDE.sub("", text)).replace("◼", "◾")

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from ossia.tools.browser import _arguments
-from ossia.tools.browser._budget import MAX_LINKS, LinkBudget, site_of
-from ossia.tools.browser._text import plain
-from ossia.tools.browser.document import Document, Loader, SourceLoader
+from ossia.tools.browser._arguments import READ, PageTool
+from ossia.tools.browser.document import Document, Loader, SourceLoader, plain
 from ossia.tools.browser.page import Page
 from ossia.tools.browser.stack import Stack, View
-from ossia.tools.fetch.guard import Refused, normal_host
-from ossia.tools.spec import Effect, Preview, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from ossia.tools.fetch.guard import Refused, as_address, normal_host, parse_url
+from ossia.tools.spec import Effect, Preview, Taint, ToolContext, ToolFailed, ToolOutput, ToolResult
 
-# As trained, except that `cursor`, `loc` and `num_lines` have no type: a bad number shall reach the tool, which answers
-# in the words of the reference tool.
+# As trained, but `cursor`, `loc` and `num_lines` have no type: the tool answers a bad number in the reference's words.
 _PARAMETERS: Mapping[str, object] = {
     "type": "object",
     "properties": {
@@ -35,6 +34,17 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _WORD = re.compile(r"[^\s<>\"'`|「」『』（）()\[\]{}]+(?:\([^\s()]*\)[^\s<>\"'`()\[\]{}]*)*")
 _BEHIND = ".,;:!?…。，、；：！？*_~"
 
+MAX_LINKS = 3
+"""The most links from or to one site that are followed unasked, in a conversation, once private text is in it.
+
+A malicious page may show tens of thousands of links: choosing one leaks 16 bits, three leak six letters. Three are also
+enough for a page, a page that it links to, and one more."""
+_NUMBERS = "addresses in numbers"
+_WHY = (
+    f"{MAX_LINKS} links from or to {{site}} have been followed since the model read private text: "
+    "its choice of links could leak that text."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _Look:
@@ -48,8 +58,8 @@ class _Look:
 class _Fetch:
     """Load `url`, or its source, and show it from `loc` on.
 
-    `kept`: the document, if no request is needed. `sends`: the request could carry out what the model has read; `why`
-    is the reason, if the URL itself isn't. `sites`: those whose link budgets it uses.
+    `kept`: the document, if no request is needed. `sends`: the request could leak what the model has read; `why` says
+    more, if the URL itself doesn't. `sites`: the sites whose link budgets it uses.
     """
 
     url: str
@@ -66,41 +76,35 @@ class _Fetch:
 _Plan: TypeAlias = _Look | _Fetch
 
 
-class OpenTool:
+class OpenTool(PageTool):
     """Opens what the loaders can load, by the scheme of its URL. No `id` is a scroll."""
 
     def __init__(self, stack: Stack, loaders: Mapping[str, Loader], budget: LinkBudget, *, section: str) -> None:
         self._stack, self._loaders, self._budget = stack, loaders, budget
         sends: frozenset[Effect] = frozenset({"send"} if {"http", "https"} & set(loaders) else ())
-        self.spec = ToolSpec(
-            "browser.open",
+        about = (
             "Opens the link `id` from the page indicated by `cursor` starting at line number `loc`, "
-            "showing `num_lines` lines.",
-            _PARAMETERS,
-            effects=sends | {"read"},
-            trained=True,
-            section=section,
-            provenance="built-in",
-            result_taints=frozenset(),  # each result has those of its page
+            "showing `num_lines` lines."
         )
+        super().__init__("open", about, _PARAMETERS, sends | READ, section)
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
-        plan = self._plan(_arguments.as_mapping(args), context)
+        plan, link = self._wanted(_arguments.as_mapping(args))
         if isinstance(plan, _Look):
             view = self._stack.view(plan.number)
             where = f"line {plan.loc} of {view.title or view.url}" if plan.loc > 0 else view.title or view.url
-            return Preview(f"show {where}", subjects=(view.address or view.title,), effects=_READ, plan=plan)
+            return Preview(f"show {where}", subjects=(view.address or view.title,), effects=READ, plan=plan)
+        plan = self._weighed(plan, link, context)
         summary = f"open {'the source of ' if plan.source else ''}{plan.url}{unlike(plan.url)}"
-        effects: frozenset[Effect] = _READ | {"send"} if plan.sends else _READ
+        effects: frozenset[Effect] = READ | {"send"} if plan.sends else READ
         return Preview(summary, plan.why, subjects=(plan.url,), effects=effects, plan=plan)
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         """The page: `num_lines` lines of it, or a view. Nothing is pushed if that fails."""
-        given = _arguments.as_mapping(args)
-        plan = context.preview.plan if context.preview is not None else None
-        if not isinstance(plan, _Look | _Fetch):
-            plan = self._plan(given, context)
-        num_lines = _arguments.whole_number(given, "num_lines")
+        assert context.preview is not None
+        plan = context.preview.plan
+        assert isinstance(plan, _Look | _Fetch)
+        num_lines = _arguments.whole_number(_arguments.as_mapping(args), "num_lines")
         yield from ()
         if isinstance(plan, _Look):
             return self._stack.show_again(plan.number, loc=plan.loc, num_lines=num_lines)
@@ -114,15 +118,8 @@ class OpenTool:
             raise
         return replace(result, state={**(result.state or {}), **spent})
 
-    def close(self) -> None:
-        """Nothing to release."""
-
-    def _plan(self, args: Mapping[str, object], context: ToolContext) -> _Plan:
-        plan, link = self._wanted(args)
-        return plan if isinstance(plan, _Look) else self._weighed(plan, link, context)
-
     def _wanted(self, args: Mapping[str, object]) -> tuple[_Plan, tuple[View, int] | None]:
-        """What to do, and the view and the id of the link that is followed, if it is one."""
+        """The plan, and the view and id of the link that it follows, if it does."""
         wanted, loc = _arguments.link_or_url(args), _arguments.whole_number(args, "loc")
         _arguments.whole_number(args, "num_lines")  # a bad one is reported before any request
         source = args.get("view_source") is True
@@ -157,9 +154,9 @@ class OpenTool:
     def _weighed(self, plan: _Fetch, link: tuple[View, int] | None, context: ToolContext) -> _Fetch:
         """The plan, with what the request could leak.
 
-        A URL that the user typed leaks nothing, nor does a page that is kept. A URL that the model was shown wasn't
-        made up by it, but the choice among many tells something: to the owner of the requested site, and to that of the
-        page that offered the links.
+        A URL that the user typed leaks nothing, nor does a cached page. The model didn't make up a URL that it was
+        shown, but its choice among many leaks something: to the owner of the requested site, and to that of the page
+        that offered the links.
         """
         if scheme_of(plan.url) not in ("http", "https") or is_typed(plan.url, context.said):
             return plan
@@ -180,21 +177,11 @@ class OpenTool:
     def _shown_on(self, url: str, link: tuple[View, int] | None) -> frozenset[str]:
         """The addresses of the pages that showed this URL or have it ("" for a search). Empty: it was not shown.
 
-        A link that exists, but in no line that was shown, doesn't count: a page may offer many, and the choice among
-        them tells something.
+        A link in a line that wasn't shown doesn't count.
         """
         if link is not None and link[1] in self._stack.shown_links(link[0].page):
             return frozenset({link[0].address})
         return pages_with(url, self._stack.known_urls())
-
-
-_WHY = (
-    f"{MAX_LINKS} links from or to {{site}} have been followed since the model read private text: "
-    "its choice of links could leak that text."
-)
-
-
-_READ: frozenset[Effect] = frozenset({"read"})
 
 
 def _brought_by(url: str) -> frozenset[Taint]:
@@ -216,11 +203,10 @@ def _loaded(plan: _Fetch, context: ToolContext) -> Document:
 
 
 def _failed(url: str, reason: str, taints: frozenset[Taint] = frozenset()) -> ToolFailed:
-    told = _arguments.shortened(" ".join(url.split()))
-    return ToolFailed(f"Error fetching URL `{told}`: {reason}", taints=taints)
+    return ToolFailed(f"Error fetching URL `{_arguments.shortened(' '.join(url.split()))}`: {reason}", taints=taints)
 
 
-# -- URLs as models write them; one that is known already leaks nothing when it is requested ---------------------------
+# -- URLs as models write them -----------------------------------------------------------------------------------------
 
 
 def scheme_of(url: str) -> str:
@@ -241,16 +227,13 @@ def whole_url(text: str) -> str:
 
 
 def with_fragment(found: str, asked: str) -> str:
-    """Where a page was found, with the fragment it was asked for by: a redirect keeps that, too.
-
-    with_fragment("https://a.test/new", "http://a.test/old#top")   → "https://a.test/new#top"
-    """
+    """The URL of a found page, with the fragment of the one that was asked for: a redirect keeps it."""
     fragment = asked.partition("#")[2] if scheme_of(asked) in ("http", "https") else ""
     return f"{found}#{fragment}" if fragment else found
 
 
 def unlike(url: str) -> str:
-    """A warning to show for a host whose letters only look like another's: `" (xn--80ak6aa92e.com)"`, or ""."""
+    """A warning about a host whose letters only look like another's: `" (xn--80ak6aa92e.com)"`, or ""."""
     try:
         host = urlsplit(url).hostname or ""
         return "" if host.isascii() else f" ({normal_host(host)})"
@@ -259,9 +242,9 @@ def unlike(url: str) -> str:
 
 
 def is_typed(url: str, said: str) -> bool:
-    """Is it a URL that the user typed in `said`? Equal except for scheme, fragment and the host's case.
+    """Whether the user typed this URL in `said`: equal but for scheme, fragment and the host's case.
 
-    Neither a part of what was typed is enough, nor an extension of it: `?q=…` after a known page can carry data.
+    Neither a part of it is enough, nor an extension: `?q=…` after a known page can carry data.
     """
     return _same(url) in map(_same, _words(said))
 
@@ -292,3 +275,44 @@ def _same(url: str) -> tuple[str, ...]:
     host = (parts.hostname or "").rstrip(".")
     at_port = "" if port is None or (parts.scheme, port) in (("http", 80), ("https", 443)) else str(port)
     return host, at_port, parts.netloc.rpartition("@")[0], parts.path or "/", parts.query
+
+
+# -- how many links of a site are followed unasked ---------------------------------------------------------------------
+
+
+def site_of(url: str) -> str:
+    """The site of a URL, as coarse as a domain that one owner can register: `"b.test"` for `https://x.a.b.test/c`.
+
+    All of `co.uk` is one site: too coarse asks too often, too fine leaks. All numeric addresses are one site: the owner
+    of an IPv6 network has 2**64. A URL that isn't of the web is a site of its own (`"doc:17"`).
+    """
+    try:
+        host = parse_url(url).host
+    except Refused:
+        return url
+    return _NUMBERS if as_address(host) else ".".join(host.split(".")[-2:])
+
+
+class LinkBudget:
+    """Counts the links that were followed unasked while private text was in the conversation, by site."""
+
+    def __init__(self) -> None:
+        self._followed: Counter[str] = Counter()
+
+    def exhausted(self, sites: Iterable[str]) -> str:
+        """The first of these sites whose links are used up; "" if all have some left."""
+        return next((site for site in sorted(sites) if self._followed[site] >= MAX_LINKS), "")
+
+    def spend(self, sites: Iterable[str]) -> dict[str, object]:
+        """Use up one link of each of these sites. Returns the state for `restore`."""
+        taken = sorted(sites)
+        self._followed.update(taken)
+        return {"followed": taken}
+
+    def restore(self, states: Iterable[Mapping[str, object]]) -> None:
+        """Set the counts to those of these states."""
+        self._followed.clear()
+        for state in states:
+            followed = state.get("followed")
+            if isinstance(followed, list):
+                self._followed.update(site for site in followed if isinstance(site, str))

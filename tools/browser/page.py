@@ -1,4 +1,4 @@
-"""A page as the model reads it: wrapped, numbered lines, a window on them; and the pages of search and find results."""
+"""A page as the model reads it, in wrapped, numbered lines; the pages of search and find results."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from itertools import islice
 from typing import Literal
 from urllib.parse import quote, unquote, urlsplit
 
-from ossia.tools.browser._text import fewer_signs, one_line, plain
-from ossia.tools.browser.document import Document, Hit
+from ossia.tools.browser.document import Document, Hit, fewer_signs, one_line, plain
 from ossia.tools.spec import ToolFailed
 
 PageKind = Literal["page", "search", "find"]
@@ -23,16 +22,16 @@ _FIND_LINES = 4  # a match and the three lines after it
 _FIND_ABOVE = 4  # a link of a find page lands this many lines above its match
 _LINK = re.compile(r"【\d+†([^†】]+)((?:†[^†】]+)?】)")
 WIDTH = 80
-# The standard library's own expression for where a line may break: whitespace, hyphens in words, em-dashes.
-_PIECES = textwrap.TextWrapper.wordsep_re
+_WRAPPER = textwrap.TextWrapper(WIDTH, replace_whitespace=False, drop_whitespace=False)
+_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page under a cursor. Made by `Page.of`, `search_page`, `find_page` or `Page.from_json`.
 
-    `text` isn't wrapped; `lines` are, at most 80 characters each: `L0:`, `L1:` are their numbers. `links` are URLs by
-    id. `landings`, on a find page, whose links all lead to the searched page: for each link id, the line there to show.
+    `text` isn't wrapped, `lines` are. `links` are URLs by id. `landings`, on a find page: for each link id, the line of
+    the searched page to show.
     """
 
     kind: PageKind
@@ -48,13 +47,13 @@ class Page:
 
     @classmethod
     def of(cls, document: Document) -> Page:
-        r"""The page that shows a document: its title on one line, its text under `\nURL: …\n`."""
+        r"""The page of a document: its title on one line, its text under `\nURL: …\n`."""
         text = f"\nURL: {plain(document.url)}\n{document.text}"
         return cls("page", one_line(document.title), document.url, text, document.links)
 
     @property
     def total_lines(self) -> int:
-        """How many lines; at least 1."""
+        """The number of lines; at least 1."""
         return len(self.lines)
 
     def show(
@@ -66,11 +65,10 @@ class Page:
         num_lines: int = -1,
         view_tokens: int = VIEW_TOKENS,
     ) -> str:
-        r"""What the model gets: the header, and the numbered lines from `loc` on.
+        r"""The text for the model: a header, and the numbered lines from `loc` on (below 0: from the first).
 
         `num_lines` > 0: that many. Else as many as begin in the first `view_tokens` tokens of the numbered text, or all
-        if the text has no more than that many characters. A negative `loc` counts as 0. Raises `ToolFailed` for a `loc`
-        after the last line.
+        if the text has no more than that many characters. Raises `ToolFailed` for a `loc` after the last line.
 
             page.show(1, count_tokens=count)
             '[1] Capy (http://a.test/capy)\n**viewing lines [0 - 2] of 2**\n\nL0: \nL1: URL: http://a.test/capy\nL2: Hi'
@@ -85,7 +83,7 @@ class Page:
         return f"[{cursor}] {self._heading()}\n**viewing lines [{loc} - {end - 1}] of {last}**\n\n{body}"
 
     def to_json(self) -> dict[str, object]:
-        """JSON-like data from which `from_json` makes the same page, to be stored with a message."""
+        """JSON-like data, to be stored with a message; `from_json` makes the same page of it."""
         data: dict[str, object] = {"kind": self.kind, "title": self.title, "url": self.url, "text": self.text}
         if self.links:
             data["links"] = {str(number): url for number, url in self.links.items()}
@@ -95,7 +93,7 @@ class Page:
 
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> Page:
-        """The page that `to_json` stored. Raises ValueError for anything else."""
+        """A page that `to_json` stored. Raises ValueError for anything else."""
         kind, title, url, text = (data.get(name) for name in ("kind", "title", "url", "text"))
         links, landings = data.get("links", {}), data.get("landings", {})
         if not (isinstance(title, str) and isinstance(url, str) and isinstance(text, str)):
@@ -114,10 +112,10 @@ class Page:
 
 
 def find_page(page: Page, pattern: str) -> Page:
-    """The page of where `pattern` occurs: a link for each of the first 50 matches, or a line that there are none.
+    """The page of the matches of `pattern`: a link for each of the first 50, or a line that there are none.
 
-    Case is ignored, links are read as their texts, nothing is a wildcard: `"a.b"` finds `a.b` only. The lines that a
-    match shows aren't searched again. Not for another find page: the caller checks `page.kind`.
+    Case is ignored, links are read as their texts, nothing is a wildcard: `"a.b"` finds `a.b` only. The lines shown for
+    a match aren't searched again. Not for another find page: the caller checks `page.kind`.
     """
     shown = one_line(pattern.lower())
     matches = list(islice(_matches(page.lines, pattern.lower()), _MAX_MATCHES))
@@ -133,7 +131,7 @@ def find_page(page: Page, pattern: str) -> Page:
 
 
 def _matches(lines: Sequence[str], wanted: str) -> Iterator[tuple[int, str]]:
-    """Each match's line number, and the text shown: that line and the three after it."""
+    """The line number of each match, and the text shown: that line and the three after it."""
     lines = _LINK.sub(_link_text, "\n".join(lines)).split("\n")
     number = 0
     while number < len(lines):
@@ -147,8 +145,7 @@ def _matches(lines: Sequence[str], wanted: str) -> Iterator[tuple[int, str]]:
 def search_page(query: str, hits: Sequence[Hit], *, note: str = "") -> Page:
     """The page of search results: a line for each hit, with its link, and our own `note`. It has no URL.
 
-    The texts are plain text, so `<script>` is shown as it is. A hit whose URL isn't http, https or doc is shown without
-    a link.
+    The texts are plain text, so `<script>` is shown as it is. Only http, https and doc URLs get a link.
     """
     ids: dict[str, int] = {}
     rows = [_row(hit, ids) for hit in hits]
@@ -201,42 +198,16 @@ def _end_of_view(lines: Sequence[str], loc: int, count_tokens: Callable[[str], i
 
 
 def wrap(text: str) -> tuple[str, ...]:
-    """`text` as lines: what `textwrap.wrap(line, 80, replace_whitespace=False, drop_whitespace=False)` gives for each.
+    """The lines of a text, of at most 80 characters, wrapped as the reference browser wraps them. Blank lines stay.
 
-    Blank lines stay; tabs are expanded. `textwrap` itself isn't used: it copies the rest of a long word for every line,
-    so that 1 MB without a blank took it 0.35 s, 4 MB 9.1 s (here: 0.1 and 0.4).
+    `textwrap` copies the rest of a long word for every line (4 MB without a blank take it 9 s), so it gets at most
+    100,000 characters at once.
     """
-    return tuple(part for line in text.split("\n") for part in (_wrap_line(line) if line else ("",)))
-
-
-def _wrap_line(line: str) -> list[str]:
-    if len(line) <= WIDTH and "\t" not in line:
-        return [line]
     lines: list[str] = []
-    current: list[str] = []
-    room = WIDTH
-    for piece in filter(None, _PIECES.split(line.expandtabs())):
-        if len(piece) > room and len(piece) <= WIDTH:
-            lines.append("".join(current))
-            current, room = [], WIDTH
-        begin = 0
-        while len(piece) - begin > room:  # a word longer than a line
-            end = _break(piece, begin, room)
-            current.append(piece[begin:end])
-            lines.append("".join(current))
-            current, room, begin = [], WIDTH, end
-            if len(piece) - begin <= WIDTH:
-                break
-        current.append(piece[begin:])
-        room -= len(piece) - begin
-    if current:
-        lines.append("".join(current))
-    return lines
-
-
-def _break(piece: str, begin: int, room: int) -> int:
-    """Where to break the word that begins at `begin` with `room` characters left: after a hyphen, if one is there."""
-    hyphen = piece.rfind("-", begin, begin + room)
-    if hyphen > begin and piece[begin:hyphen].strip("-"):
-        return hyphen + 1
-    return begin + room
+    for line in text.split("\n"):
+        if len(line) <= WIDTH and "\t" not in line:
+            lines.append(line)
+        else:
+            for begin in range(0, len(line), _AT_ONCE):
+                lines += _WRAPPER.wrap(line[begin : begin + _AT_ONCE])
+    return tuple(lines)

@@ -1,4 +1,4 @@
-"""`browser.search`: a page of results from one of the sources."""
+"""`browser.search` and `browser.find`: pages of results, from a source or within a page."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 
 from ossia.tools.browser import _arguments
+from ossia.tools.browser._arguments import READ, PageTool
 from ossia.tools.browser.document import Source
-from ossia.tools.browser.page import search_page
-from ossia.tools.browser.stack import Stack
-from ossia.tools.spec import Effect, Fault, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
+from ossia.tools.browser.page import find_page, search_page
+from ossia.tools.browser.stack import Stack, View
+from ossia.tools.spec import Effect, Fault, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult
 
 DEFAULT_RESULTS = 10
 """The trained text's own default of `topn`. (The reference tool always gives 20, whatever is asked for.)"""
 MAX_RESULTS = 20
-"""How a failed search begins, and what it holds if there is no source as the model named it."""
 _WITHOUT = "`browser.open` of a URL works without one"
 
-_PARAMETERS: Mapping[str, object] = {
+_SEARCH: Mapping[str, object] = {
     "type": "object",
     "properties": {
         "query": {"type": "string"},
@@ -25,6 +25,14 @@ _PARAMETERS: Mapping[str, object] = {
         "source": {"type": "string"},
     },
     "required": ["query"],
+}
+_FIND: Mapping[str, object] = {
+    "type": "object",
+    "properties": {
+        "pattern": {"type": "string"},
+        "cursor": {"description": "number", "default": -1},  # see open.py
+    },
+    "required": ["pattern"],
 }
 
 
@@ -35,23 +43,14 @@ class _Plan:
     limit: int
 
 
-class SearchTool:
+class SearchTool(PageTool):
     """Asks a source: `web`, unless the call names another one or there is no `web`."""
 
     def __init__(self, stack: Stack, sources: Mapping[str, Source], *, default: str, section: str) -> None:
         self._stack, self._sources, self._default = stack, sources, default
         self._no_web = () if "web" in sources else (f"No web search service is set up: {_WITHOUT}",)
-        effects: frozenset[Effect] = frozenset().union(*map(_effects, sources.values()))
-        self.spec = ToolSpec(
-            "browser.search",
-            "Searches for information related to `query` and displays `topn` results.",
-            _PARAMETERS,
-            effects=effects or frozenset({"read"}),
-            trained=True,
-            section=section,
-            provenance="built-in",
-            result_taints=frozenset(),  # each result has those of its page
-        )
+        about = "Searches for information related to `query` and displays `topn` results."
+        super().__init__("search", about, _SEARCH, READ.union(*map(_effects, sources.values())), section)
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         plan = self._plan(_arguments.as_mapping(args))
@@ -60,23 +59,20 @@ class SearchTool:
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         """The page of results. A failure of the source is `Error during search for …`."""
-        plan = context.preview.plan if context.preview is not None else None
-        if not isinstance(plan, _Plan):
-            plan = self._plan(_arguments.as_mapping(args))
+        assert context.preview is not None
+        plan = context.preview.plan
+        assert isinstance(plan, _Plan)
         try:
             hits = plan.source.search(plan.query, limit=plan.limit, stop=context.stop)
         except ToolFailed as failure:
             query = _arguments.shortened(plan.query)
             taints = plan.source.taints if failure.taints is None else failure.taints
-            told = f"Error during search for `{query}`: {_arguments.reason(failure)}"
+            error = f"Error during search for `{query}`: {_arguments.reason(failure)}"
             fault = failure.fault or Fault("search")
-            raise ToolFailed(". ".join([told, *self._no_web]), taints=taints, fault=fault) from failure
+            raise ToolFailed(". ".join([error, *self._no_web]), taints=taints, fault=fault) from failure
         yield from ()
         note = ". ".join([f"Nothing found in {plan.source.name}", *self._no_web]) if self._no_web and not hits else ""
         return self._stack.show(search_page(plan.query, hits[: plan.limit], note=note), taints=plan.source.taints)
-
-    def close(self) -> None:
-        """Nothing to release."""
 
     def _plan(self, args: Mapping[str, object]) -> _Plan:
         query, name = _arguments.text(args, "query"), args.get("source")
@@ -92,7 +88,7 @@ class SearchTool:
 
 
 def _effects(source: Source) -> frozenset[Effect]:
-    return frozenset({"read", "send"}) if source.sends else frozenset({"read"})
+    return READ | {"send"} if source.sends else READ
 
 
 def _results_wanted(args: Mapping[str, object]) -> int:
@@ -101,3 +97,30 @@ def _results_wanted(args: Mapping[str, object]) -> int:
     if not isinstance(value, int | float) or not value >= 1:
         return DEFAULT_RESULTS
     return int(min(value, MAX_RESULTS))
+
+
+class FindTool(PageTool):
+    """Pushes a page of the matches; its links lead to the places in the searched page."""
+
+    def __init__(self, stack: Stack, *, section: str) -> None:
+        self._stack = stack
+        about = "Finds exact matches of `pattern` in the current page, or the page given by `cursor`."
+        super().__init__("find", about, _FIND, READ, section)
+
+    def preview(self, args: object, *, context: ToolContext) -> Preview:
+        pattern, view = self._plan(_arguments.as_mapping(args))
+        return Preview(f"find {pattern!r} in {view.title or view.url}", subjects=(view.address or view.title,))
+
+    def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
+        """The page of matches, at most 50 of them."""
+        pattern, view = self._plan(_arguments.as_mapping(args))
+        page = self._stack.page(view.page)
+        if page.kind == "find":  # despite its message, the reference does search in search results
+            raise _arguments.fault("Cannot run `find` on search results page or find results page")
+        yield from ()
+        return self._stack.show(find_page(page, pattern), taints=view.taints, found_in=view.page)
+
+    def _plan(self, args: Mapping[str, object]) -> tuple[str, View]:
+        cursor = _arguments.whole_number(args, "cursor")
+        view = self._stack.view(cursor)
+        return _arguments.text(args, "pattern"), view

@@ -1,4 +1,4 @@
-"""The pages that a conversation has seen, each under the cursor that showed it."""
+"""The pages of a conversation, each under the cursor that showed it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ossia.tools.browser.page import Page
 from ossia.tools.spec import Taint, ToolFailed, ToolResult
 
 MAX_BYTES = 64 << 20
-"""How much memory the pages of one conversation may take, as `Stack` estimates it."""
+"""The most memory for the pages of one conversation, as `Stack` estimates it."""
 
 _MAX_CURSOR = 999_999
 _LINK_SHOWN = re.compile(r"【(\d+)†")
@@ -22,10 +22,10 @@ _VIEW_SOURCE = "view-source:"
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a cursor shows: `View(4, 3, …)` is cursor 4, a scroll on the page that cursor 3 brought.
+    """The page under a cursor: `View(4, 3, …)` is cursor 4, a scroll on the page that cursor 3 brought.
 
-    `found_in` is the page (the cursor that brought it) whose matches a find page lists; None for other pages. `shown`
-    are the ids of the links in the lines that were shown.
+    `found_in`, of a find page: the page (the cursor that brought it) whose matches it lists. `shown` are the ids of the
+    links in the lines that were shown.
     """
 
     cursor: int
@@ -61,9 +61,9 @@ class _Kept:
 class Stack:
     """Views by cursor. Each search, open (also a scroll) and find that succeeds pushes one.
 
-    A page is kept as it was when its cursor showed it: neither another search nor a page's reload changes it. The most
-    recently used pages are kept, up to `max_bytes` in all; the newest one always. `count_tokens` counts in the
-    vocabulary of `view_tokens`, the size of a view.
+    A page stays as it was when its cursor showed it: neither another search nor a reload changes it. The most recently
+    used pages are kept, up to `max_bytes` in all; the newest one always. `count_tokens` counts in the vocabulary of
+    `view_tokens`, the size of a view.
     """
 
     def __init__(self, count_tokens: Callable[[str], int], view_tokens: int, max_bytes: int) -> None:
@@ -78,7 +78,7 @@ class Stack:
         return max(self._views, default=-1) + 1
 
     def view(self, cursor: int) -> View:
-        """What `cursor` shows; -1 is the newest. Raises `ToolFailed` if there is no such cursor."""
+        """The view of `cursor`; -1 is the newest. Raises `ToolFailed` if there is no such cursor."""
         if not self._views:
             raise fault("No pages to access!")
         newest = self.next_cursor - 1
@@ -104,7 +104,7 @@ class Stack:
         return kept.page
 
     def shown_links(self, number: int) -> frozenset[int]:
-        """The ids of the links on page `number` that the model was shown in any view of it."""
+        """The ids of the links on page `number` that any view of it showed."""
         kept = self._kept.get(number)
         return frozenset(kept.shown) if kept is not None else frozenset()
 
@@ -137,13 +137,13 @@ class Stack:
         return self._pushed(view, _Kept(page.to_json(), page), text)
 
     def show_again(self, number: int, *, loc: int, num_lines: int) -> ToolResult:
-        """The same for page `number`, which an earlier cursor brought: for a scroll, or a link of a find page."""
+        """The result that shows page `number` of an earlier cursor again: a scroll, or a link of a find page."""
         text = self._text(self.page(number), loc, num_lines)
         view = replace(self._views[number], cursor=self.next_cursor, shown=_links_in(text))
         return self._pushed(view, self._kept[number], text)
 
     def restore(self, states: Iterable[Mapping[str, object]]) -> None:
-        """Become the stack that the `state` of these results describe, and forget everything else."""
+        """Become the stack that these states of results describe; drop everything else."""
         self._views.clear()
         self._kept.clear()
         self._bytes = 0
@@ -219,7 +219,7 @@ def _new_view(cursor: int, state: Mapping[str, object], page: Mapping[str, objec
         title if isinstance(title, str) else "",
         url if isinstance(url, str) else "",
         _number(state.get("total_lines"), most=10**9) or 0,
-        # Junk is assumed to be the worst: both.
+        # Junk counts as both.
         frozenset(taint for taint in taints if not isinstance(stored, list) or taint in stored),
         _number(state.get("found_in")),
         _numbers(state.get("shown")),

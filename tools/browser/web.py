@@ -1,8 +1,7 @@
-"""Web search services: a table of how each is asked and where the results are in its answer; and ddgs.
+"""Web search services: a table of their requests and answers; and ddgs.
 
-The package `ddgs` (an extra) needs no key and no server: it asks search engines as a browser would. It has a network
-stack of its own: our fetch guard and proxy settings don't apply to it. It scrapes pages that are made for people, so it
-may find nothing for hours.
+The package `ddgs` (an extra) needs no key and no server: it asks search engines as a browser would, with a network
+stack of its own, for which our fetch guard and proxy settings don't hold. It may find nothing for hours.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ from urllib.parse import urlsplit
 
 from ossia.tools.browser.document import Hit, Source
 from ossia.tools.spec import Fault, Stop, Taint, ToolFailed, interrupted
+from ossia.tools.text import has_unseen, one_line
 
 if TYPE_CHECKING:
     from ossia.tools.fetch import JsonClient
 
-_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]+")
 _HIGHLIGHT = re.compile(r"</?(?:b|em|i|mark|span|strong)(?:\s[^<>]{0,200})?>|<br\s*/?>", re.IGNORECASE)
 _MAX_TITLE_CHARS, _MAX_URL_CHARS, _MAX_SNIPPET_CHARS = 300, 2_000, 2_000
 _INSTALL = "ddgs isn't installed: run `uv sync --extra ddgs` or `uv tool install '.[ddgs]'` in ossia's clone"
@@ -31,10 +30,10 @@ _INSTALL = "ddgs isn't installed: run `uv sync --extra ddgs` or `uv tool install
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """How a service is asked, and where the results are in its answer.
+    """The request that a service expects, and the places of the results in its answer.
 
     `base` "": the user gives it. `key_in` is the header or the parameter for the key, `key_as` its form there.
-    `results` are paths to lists. `title`, `url` and `snippet` are lists of names; the first one present is used.
+    `results` are paths to lists. Of the names in `title`, `url` and `snippet`, the first one present is used.
     `marked_up`: titles and snippets are HTML (entities, tags around matched words).
     """
 
@@ -119,20 +118,16 @@ _SERVICES: Mapping[str, Service] = {
 
 
 KINDS: tuple[str, ...] = (*_SERVICES, "ddgs")
-
-
-"""The services by their names in a configuration; `ddgs` is an extra, and asks search engines itself."""
+"""The names of the services in a configuration."""
 
 
 def web_source(
     kind: str, *, url: str | None = None, key: str | None = None, client: Callable[[str], JsonClient]
 ) -> Source:
-    """The source `web`, asked through `client(base)`.
+    """The source `web`: `web_source("searxng", url="http://127.0.0.1:8888", client=JsonClient)`.
 
-    `url` is the service's base if it isn't the public one: a SearXNG (`"http://127.0.0.1:8888"`), your own proxy.
-    Raises `ValueError`, with a line for the user, for an unknown kind, or if an address, a key or an extra is missing.
-
-        web_source("searxng", url="http://127.0.0.1:8888", client=JsonClient)
+    `url` is the service's base if it isn't the public one. Raises `ValueError`, with a line for the user, for an
+    unknown kind, or if an address, a key or an extra is missing.
     """
     if kind == "ddgs":
         return DdgsSource()
@@ -187,7 +182,7 @@ class WebSource:
         return self._client.request_json("GET", service.path, headers=headers, params=params, stop=stop)
 
     def _explained(self, failure: ToolFailed) -> str:
-        """What went wrong, in one line, and what the user can do about it, if known."""
+        """The failure in one line, and what the user can do about it, if known."""
         reason = " ".join(str(failure).removeprefix("Error: ").split())
         if self._key:
             reason = reason.replace(self._key, "…")
@@ -221,12 +216,13 @@ def _list_at(answer: Mapping[str, object], path: str) -> list[object]:
 
 def hit_of(service: Service, result: Mapping[str, object]) -> Hit | None:
     """A result as a hit; None if it leads nowhere on the web."""
-    url = _plain(_text(result, service.url), max_chars=_MAX_URL_CHARS + 1)
+    url = _text(result, service.url).strip()
     if not _is_web(url):
         return None
-    title = _plain(_text(result, service.title), marked_up=service.marked_up, max_chars=_MAX_TITLE_CHARS)
-    snippet = _plain(_text(result, service.snippet), marked_up=service.marked_up, max_chars=_MAX_SNIPPET_CHARS)
-    return Hit(title or url, url, snippet)
+    title, snippet = (_text(result, names)[: 4 * _MAX_SNIPPET_CHARS] for names in (service.title, service.snippet))
+    if service.marked_up:  # `Use <b>x</b> &lt;script&gt;` is `Use x <script>`
+        title, snippet = (html.unescape(_HIGHLIGHT.sub("", text)) for text in (title, snippet))
+    return Hit(one_line(title, _MAX_TITLE_CHARS) or url, url, one_line(snippet, _MAX_SNIPPET_CHARS))
 
 
 def _text(result: Mapping[str, object], names: tuple[str, ...]) -> str:
@@ -239,23 +235,14 @@ def _text(result: Mapping[str, object], names: tuple[str, ...]) -> str:
     return ""
 
 
-def _plain(text: str, *, marked_up: bool = False, max_chars: int) -> str:
-    """One line of plain text, without controls and direction marks; `marked_up` text without tags and entities.
-
-    `_plain("Use <b>x</b> &lt;script&gt;", marked_up=True, max_chars=99)` is `"Use x <script>"`: what the page shows.
-    """
-    if marked_up:
-        text = html.unescape(_HIGHLIGHT.sub("", text[: 4 * max_chars]))
-    return " ".join(_UNSEEN.sub(" ", text).split())[:max_chars]
-
-
 def _is_web(url: str) -> bool:
-    """May a result lead there? Only complete http and https URLs, of a length that servers accept."""
+    """Whether it is a complete http or https URL, of a length that servers accept."""
     try:
         parts = urlsplit(url)
     except ValueError:  # "http://[::1"
         return False
-    return parts.scheme in ("http", "https") and bool(parts.hostname) and " " not in url and len(url) <= _MAX_URL_CHARS
+    odd = " " in url or has_unseen(url) or len(url) > _MAX_URL_CHARS
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not odd
 
 
 _DDGS = Service("", "", url=("href",), snippet=("body",))
@@ -282,8 +269,8 @@ class DdgsSource:
             with closing(Watch(stop, self.timeout_s)) as watch:  # the thread is abandoned: ddgs can't be interrupted
                 found = in_a_thread(lambda: list(ddgs.DDGS().text(query, max_results=limit)), watch)
         except WasCut:
-            told = interrupted(stop) if stop.stopped else f"ddgs gave no answer within {self.timeout_s:g} s"
-            raise ToolFailed(told) from None
+            slow = f"ddgs gave no answer within {self.timeout_s:g} s"
+            raise ToolFailed(interrupted(stop) if stop.stopped else slow) from None
         except Exception as error:  # whatever an engine's page makes it raise
             raise ToolFailed(f"ddgs: {' '.join(str(error).split())[:200] or type(error).__name__}") from None
         hits = (hit_of(_DDGS, result) for result in found)

@@ -8,8 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote, urlsplit
 
-from ossia.tools.browser._text import one_line, plain
-from ossia.tools.browser.document import Document
+from ossia.tools.browser.document import Document, one_line, plain
 from ossia.tools.convert._flow import TooLong
 from ossia.tools.convert._shells import SHORT
 from ossia.tools.decoding import decode_page, universal

@@ -11,8 +11,7 @@ from urllib.parse import urljoin, urlsplit
 from lxml import etree
 from lxml import html as lxml_html
 
-from ossia.tools.browser._text import fewer_signs, one_line, printable
-from ossia.tools.browser.document import Document
+from ossia.tools.browser.document import Document, fewer_signs, one_line, printable
 from ossia.tools.convert._flow import Flow
 from ossia.tools.convert._shells import note_of
 from ossia.tools.convert._stream import Links, Piece, flatten, resolve

@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urldefrag, urljoin, urlsplit
 
 from lxml import etree
 
-from ossia.tools.browser._text import one_line, without_brackets
+from ossia.tools.browser.document import one_line, without_brackets
 
 # Segments that don't begin with a dot, no empty one; a query and a fragment that aren't empty.
 _SEGMENT = r"[\w~%+,=$-][\w~%+,=$.-]*"

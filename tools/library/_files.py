@@ -9,8 +9,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
 
-from ossia.tools.browser._text import one_line, plain
-from ossia.tools.browser.document import Document
+from ossia.tools.browser.document import Document, one_line, plain
 from ossia.tools.decoding import decode, universal, wide
 from ossia.tools.library.walk import SECRET
 from ossia.tools.spec import Stop

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from ossia.tools.approval import sensitive
-from ossia.tools.characters import BROKEN
 from ossia.tools.no_links import open_file
+from ossia.tools.text import BROKEN
 
 MAX_FILES: Final = 200_000
 """The most files of one root."""

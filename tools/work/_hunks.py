@@ -12,8 +12,7 @@ from itertools import takewhile
 from typing import NoReturn
 from unicodedata import normalize
 
-from ossia.tools.characters import BROKEN, CONTROLS, PLAIN, REORDERS, TAGS
-from ossia.tools.text import readable
+from ossia.tools.text import BROKEN, CONTROLS, PLAIN, REORDERS, TAGS, readable
 from ossia.tools.work._v4a import Hunk
 
 _UNSEEN = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}\u200b-\u200f\u2060-\u2069\ufeff]")

@@ -152,7 +152,7 @@ def test_controls_in_results_are_gone(services: Services) -> None:  # hostile ro
     hostile = "a\x1b]52;c;ZXZpbA==\x07b\x1b[2Jc\u202ed\x9be\r\nf"
     urls = ("http://a.test/\x1b[2J", "http://b.test/")
     services.answers["/search"] = {"results": [{"url": url, "title": hostile, "content": hostile} for url in urls]}
-    text = "a ]52;c;ZXZpbA== b [2Jc d e f"
+    text = "abc d e f"
     assert _source(services, "searxng").search("x", limit=20, stop=NoStop()) == (Hit(text, "http://b.test/", text),)
 
 
@@ -219,7 +219,7 @@ def test_what_ddgs_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.syspath_prepend(tmp_path)
     source = web_source("ddgs", client=JsonClient)
     try:
-        hit = Hit("About capybaras", "http://a.test/", "x [2J")
+        hit = Hit("About capybaras", "http://a.test/", "x")
         assert source.search("capybaras", limit=2, stop=NoStop()) == (hit, hit)
         with pytest.raises(ToolFailed, match=r"^ddgs: no answer$"):
             source.search("raise", limit=2, stop=NoStop())
