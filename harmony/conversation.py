@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ossia.harmony._json_reader import Json, messages_of
+from ossia.harmony._json import Json, messages_of
 from ossia.harmony.messages import (
     ROLES,
     ChannelConfig,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
-from ossia.harmony._compact_json import compact_json
+from ossia.harmony._json import compact_json
 from ossia.harmony.errors import RenderError
 from ossia.harmony.messages import (
     ANALYSIS,

@@ -38,7 +38,7 @@ MUTATIONS = (
         "the first variant's description is shown although the property's own is",
     ),
     Mutation("typescript", ' and "null" not in text', "", "typescript", "`| null` a second time"),
-    Mutation("_compact_json", "0 < point <= 16", "0 < point <= 17", "typescript", "1e16 written out"),
+    Mutation("_json", "0 < point <= 16", "0 < point <= 17", "typescript", "1e16 written out"),
     Mutation(
         "render",
         'message.role == "assistant" and message.recipient is not None',

@@ -23,8 +23,7 @@ from llama_cpp._ggml import libggml
 from ossia.agent.engine.cache import Logits
 from ossia.agent.engine.devices import Build, backend_names, experts_with_processor, gpu_names, memory_of_gpus
 from ossia.agent.engine.log import Log
-from ossia.agent.engine.openmp import Waiting, waiting_for
-from ossia.agent.engine.threads import default_threads, step_tokens
+from ossia.agent.engine.threads import Waiting, default_threads, step_tokens, waiting_for
 from ossia.agent.errors import EngineFailed, ModelUnusable, OutOfMemory, SettingRefused
 from ossia.agent.models.memory import GpuMemory
 
@@ -53,7 +52,7 @@ class LlamaSettings:
     shares them. `threads` None: as many as there are physical cores. At most `batch_tokens` go through the network at
     once. Of a prompt, `step_tokens` do; None: as many as suit the threads (`agent.engine.threads.step_tokens`), or a
     whole batch on a GPU. `repack`: make a second copy of the weights for the processor, in the order in which it reads
-    them (`agent.models.repack` says how large it is, and where it can't be made).
+    them (`agent.models.needs` says how large it is, and where it can't be made).
     """
 
     context_tokens: int

@@ -8,9 +8,8 @@ from typing import Final, Literal
 from ossia.agent.errors import OutOfMemory, SettingRefused
 from ossia.agent.models.memory import Memory, size_text
 from ossia.agent.models.model import ModelFile
-from ossia.agent.models.needs import CONTEXTS, Q8_BLOCK, KvType, Needs, needs_of
+from ossia.agent.models.needs import CONTEXTS, Q8_BLOCK, KvType, Needs, Repack, needs_of, reason_against, repacked_bytes
 from ossia.agent.models.offload import Offload, offload
-from ossia.agent.models.repack import Repack, reason_against, repacked_bytes
 
 _REPACK_SPARE_BYTES: Final = 2_000_000_000  # must stay free for everything else if a second copy is made unasked
 

@@ -10,8 +10,7 @@ from typing import Any, Final, Literal, Protocol
 
 from ossia.agent.engine.remote.server import first, seed_of, table, whole
 from ossia.agent.request import Request
-from ossia.agent.served.pieces import Called, Ended, Failed, Piece, Reasoning, Said, Usage
-from ossia.agent.served.wire import Conversation, Json
+from ossia.agent.served.wire import Called, Conversation, Ended, Failed, Json, Piece, Reasoning, Said, Usage
 
 Kind = Literal["responses", "chat"]
 

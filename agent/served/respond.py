@@ -17,10 +17,8 @@ from ossia.agent.request import ContextUse, Request, StepEvent
 from ossia.agent.resample import can_resample
 from ossia.agent.respond import LocalResponder
 from ossia.agent.served.api import DONE, call_refused
-from ossia.agent.served.engine import ServedEngine
-from ossia.agent.served.pieces import Called, Ended, Failed, Piece, Usage
-from ossia.agent.served.probe import names_of
-from ossia.agent.served.wire import Names
+from ossia.agent.served.engine import ServedEngine, names_of
+from ossia.agent.served.wire import Called, Ended, Failed, Names, Piece, Usage
 from ossia.agent.served.writing import Writing
 from ossia.harmony.codec import Codec
 from ossia.harmony.messages import Completion, CompletionEnd, Delta

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from ossia.agent.adapt import as_namespaces
 from ossia.agent.prompt import compose
 from ossia.agent.request import Request
 from ossia.harmony.builtins import TRAINED_NAMES
-from ossia.harmony.chat_writer import conversation_to_chat
+from ossia.harmony.chat_form import conversation_to_chat
 from ossia.harmony.messages import ANALYSIS, COMMENTARY, DeveloperPrompt, Message, is_call
 from ossia.harmony.recipients import clean_recipient
 from ossia.harmony.render import developer_text, drop_past_analysis
@@ -188,3 +188,55 @@ def _whole(message: Json) -> Json | None:
 def _json(value: object) -> str:
     """As JSON, in a text that can be sent: half a surrogate pair, which JSON can spell, becomes `?`."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """Some of the reasoning text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Some of the answer, or of what the model says before it calls a tool."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """Some of a call. `key` tells calls of one answer apart; name and arguments may come in several pieces."""
+
+    key: str
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The server's figures: the prompt's tokens, those of them that its cache held, and those of the answer.
+
+    `cached_tokens` None: it doesn't say.
+    """
+
+    prompt_tokens: int
+    cached_tokens: int | None
+    completion_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The answer is whole, or cut at a limit of tokens."""
+
+    how: Literal["stop", "tokens"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The server broke off, and says why, in raw text."""
+
+    why: str
+
+
+Piece = Reasoning | Said | Called | Usage | Ended | Failed

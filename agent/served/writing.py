@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from ossia.agent.served.pieces import Called, Reasoning, Said
-from ossia.agent.served.wire import Names
+from ossia.agent.served.wire import Called, Names, Reasoning, Said
 from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, Delta, Message, Sampled, is_call
 
 _MOST_NAME_CHARS = 256

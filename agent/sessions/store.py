@@ -15,8 +15,7 @@ from ossia.agent.sessions._lock import Hold
 from ossia.agent.sessions._recorder import StoreRecorder
 from ossia.agent.sessions._rows import UNREADABLE, CountTokens, read_entries, read_session, unreadable
 from ossia.agent.sessions._schema import SESSIONS
-from ossia.agent.sessions._search import find_words
-from ossia.agent.sessions._sessions import SessionInfo
+from ossia.agent.sessions._sessions import SessionInfo, find_words
 from ossia.agent.sessions._titles import asked_in, title_from, title_of
 from ossia.agent.sessions.session import Entry, Session
 from ossia.tools.database import Database

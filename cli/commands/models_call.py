@@ -133,7 +133,7 @@ def _asked(files: Sequence[Path], size: str) -> bool:
 
 def _elsewhere(one: Found) -> str:
     """Whose file it is, and what removes it there."""
-    from ossia.agent.models.ollama import called_there
+    from ossia.agent.models.find import called_there
 
     named = str(one.path)
     path = shlex.quote(f"./{named}" if named.startswith("-") else named)

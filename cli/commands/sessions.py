@@ -108,7 +108,7 @@ def import_(
 
     Without --trust, all of it counts as written by somebody else: calls that send or write then ask for approval.
     """
-    from ossia.agent.sessions.importing import import_session
+    from ossia.agent.sessions.json import import_session
     from ossia.cli.commands.sessions_report import print_one
 
     session, title = import_session(read_text(file), trusted=trust)

@@ -17,7 +17,7 @@ from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.export.parts import Part, replaced_parts, title_and_facts, turns_of
 from ossia.cli.footnotes import lines
 from ossia.cli.paths import expanded
-from ossia.harmony.chat_writer import conversation_to_chat
+from ossia.harmony.chat_form import conversation_to_chat
 from ossia.harmony.conversation import conversation_to_json
 from ossia.harmony.messages import Message
 from ossia.tools.files import write_whole

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from ossia.agent.engine.llama import LlamaSettings
     from ossia.agent.models.memory import Memory
     from ossia.agent.models.model import ModelFile
+    from ossia.agent.models.needs import Repack
     from ossia.agent.models.plan import LoadOptions, Plan
-    from ossia.agent.models.repack import Repack
     from ossia.cli.settings.table import Settings
 
 

@@ -58,9 +58,8 @@ def connect(settings: Settings, display: Display, control: Control, *, by_file: 
     AddressUnusable, ModelError, EngineFailed.
     """
     from ossia.agent.engine.remote.client import Client
-    from ossia.agent.engine.remote.detect import detect
+    from ossia.agent.engine.remote.detect import detect, prove
     from ossia.agent.engine.remote.engine import RemoteEngine
-    from ossia.agent.engine.remote.proof import prove
 
     address = address_of(settings.engine, os.environ)
     must_be_agreed(address, settings)
@@ -117,8 +116,7 @@ def _served(
 ) -> Connected:
     """A server that takes no ids, but messages. The vocabulary is one that is here: it only measures prompts."""
     from ossia.agent.errors import ModelMissing
-    from ossia.agent.served.engine import LESS, NOT_HAD
-    from ossia.agent.served.probe import serve
+    from ossia.agent.served.engine import LESS, NOT_HAD, serve
     from ossia.agent.served.respond import ServedResponder
     from ossia.cli.runtime.vocabulary import own_tokenizer
 

@@ -11,7 +11,7 @@ pp, 512 random ids in one batch. What they do for that:
 - Each run is a process of its own that loads the file, computes once what isn't counted (llama-bench: one pp, one id;
   ours the same), then once what is. The runs take turns, every second round the other way round, so that none always
   comes first; the ratios are those of a round, ossia's speed over the other's: their median, least and greatest.
-- The same kernels: where ossia loads without llama.cpp's repacked weights (agent/models/repack.py says where and why),
+- The same kernels: where ossia loads without llama.cpp's repacked weights (agent/models/needs.py says where and why),
   so does llama-bench; `--repack 1` lets it have them, `--repack 0` never. Both map the file, keep KV in 16 bits and the
   window's alone where there is one. Our context is what ossia takes, theirs 512: that costs memory, not time.
 

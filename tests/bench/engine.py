@@ -73,7 +73,7 @@ def _context() -> Iterator[tuple[Any, Logits]]:
     """A context of llama.cpp with gpt-oss's vocabulary, and the logits in it, which may be written to."""
     with tempfile.TemporaryDirectory() as folder:
         params = lib.llama_model_default_params()
-        params.use_extra_bufts = False  # see agent/models/repack.py about AMX
+        params.use_extra_bufts = False  # see agent/models/needs.py about AMX
         path = write_toy_gguf(Path(folder, "toy.gguf"), vocabulary="real", layers=1, embd=32)
         model = lib.llama_model_load_from_file(str(path).encode(), params)
         context = lib.llama_init_from_model(model, lib.llama_context_default_params())

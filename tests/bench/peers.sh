@@ -16,7 +16,7 @@
 # `llama_print_system_info()` of the two is alike; `python -m tests.oracle.engine` checks it.
 #
 # Compare like with like: where the compiler knows AMX, ossia loads without llama.cpp's "extra" buffers
-# (agent/models/repack.py says why); the same is `--repack 0` for llama-bench, `--no-repack` for the other two.
+# (agent/models/needs.py says why); the same is `--repack 0` for llama-bench, `--no-repack` for the other two.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from ossia.agent.errors import SessionInvalid
-from ossia.agent.sessions.importing import import_session
-from ossia.agent.sessions.json import session_from_json
+from ossia.agent.sessions.json import import_session, session_from_json
 from ossia.agent.sessions.session import Options, Session
 from ossia.agent.sessions.store import SessionInfo
 from ossia.cli.chat.pager.transcript import Transcript

@@ -32,7 +32,7 @@ class Model:
 
     def __init__(self, path: Path, context: int = 4096) -> None:
         params = lib.llama_model_default_params()
-        params.use_extra_bufts = False  # see agent/models/repack.py: AMX there ends the process
+        params.use_extra_bufts = False  # see agent/models/needs.py: AMX there ends the process
         self._model = lib.llama_model_load_from_file(os.fsencode(path), params)
         settings = lib.llama_context_default_params()
         settings.n_ctx = settings.n_batch = settings.n_ubatch = context

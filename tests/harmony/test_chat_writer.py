@@ -7,8 +7,7 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ossia.harmony.chat_form import conversation_from_chat
-from ossia.harmony.chat_writer import conversation_to_chat
+from ossia.harmony.chat_form import conversation_from_chat, conversation_to_chat
 from ossia.harmony.messages import DeveloperPrompt, FunctionDecl, Message, Namespace, SystemPrompt
 
 JSON = "<|constrain|>json"

@@ -369,7 +369,7 @@ KINDS = {
 _HEAVY = (
     *(
         "ossia.agent.engine.llama",
-        "ossia.agent.sessions.importing",
+        "ossia.agent.sessions.json",
         "ossia.agent.respond",
         "ossia.cli.app",
         "ossia.cli.runtime.browser",

@@ -206,7 +206,7 @@ L.llama_backend_init()
 
 def run(path):
     params = L.llama_model_default_params()
-    params.use_extra_bufts = False  # as ossia on a processor with AMX (agent/models/repack.py)
+    params.use_extra_bufts = False  # as ossia on a processor with AMX (agent/models/needs.py)
     model = L.llama_model_load_from_file(path.encode(), params)
     if not model:
         return "refused"

@@ -20,10 +20,9 @@ from ossia.agent.control import Control
 from ossia.agent.engine.base import Prompt, Task
 from ossia.agent.engine.remote.address import parse_url
 from ossia.agent.engine.remote.client import Client
-from ossia.agent.engine.remote.detect import detect
+from ossia.agent.engine.remote.detect import detect, prove
 from ossia.agent.engine.remote.engine import RemoteEngine
 from ossia.agent.engine.remote.llama_server import LlamaServer as Remote
-from ossia.agent.engine.remote.proof import prove
 from ossia.harmony.tokenizer import Tokenizer
 from tests.etude.dialogues import SKILLS, unseen_dialogue
 from tests.etude.words.values import Values

@@ -18,7 +18,7 @@ those of the pages and sources named here, with texts of our own and without the
 - Hugging Face's router, chat: https://huggingface.co/docs/inference-providers/tasks/chat-completion (242f4a1 of
   22 August 2026 in huggingface/hub-docs), its deltas as the types made of the same specification have them, thoughts
   among them (`ChatCompletionStreamOutputDelta` in huggingface_hub 2.4.0). Its Responses API isn't asked: see
-  agent/served/probe.py
+  agent/served/engine.py
 - transformers serve, both: what src/transformers/cli/serving of transformers 5.23.0 (13 November 2026) sent, run with
   texts in place of a model and with the `response_template` for gpt-oss that its tests have
   (https://github.com/huggingface/transformers, tests/utils/test_chat_parsing.py). Without one, Harmony comes as text.

@@ -93,7 +93,7 @@ def fresh_logits(path: Path, ids: Sequence[int], **settings: Any) -> Logits:
 def plain_greedy(path: Path, ids: Sequence[int], count: int) -> list[int]:
     """The oracle: `count` greedy ids from a context of its own, with a full-size cache and no bookkeeping."""
     params = lib.llama_model_default_params()
-    params.use_extra_bufts = False  # see agent/models/repack.py about AMX
+    params.use_extra_bufts = False  # see agent/models/needs.py about AMX
     model = lib.llama_model_load_from_file(str(path).encode(), params)
     options = lib.llama_context_default_params()
     options.n_ctx, options.n_threads, options.n_threads_batch, options.swa_full = 2048, 1, 1, True

@@ -37,7 +37,7 @@ def chosen_experts(path: Path, ids: Sequence[int], *, layers: int) -> NDArray[np
         return bool(layer) or not ask
 
     params = lib.llama_model_default_params()
-    params.use_extra_bufts = False  # see agent/models/repack.py about AMX
+    params.use_extra_bufts = False  # see agent/models/needs.py about AMX
     model = lib.llama_model_load_from_file(str(path).encode(), params)
     options = lib.llama_context_default_params()
     options.n_ctx, options.n_threads, options.n_threads_batch, options.cb_eval = 512, 1, 1, look

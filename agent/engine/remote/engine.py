@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Progress, Prompt, StepStats, Task
-from ossia.agent.engine.remote.ending import withheld
 from ossia.agent.engine.remote.server import Came, Ended, Figures, IdServer
 from ossia.agent.errors import EngineFailed
 from ossia.harmony.messages import CompletionEnd
@@ -18,7 +17,7 @@ from ossia.harmony.tokenizer import Vocabulary
 
 
 class RemoteEngine:
-    """Runs a model on a server. See `agent.engine.base.Engine`; the vocabulary must have been proved (`proof`).
+    """Runs a model on a server. See `agent.engine.base.Engine`; the vocabulary must have been proved (`detect`).
 
     `context_tokens`: the server's, or fewer. It compiles no constraint (each server says why) and keeps no caches: the
     server has its own. `figures_s`: how many seconds a complete answer waits for the server's figures.
@@ -195,3 +194,26 @@ class RemoteGeneration:
     @property
     def _name(self) -> str:
         return self._engine.server.client.address.name
+
+
+def withheld(ids: Sequence[int], vocabulary: Vocabulary, stop_id: int | None) -> int:
+    """The id of `<|call|>` or `<|return|>` that must have ended `ids`: a prompt and what was generated after it.
+
+    `stop_id` is what the server's stop reason names; without it, a message with a recipient ended as a call:
+
+        withheld(ids_of("…<|start|>assistant<|channel|>commentary to=functions.f<|message|>{}"), …, None)    # <|call|>
+    """
+    control = vocabulary.control
+    if stop_id in (control["<|call|>"], control["<|return|>"], control["<|end|>"], control["<|endoftext|>"]):
+        return stop_id
+    return control["<|call|>"] if _is_addressed(ids, vocabulary) else control["<|return|>"]
+
+
+def _is_addressed(ids: Sequence[int], vocabulary: Vocabulary) -> bool:
+    """True if the last message's header names a recipient (`<|channel|>` may stand on either side of it)."""
+    start, message = vocabulary.control["<|start|>"], vocabulary.control["<|message|>"]
+    begins = next((at for at in range(len(ids) - 1, -1, -1) if ids[at] == start), 0)
+    ends = next((at for at in range(begins, len(ids)) if ids[at] == message), len(ids))
+    tokens = vocabulary.tokens
+    header = b"".join(tokens[one] if one < len(tokens) else b"" for one in ids[begins:ends])
+    return b" to=" in header

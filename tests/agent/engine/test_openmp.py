@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ossia.agent.engine.openmp import Waiting
+from ossia.agent.engine.threads import Waiting
 
 SPIN, SLEEP = "spin", "sleep"
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="builds for macOS have no OpenMP")
@@ -132,7 +132,7 @@ def test_closing_gives_the_threads_back() -> None:
 _START = """
     import json, os, sys, time
     import ossia.agent.engine.llama
-    from ossia.agent.engine.openmp import IdleTeam, _gnu_openmp, waiting_for
+    from ossia.agent.engine.threads import IdleTeam, _gnu_openmp, waiting_for
     import ctypes, threading
 
     library = _gnu_openmp()

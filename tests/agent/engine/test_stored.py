@@ -16,7 +16,7 @@ import pytest
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Prompt, Task
 from ossia.agent.engine.llama import LlamaEngine, processor_features
-from ossia.agent.models.repack import reason_against
+from ossia.agent.models.needs import reason_against
 from tests.support.engines import ETUDE, GREEDY, load_engine
 
 MIB = 1 << 20

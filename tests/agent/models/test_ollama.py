@@ -10,9 +10,17 @@ import pytest
 
 from ossia.agent.errors import ModelUnusable
 from ossia.agent.models.catalog import ETUDE_PATH
-from ossia.agent.models.find import Found, Locations, find_models, found_at
+from ossia.agent.models.find import (
+    MODEL_LAYER,
+    Found,
+    Locations,
+    OllamaModel,
+    called_there,
+    find_models,
+    found_at,
+    ollama_models,
+)
 from ossia.agent.models.memory import Memory
-from ossia.agent.models.ollama import MODEL_LAYER, OllamaModel, called_there, ollama_models
 from ossia.agent.models.resolve import resolve
 from tests.support.gguf_edit import STRING, GgufEdit, text
 

@@ -16,10 +16,18 @@ from ossia.agent.models.catalog import ETUDE_PATH
 from ossia.agent.models.gguf_parts import TensorInfo
 from ossia.agent.models.memory import GpuMemory, Memory, read_memory, size_text
 from ossia.agent.models.model import open_model
-from ossia.agent.models.needs import Needs, buffer_bytes, fits, kv_bytes, needs_of
+from ossia.agent.models.needs import (
+    Needs,
+    Repack,
+    buffer_bytes,
+    fits,
+    kv_bytes,
+    needs_of,
+    reason_against,
+    repacked_bytes,
+)
 from ossia.agent.models.offload import Offload
 from ossia.agent.models.plan import LoadOptions, Plan, plan
-from ossia.agent.models.repack import Repack, reason_against, repacked_bytes
 from tests.support.announced import REAL, announced
 from tests.support.toy_gguf import write_toy_gguf
 

@@ -18,8 +18,7 @@ from ossia.agent.limits import Limits
 from ossia.agent.loop import run_turn
 from ossia.agent.request import Request
 from ossia.agent.served.api import ChatApi, Kind
-from ossia.agent.served.engine import ServedEngine
-from ossia.agent.served.probe import serve
+from ossia.agent.served.engine import ServedEngine, serve
 from ossia.agent.served.respond import ServedResponder
 from ossia.agent.served.wire import Names
 from ossia.agent.sessions.session import Options, Session

@@ -14,8 +14,7 @@ from ossia.agent.engine.remote.address import parse_url
 from ossia.agent.engine.remote.client import Client, Json
 from ossia.agent.engine.remote.detect import models_of
 from ossia.agent.errors import EngineFailed, ModelMissing, ServerRefused
-from ossia.agent.served.engine import ServedEngine
-from ossia.agent.served.probe import CONTEXT_TOKENS, api_of, serve
+from ossia.agent.served.engine import CONTEXT_TOKENS, ServedEngine, api_of, serve
 from ossia.harmony.tokenizer import Tokenizer
 from tests.support.site import Reply, Request, Site
 

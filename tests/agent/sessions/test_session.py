@@ -14,8 +14,7 @@ from ossia.agent.errors import SessionInvalid
 from ossia.agent.events import TurnEnd
 from ossia.agent.prompt import DATA, compose
 from ossia.agent.request import Request
-from ossia.agent.sessions.importing import import_session
-from ossia.agent.sessions.json import dump_session, session_from_json
+from ossia.agent.sessions.json import dump_session, import_session, session_from_json
 from ossia.agent.sessions.session import Entry, Options, Session, Summary, UserText
 from ossia.harmony.messages import DeveloperPrompt, Message, ResponseFormat, Sampled, SystemPrompt
 from ossia.harmony.tokenizer import Tokenizer

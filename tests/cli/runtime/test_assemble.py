@@ -12,8 +12,8 @@ from ossia.agent.engine.llama import gpu_memory, processor_features
 from ossia.agent.models.catalog import ETUDE_PATH
 from ossia.agent.models.memory import Memory, read_memory
 from ossia.agent.models.model import open_model
+from ossia.agent.models.needs import reason_against
 from ossia.agent.models.plan import LoadOptions, plan
-from ossia.agent.models.repack import reason_against
 from ossia.agent.worker import Worker
 from ossia.cli.runtime.assemble import Assembly, begin
 from ossia.cli.runtime.options import fresh_options

@@ -9,10 +9,9 @@ import pytest
 
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Prompt, Sampling, StepStats, Task
-from ossia.agent.engine.remote.detect import detect
+from ossia.agent.engine.remote.detect import detect, prove
 from ossia.agent.engine.remote.engine import RemoteEngine, RemoteGeneration
 from ossia.agent.engine.remote.llama_server import LlamaServer, samplers
-from ossia.agent.engine.remote.proof import prove
 from ossia.agent.engine.remote.server import seed_of
 from ossia.agent.engine.remote.vllm import Vllm
 from ossia.agent.errors import EngineFailed

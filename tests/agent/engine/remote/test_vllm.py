@@ -20,9 +20,8 @@ from ossia.agent.control import Control
 from ossia.agent.engine.base import Progress, Prompt, Sampling, StepStats, Task
 from ossia.agent.engine.remote.address import parse_url
 from ossia.agent.engine.remote.client import Client
-from ossia.agent.engine.remote.detect import Found, Listed, detect
+from ossia.agent.engine.remote.detect import Found, Listed, detect, prove
 from ossia.agent.engine.remote.engine import RemoteEngine, RemoteGeneration
-from ossia.agent.engine.remote.proof import prove
 from ossia.agent.engine.remote.vllm import Vllm
 from ossia.agent.errors import EngineFailed
 from ossia.harmony.tokenizer import Tokenizer
