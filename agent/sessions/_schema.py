@@ -68,12 +68,12 @@ UPDATE sessions SET options = json_set(options, '$.sampling.temperature', NULL)
 WHERE json_valid(options) AND json_extract(options, '$.sampling.temperature') = 1.0;
 """
 
-# The kinds of text were stored as "taints"; a session that lost them would no longer be asked about.
+# The kinds of text were stored as "brings"; a session that lost them would no longer be asked about.
 _TAINTS: Final = """
-UPDATE sessions SET options = json_set(json_remove(options, '$.taints'), '$.taints', json_extract(options, '$.taints'))
-WHERE json_valid(options) AND json_type(options, '$.taints') = 'array';
-UPDATE entries SET more = json_set(json_remove(more, '$.taints'), '$.taints', json_extract(more, '$.taints'))
-WHERE json_valid(more) AND json_type(more, '$.taints') = 'array';
+UPDATE sessions SET options = json_set(json_remove(options, '$.brings'), '$.taints', json_extract(options, '$.brings'))
+WHERE json_valid(options) AND json_type(options, '$.brings') = 'array';
+UPDATE entries SET more = json_set(json_remove(more, '$.brings'), '$.taints', json_extract(more, '$.brings'))
+WHERE json_valid(more) AND json_type(more, '$.brings') = 'array';
 """
 
 SESSIONS: Final = Format(

@@ -604,8 +604,8 @@ def test_taints_of_an_older_store_stay(opened: Open, path: Path) -> None:
     session_id = store.keep(session)
     store.close()
     with closing(sqlite3.connect(path)) as db:
-        db.execute("""UPDATE sessions SET options = replace(options, '"taints"', '"taints"')""")
-        db.execute("""UPDATE entries SET more = replace(more, '"taints"', '"taints"')""")
+        db.execute("""UPDATE sessions SET options = replace(options, '"taints"', '"brings"')""")
+        db.execute("""UPDATE entries SET more = replace(more, '"taints"', '"brings"')""")
         db.execute("PRAGMA user_version=2")
         db.commit()
     stored = opened().load(session_id)
