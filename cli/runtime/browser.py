@@ -101,8 +101,7 @@ class PageLoader:
         if not self._loaders:
             from ossia.tools.convert import Converter
             from ossia.tools.fetch import Fetcher
-            from ossia.tools.fetch.cache import PageCache
-            from ossia.tools.fetch.loader import WebLoader
+            from ossia.tools.fetch.loader import PageCache, WebLoader
 
             self._converter = Converter()
             fetcher = Fetcher(allow_hosts=self._hosts, proxy=self._proxy)

@@ -18,8 +18,7 @@ from ossia.harmony.tokenizer import Tokenizer, vocabulary_from_byte_level
 from ossia.tools.browser import Browser
 from ossia.tools.convert import Converter
 from ossia.tools.fetch import Fetcher
-from ossia.tools.fetch.cache import PageCache
-from ossia.tools.fetch.loader import WebLoader
+from ossia.tools.fetch.loader import PageCache, WebLoader
 from ossia.tools.spec import NoStop
 from tests.bench.report import Report, options
 from tests.support.calls import call, toolbox_of

@@ -1,14 +1,13 @@
-"""Getting pages from the network: which addresses may be reached, the fetch itself.
+"""Getting pages from the network: the addresses that may be reached (`guard`), the clients, and the browser's loader.
 
-`tools.fetch.loader.WebLoader` and `tools.fetch.cache.PageCache` are not named here: they import the browser's pages.
+`loader` isn't named here: it imports the browser's pages.
 """
 
 from __future__ import annotations
 
 from ossia.tools.fetch._exchange import FetchLimits
-from ossia.tools.fetch.client import Fetched, Fetcher, FetchFailed
+from ossia.tools.fetch.client import Fetched, Fetcher, FetchFailed, JsonClient, ServiceFailed
 from ossia.tools.fetch.guard import HostPort
-from ossia.tools.fetch.service import JsonClient, ServiceFailed
 
 __all__ = [
     "FetchFailed",

@@ -31,10 +31,9 @@ _PIECE_BYTES = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """Bounds of one fetch, redirects included.
+    """Bounds of one fetch, redirects included: `timeout_s` counts from the first name look-up to the last byte.
 
-    `timeout_s` counts from the first name look-up to the last byte. `max_bytes` is what a body keeps after it was
-    decompressed; a longer one is cut. A PDF is worth nothing when it is cut: one above `max_pdf_bytes` is refused.
+    A decompressed body is cut at `max_bytes`; a PDF above `max_pdf_bytes` is refused.
     """
 
     timeout_s: float = 20.0
@@ -44,7 +43,7 @@ class FetchLimits:
 
 
 class ExchangeFailed(Exception):
-    """No whole answer came. The message is a reason for the model and holds nothing that the server sent."""
+    """No whole answer came. The message, a reason for the model, holds nothing that the server sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +60,20 @@ class Answer:
 
     @property
     def location(self) -> str | None:
-        """Where a redirect leads, as it was spelled; None if this is none."""
+        """The target of a redirect, as it was spelled; None for any other answer."""
         return self.headers.get("location") if self.status in _REDIRECTS else None
 
     @property
     def encoding(self) -> str:
-        """How it is compressed, e.g. "gzip"; "" if it isn't."""
+        """Its compression, e.g. "gzip"; "" without one."""
         return self.headers.get("content-encoding", "").strip().lower().replace("identity", "")
 
 
 @dataclass(frozen=True)  # no slots: cached_property wants a place
 class Link:
-    """How requests go out: straight, with the guard's look-up, or through the user's proxy.
+    """The way of requests: straight, with the guard's look-up, or through the user's proxy.
 
-    `direct`: hosts that are reached without the proxy: this machine's or its network's, which it couldn't reach.
+    `direct`: hosts that are reached without the proxy, which can't reach this machine or its network.
     """
 
     guard: Guard
@@ -103,8 +102,8 @@ def watching(stop: Stop, timeout_s: float) -> Iterator[Watch]:
         with closing(Watch(stop, timeout_s)) as watch:
             yield watch
     except WasCut as error:
-        told = interrupted(stop) if str(error) == "stopped" else f"no whole answer within {timeout_s:g} s"
-        raise ExchangeFailed(told) from None
+        slow = f"no whole answer within {timeout_s:g} s"
+        raise ExchangeFailed(interrupted(stop) if str(error) == "stopped" else slow) from None
     except Refused as error:
         raise ExchangeFailed(str(error)) from None
     except httpcore2.ProxyError:

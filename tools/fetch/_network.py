@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import selectors
 import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Literal, TypeVar
 
@@ -29,9 +28,9 @@ class WasCut(Exception):
 
 
 class Watch:
-    """Ends a fetch: at a stop, or after `timeout_s`; `close` ends the watch. Whatever blocks then is woken up.
+    """Ends a fetch, at a stop or after `timeout_s`: wakes up whatever blocks. `close` ends the watch.
 
-    Timeouts of single reads can't do that: a server that sends a byte now and then renews them each time.
+    A server that sends a byte now and then would renew the timeouts of single reads.
     """
 
     def __init__(self, stop: Stop, timeout_s: float) -> None:
@@ -57,7 +56,7 @@ class Watch:
             raise WasCut(self.reason)
 
     def on_cut(self, waker: Callable[[], None]) -> None:
-        """`waker` is called when the fetch ends early, at once if it has; it must not block."""
+        """Call `waker`, which must not block, when the fetch ends early; at once if it has."""
         with self._lock:
             if self.reason is None:
                 self._wakers.append(waker)
@@ -89,12 +88,28 @@ class GuardedBackend(httpcore2.NetworkBackend):
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.NetworkStream:
         self._watch.check()
-        addresses = in_a_thread(lambda: self._guard.addresses(host, port), self._watch)
-        return Stream(_connect_to_first(addresses, port, self._watch), self._watch)
+        return in_a_thread(lambda: self._connected(host, port), self._watch)
+
+    def _connected(self, host: str, port: int) -> Stream:
+        """A connection to the first of the checked addresses that takes one."""
+        addresses = self._guard.addresses(host, port)
+        last: OSError = OSError(errno.EADDRNOTAVAIL, "no address")
+        for address in addresses:
+            room = self._watch.left_s
+            timeout_s = room if address == addresses[-1] else min(room, _CONNECT_SHARE_S)
+            try:
+                stream = Stream(socket.create_connection((address, port), timeout_s), self._watch)
+            except OSError as error:
+                last = error
+                continue
+            if self._watch.reason is not None:  # nobody waits for it any more
+                stream.close()
+            return stream
+        raise httpcore2.ConnectError(str(last)) from last
 
 
 def in_a_thread(ask: Callable[[], _Answer], watch: Watch) -> _Answer:
-    """What `ask` returns or raises, unless the watch ends first: the system's resolver can't be interrupted."""
+    """The result of `ask`, unless the watch ends first: neither look-ups nor connects can be interrupted."""
     answer: Future[_Answer] = Future()
     done = threading.Event()
 
@@ -112,58 +127,19 @@ def in_a_thread(ask: Callable[[], _Answer], watch: Watch) -> _Answer:
     return answer.result()
 
 
-def _connect_to_first(addresses: Sequence[str], port: int, watch: Watch) -> socket.socket:
-    """A connection to the first address that takes one. They have all been checked."""
-    last: OSError = OSError(errno.EADDRNOTAVAIL, "no address")
-    for index, address in enumerate(addresses):
-        last_one = index == len(addresses) - 1
-        try:
-            return _connect(address, port, watch.left_s if last_one else min(watch.left_s, _CONNECT_SHARE_S), watch)
-        except OSError as error:
-            last = error
-    raise httpcore2.ConnectError(str(last)) from last
-
-
-def _connect(address: str, port: int, timeout_s: float, watch: Watch) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    connection = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        connection.setblocking(False)
-        code = connection.connect_ex((address, port))
-        if code in (errno.EINPROGRESS, errno.EWOULDBLOCK):
-            _wait_until_connected(connection, time.monotonic() + timeout_s, watch)
-            code = connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code:
-            raise OSError(code, errno.errorcode.get(code, "can't connect"))
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _wait_until_connected(connection: socket.socket, end: float, watch: Watch) -> None:
-    with selectors.DefaultSelector() as selector:
-        selector.register(connection, selectors.EVENT_WRITE)
-        while not selector.select(0.05):  # how often a stop is checked; a connection wakes it at once
-            watch.check()
-            if time.monotonic() > end:
-                raise TimeoutError(errno.ETIMEDOUT, "no answer")
-    watch.check()
-
-
 class Stream(httpcore2.NetworkStream):
     """A connection whose only clock is the watch. `last` came last; `broke_off`: TLS ended without its sign of an end.
 
-    The watch holds a second descriptor of it: shutting that down wakes a read, also one inside TLS, and can't hit a
-    socket that was closed and whose number is somebody else's by now.
+    The watch shuts down a second descriptor of it: that wakes a read, also one inside TLS, and can't hit a socket that
+    got the number of a closed one.
     """
 
     def __init__(self, connection: socket.socket, watch: Watch) -> None:
         self._socket, self._watch = connection, watch
         self.last, self.broke_off = b"", False
         connection.settimeout(None)
-        self._is_reset = False  # a write learned of it: the system tells it once, and httpcore2 doesn't pass it on
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._is_reset = False  # the system reports it once, here to a write, and httpcore2 doesn't pass it on
         self._handle = connection.dup()
         self._lock = threading.Lock()
         watch.on_cut(self._wake)
@@ -175,7 +151,7 @@ class Stream(httpcore2.NetworkStream):
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
         try:
             data = self._socket.recv(max_bytes)
-        except ssl.SSLEOFError:  # whether something is missing, the answer's own length or compression tells
+        except ssl.SSLEOFError:  # the answer's own length or compression shows whether something is missing
             data, self.broke_off = b"", True
         except OSError as error:
             self._watch.check()

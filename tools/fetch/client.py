@@ -1,16 +1,17 @@
-"""Fetches pages for the model: guarded, bounded in time and bytes, redirects followed by hand.
+"""The clients: `Fetcher` gets pages for the model, `JsonClient` talks to a service that the user configured.
 
-A body that HTTP takes for whole may still lack its end: `_why_cut` looks for the signs.
+Both are guarded and bounded in time and bytes, and follow redirects themselves.
 """
 
 from __future__ import annotations
 
+import json as jsonlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin
+from urllib.parse import urlencode, urljoin
 
 from ossia.tools.fetch._exchange import (
     Answer,
@@ -23,7 +24,17 @@ from ossia.tools.fetch._exchange import (
     status_text,
     watching,
 )
-from ossia.tools.fetch.guard import Guard, HostPort, Refused, Resolver, parse_proxy, parse_url, resolve
+from ossia.tools.fetch.guard import (
+    Guard,
+    HostPort,
+    Refused,
+    Resolver,
+    WebUrl,
+    is_local,
+    parse_proxy,
+    parse_url,
+    resolve,
+)
 from ossia.tools.spec import Stop, ToolFailed
 
 if TYPE_CHECKING:
@@ -34,6 +45,7 @@ _HEADERS = {
     "Accept": "text/html,application/xhtml+xml,text/plain,text/markdown,application/pdf;q=0.9,*/*;q=0.1",
     "Accept-Encoding": "gzip, deflate",
 }
+_SERVICE_HEADERS = {"User-Agent": "ossia", "Accept": "application/json", "Accept-Encoding": "gzip, deflate"}
 _TYPES = ("application/xhtml+xml", "application/xml", "application/json", "application/pdf", "application/javascript",
           "application/x-ndjson", "application/toml", "application/yaml")  # fmt: skip
 _PDF, _GZIP = b"%PDF-", b"\x1f\x8b"
@@ -47,11 +59,7 @@ _CLOSING = {b"{": b"}", b"[": b"]", b"<": b">"}
 
 
 class FetchFailed(ToolFailed):
-    """A page couldn't be had: ``Error fetching URL `…`: <reason>``.
-
-    `reason` is the last part alone. The line holds the URL as it was asked for, and of the server's answer nothing but
-    its HTTP status.
-    """
+    """A page couldn't be had: ``Error fetching URL `…`: <reason>``, with nothing of the answer but its HTTP status."""
 
     def __init__(self, url: str, reason: str) -> None:
         shown = "".join(char if char.isprintable() else "�" for char in url)
@@ -62,12 +70,11 @@ class FetchFailed(ToolFailed):
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What a URL gave. `url`: where it was found after redirects, as it was spelled.
+    """The content of a URL, found at `url` after redirects.
 
-    `media_type` is in lower case without parameters, found out from the content where the server said nothing (or hid
-    a PDF); `charset` is the server's word, None without one. `truncated`: `body` is only the first bytes. `private`: a
-    host that only `allow_hosts` opens had part in it. `remark`: in our words, what the page doesn't say of itself.
-    `refresh` is the header of that name, as in `0; url=/new`, which stands for the element `<meta>`.
+    `media_type` is in lower case without parameters, judged by the content if the server said none (or hid a PDF).
+    `truncated`: `body` is only the first bytes. `private`: a host that only `allow_hosts` opens had part in it.
+    `remark`: in our words, a fault of the page. `refresh` is the header of that name: `0; url=/new`.
     """
 
     url: str
@@ -83,12 +90,10 @@ class Fetched:
 class Fetcher:
     """Gets http and https URLs of the public internet, and of the hosts in `allow_hosts`.
 
-    Every connection, also of every redirect, goes to an address that was checked. The environment's proxies are not
-    used. With `proxy` (`"http://proxy:3128"`, no user name) requests go through it; it looks names up itself, so a
-    public name that points to a private address is then its to refuse; addresses and local names are refused here all
-    the same, and hosts in `allow_hosts` are reached directly. Raises `ValueError` for a proxy of another form.
-
-    Thread-safe; holds no connections between two calls.
+    Every connection, also of every redirect, goes to an address that was checked. Requests go through `proxy`
+    (`"http://proxy:3128"`, no user name; the environment's are not used), which looks names up itself, so it is the one
+    to refuse a public name of a private address. Hosts in `allow_hosts` are reached directly. Raises `ValueError` for a
+    proxy of another form. Thread-safe; holds no connections between two calls.
     """
 
     def __init__(
@@ -132,14 +137,13 @@ class Fetcher:
         raise ExchangeFailed("too many redirects")
 
     def _read(self, url: str, answer: Answer) -> Fetched:
+        status = f"HTTP status {status_text(answer.status)}"
         if answer.status >= 400 or answer.status == HTTPStatus.PARTIAL_CONTENT:  # we ask for no part
             check = ", a check against programs" if answer.headers.get("cf-mitigated") == "challenge" else ""
-            raise ExchangeFailed(f"HTTP status {status_text(answer.status)}{check}")
+            raise ExchangeFailed(f"{status}{check}")
         limits, chunks = self._limits, plain_chunks(answer)
         start = _first_bytes(chunks)
-        lost = (
-            f"HTTP status {status_text(answer.status)}, without the address it leads to" if answer.status >= 300 else ""
-        )
+        lost = f"{status}, without the address it leads to" if answer.status >= 300 else ""
         if lost and not start.strip():
             raise ExchangeFailed(lost)
         media_type, charset = _content_type(answer.headers.get("content-type", ""), start)
@@ -190,7 +194,7 @@ def _content_type(header: str, start: bytes) -> tuple[str, str | None]:
 
 
 def _sniffed(start: bytes) -> str:
-    """For a server that doesn't say: HTML by its first tag, text unless a byte of it can't be."""
+    """The media type by the first bytes: HTML by its first tag, text unless there is a NUL."""
     head = start[:_SNIFFED_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if head.startswith((b"<!doctype html", b"<html", b"<head", b"<body", b"<!--", b"<title", b"<p", b"<div")):
         return "text/html"
@@ -198,10 +202,10 @@ def _sniffed(start: bytes) -> str:
 
 
 def _why_cut(answer: Answer, media_type: str, body: bytes) -> str:
-    """Why the end of this whole `body` may be missing; "" if nothing speaks for that.
+    """The sign that the end of a `body` is missing, which HTTP takes for whole; "" without one.
 
-    A compressed body and one in chunks have an end of their own, without which they are an error. A length can be too
-    small; without one, the end of the connection is the end of the body, whatever ended it.
+    A compressed body and one in chunks have an end of their own. A length can be too small; without one, the end of the
+    connection is the end of the body, whatever ended it.
     """
     if "content-range" in answer.headers:  # we ask for no part, and this one is none by its status
         return "the server calls it a part"
@@ -217,10 +221,130 @@ def _why_cut(answer: Answer, media_type: str, body: bytes) -> str:
 
 
 def _has_end(media_type: str, body: bytes) -> bool | None:
-    """Does it end as its kind does? None: its kind has no end, as text."""
+    """Whether it ends as its kind does; None for a kind without an end, as text."""
     if "html" in media_type:
         begins, ends = _BEGIN.search(body[:_LOOK_BYTES]), _END.search(body[-_LOOK_BYTES:])
         return True if ends else False if begins else None
     if media_type.endswith(("json", "xml")) and (closing := _CLOSING.get(body.lstrip(b"\xef\xbb\xbf \t\r\n")[:1])):
         return body.rstrip().endswith(closing)
     return None
+
+
+# -- a service ---------------------------------------------------------------------------------------------------------
+
+
+class ServiceFailed(ToolFailed):
+    """The service gave no usable answer: `Error: search.example answered 403 Forbidden`, without keys or paths.
+
+    `status` is the HTTP status, None without any answer.
+    """
+
+    def __init__(self, reason: str, status: int | None = None) -> None:
+        super().__init__(f"Error: {reason}", taints=frozenset())
+        self.reason = reason
+        self.status = status
+
+
+class JsonClient:
+    """Talks to exactly one host and port, which may be private: the user wrote it into their configuration.
+
+    `base` is e.g. `"https://api.search.brave.com/res/v1/"`. Redirects are followed only within that host and port.
+    `proxy` is the user's HTTP proxy (`"http://proxy:3128"`), not used for a base whose host is local by its name or
+    address. Raises `ValueError` for a base that isn't an http(s) URL.
+    """
+
+    def __init__(
+        self,
+        base: str,
+        *,
+        limits: FetchLimits | None = None,
+        resolver: Resolver = resolve,
+        proxy: str | None = None,
+    ) -> None:
+        try:
+            self._base = parse_url(base)
+        except Refused as error:
+            raise ValueError(f"the service's address: {error}") from None  # without it: it may hold a password
+        self._limits = limits or FetchLimits()
+        here = frozenset({self._base.host_port})
+        direct = here if is_local(self._base.host) else frozenset()
+        self._link = Link(Guard(here, resolver), parse_proxy(proxy) if proxy else None, direct)
+
+    def request_json(
+        self,
+        method: str,
+        url_or_path: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str | int] | None = None,
+        json: object = None,
+        stop: Stop,
+    ) -> object:
+        """The decoded JSON of the answer (a dict, a list, …), of 3 MB at the most.
+
+        `url_or_path` is joined to `base`, which counts as a folder: `"search"` below `http://h/searxng` is
+        `/searxng/search`, `"/search"` is that of the host. `json` is sent as the body. Raises `ServiceFailed` for a
+        status of 300 and above, an answer that isn't JSON or is too large, no answer within the time, or a stop;
+        ValueError for a URL of another scheme, host or port.
+
+        >>> JsonClient("http://127.0.0.1:8888").request_json(
+        ...     "GET", "/search", params={"q": "capybara", "format": "json"}, stop=stop)
+        {'query': 'capybara', 'results': [{'title': 'Capybara', 'url': 'https://…', 'content': '…'}]}
+        """
+        url = self._within(url_or_path, params)
+        sent = {**_SERVICE_HEADERS, **(headers or {})}
+        content = None
+        if json is not None:
+            content = jsonlib.dumps(json, ensure_ascii=False).encode("utf-8", "replace")
+            sent["Content-Type"] = "application/json"
+        try:
+            with watching(stop, self._limits.timeout_s) as watch:
+                body = self._exchange(method, url, sent, content, watch)
+        except ExchangeFailed as error:
+            raise ServiceFailed(f"{self._base.host_header} gave no answer: {error}") from None
+        try:
+            return jsonlib.loads(body)
+        except (ValueError, RecursionError):
+            raise ServiceFailed(f"{self._base.host_header} didn't answer with JSON", 200) from None
+
+    def _within(self, url_or_path: str, params: Mapping[str, str | int] | None) -> WebUrl:
+        joined = urljoin(f"{str(self._base).rstrip('/')}/", url_or_path)
+        if params:
+            joined += ("&" if "?" in joined else "?") + urlencode(params, errors="replace")
+        url = parse_url(joined)
+        if not self._same_place(url):
+            raise ValueError(f"{url.scheme}://{url.host_header} isn't the service {self._base}")
+        return url
+
+    def _same_place(self, url: WebUrl) -> bool:
+        return (url.scheme, url.host_port) == (self._base.scheme, self._base.host_port)
+
+    def _exchange(
+        self, method: str, url: WebUrl, headers: Mapping[str, str], content: bytes | None, watch: Watch
+    ) -> bytes:
+        for _ in range(self._limits.redirects + 1):
+            with opened(self._link, watch, method, url, headers, content) as answer:
+                if answer.location is None or method != "GET":
+                    return self._body(answer)
+                url = self._redirected(url, answer)
+        raise ServiceFailed(f"{self._base.host_header} redirects in a circle", answer.status)
+
+    def _redirected(self, url: WebUrl, answer: Answer) -> WebUrl:
+        """The target of a redirect, within the service: a key must not travel to another host."""
+        try:
+            target = parse_url(urljoin(str(url), answer.location or ""))
+        except (Refused, ValueError):
+            target = None
+        if target is None or not self._same_place(target):
+            elsewhere = "redirects to another place: the configuration must name its final address"
+            raise ServiceFailed(f"{self._base.host_header} {elsewhere}", answer.status)
+        return target
+
+    def _body(self, answer: Answer) -> bytes:
+        if not 200 <= answer.status < 300:
+            raise ServiceFailed(f"{self._base.host_header} answered {status_text(answer.status)}", answer.status)
+        body, truncated = read_bounded(plain_chunks(answer), self._limits.max_bytes)
+        if truncated:
+            size = f"{self._limits.max_bytes / 1e6:g} MB"
+            raise ServiceFailed(f"{self._base.host_header} answered with more than {size}", answer.status)
+        return body

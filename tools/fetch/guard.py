@@ -1,7 +1,7 @@
-"""Which URLs and addresses may be reached: the one place that decides it.
+"""The rules on URLs and addresses: the one place that decides which may be reached.
 
-Imports nothing heavy. `_network.py` asks `Guard` for the addresses of every connection it makes, and connects to those
-and no others: a name is looked up once, so it can't point elsewhere the second time.
+`_network.py` asks `Guard` for the addresses of every connection, and connects to those and no others: a name is looked
+up once, so it can't point elsewhere the second time.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _LOCAL_NAMES = (".localhost", ".local", ".localdomain", ".internal", ".intranet"
                 ".home.arpa")  # fmt: skip
 _V6_GLOBAL = ipaddress.ip_network("2000::/3")
 _V6_NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("2001::/32", "2001:db8::/32", "2002::/16")))
-"""Teredo and 6to4, which embed an IPv4 address, so that looking public proves nothing; documentation addresses."""
+"""Teredo and 6to4, which embed an IPv4 address that may be private; documentation addresses."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
 class Refused(Exception):
-    """This URL or address isn't fetched. The message is a reason for the model; no address that was looked up."""
+    """This URL or address isn't fetched. The message is a reason for the model, without looked-up addresses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,9 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True)
 class WebUrl:
-    """An http(s) URL in its parts, so that what is checked is what is connected to.
+    """The parts of an http(s) URL: `target` is its path and query, as sent.
 
-    `host` is ASCII and lower-case, an IPv6 address without its brackets. `target` is the path and query as sent.
+    `host` is ASCII and lower-case, an IPv6 address without its brackets.
     """
 
     scheme: str
@@ -68,7 +68,7 @@ class WebUrl:
 def parse_url(text: str) -> WebUrl:
     """The parts of an http or https URL; a fragment is dropped, blanks and what isn't ASCII are encoded.
 
-    Raises `Refused` for another scheme, user names, control characters in it, a host that isn't one.
+    Raises `Refused` for another scheme, user names, control characters, an invalid host.
 
     >>> parse_url("https://bücher.test/ä?q=1#top")
     WebUrl(scheme='https', host='xn--bcher-kva.test', port=443, target='/%C3%A4?q=1')
@@ -123,7 +123,7 @@ def _encoded(text: str) -> str:
 
 
 def parse_allow_host(text: str) -> tuple[HostPort, ...]:
-    """What `--allow-host HOST[:PORT]` opens; without a port both 80 and 443. Raises `ValueError` with a line for users.
+    """The hosts that `--allow-host HOST[:PORT]` opens; without a port both 80 and 443. Raises `ValueError`, one line.
 
     >>> parse_allow_host("localhost:8080")
     (HostPort(host='localhost', port=8080),)
@@ -154,7 +154,7 @@ def parse_proxy(text: str) -> WebUrl:
 
 
 def is_public(address: str) -> bool:
-    """Is this an address of the public internet, not of this machine, its networks or a special purpose?
+    """Whether it is an address of the public internet, not of this machine, its networks or a special purpose.
 
     Narrower than `ipaddress.is_global`, which (Python 3.11 to 3.13) lets 224.0.0.1, ::127.0.0.1, fec0::1,
     64:ff9b::7f00:1 and more through. False for what isn't an address.
@@ -174,7 +174,7 @@ def is_public(address: str) -> bool:
 
 
 def is_local(host: str) -> bool:
-    """Is this host, by its spelling alone, not public: a private address as in `127.1`, `localhost`, `nas.local`?"""
+    """Whether a host is local by its spelling alone: a private address (also `127.1`), `localhost`, `nas.local`."""
     literal = as_address(host)
     if literal:
         return not is_public(literal)
@@ -182,7 +182,7 @@ def is_local(host: str) -> bool:
 
 
 def resolve(host: str, port: int) -> Sequence[str]:
-    """The system's answer: every address of a name, each once."""
+    """Every address that the system knows for a name, each once."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
 
@@ -195,9 +195,9 @@ class Guard:
     resolver: Resolver = resolve
 
     def addresses(self, host: str, port: int) -> Sequence[str]:
-        """Where to connect to for this host. Raises `Refused` if any of its addresses isn't public.
+        """The addresses of a host. Raises `Refused` if any of them isn't public.
 
-        Not only the first one: a name with a public and a private address is how a page reaches a router.
+        A name with a public and a private address is how a page reaches a router.
         """
         try:
             found = self.resolver(host, port)
@@ -210,10 +210,7 @@ class Guard:
         return found
 
     def check_unresolved(self, host: str, port: int) -> None:
-        """For a proxy, which looks names up itself: refuses private addresses in any spelling, and local names.
-
-        A public name that points to a private address there is the proxy's to refuse; it can't be seen from here.
-        """
+        """Raises `Refused` for private addresses in any spelling, and local names: a proxy looks the others up."""
         if HostPort(host, port) not in self.allow and is_local(host):
             raise _not_public(host, port)
 

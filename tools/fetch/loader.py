@@ -1,17 +1,31 @@
-"""The browser's loader for http and https: cache, fetch, conversion."""
+"""The browser's loader for http and https: cache, fetch, conversion.
+
+The cache has a file for each page, read and written by any number of processes.
+"""
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
 from urllib.parse import urldefrag
 
 from ossia.tools.browser.document import Document
 from ossia.tools.convert import ConversionFailed, Converter
 from ossia.tools.convert._documents import CUT_PDF
-from ossia.tools.fetch.cache import PageCache
 from ossia.tools.fetch.client import Fetched, Fetcher, FetchFailed
 from ossia.tools.fetch.guard import Refused, parse_url
+from ossia.tools.files import make_private, write_whole
 from ossia.tools.spec import Stop, ToolFailed
+
+_FORMAT = 3
+"""Incremented when pages are converted differently: entries from before are then no longer found."""
+_CLOCK = ".clock"
+_KEPT_SHARE = 0.9
 
 
 class WebLoader:
@@ -24,22 +38,18 @@ class WebLoader:
         self._fetcher, self._converter, self._cache = fetcher, converter, cache
 
     def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
-        """The page as text with links; its `url` is where it was found, without a fragment.
+        """The page as text with links, from the cache unless `refresh`; its `url` is without a fragment.
 
-        From the cache unless `refresh`, which renews it. Raises `ToolFailed("Error: <reason>")`, in which no text of
-        the page stands.
+        Raises `ToolFailed("Error: <reason>")`, without text of the page.
         """
         return self._load(url, source=False, refresh=refresh, stop=stop)
 
     def load_source(self, url: str, *, refresh: bool, stop: Stop) -> Document:
-        """The page as it was sent (HTML, Markdown, JSON…), decoded and free of control characters, without links.
-
-        Its title is the last part of the URL. Otherwise as `load`; fails for a PDF.
-        """
+        """The page as it was sent, decoded, without control characters, titled by its URL. Fails for a PDF."""
         return self._load(url, source=True, refresh=refresh, stop=stop)
 
     def kept(self, url: str, *, source: bool) -> Document | None:
-        """What the cache has of it."""
+        """The cached document."""
         key = _key(url, source)
         return self._cache.get(key) if self._cache and key else None
 
@@ -77,8 +87,91 @@ class WebLoader:
 
 
 def _key(url: str, source: bool) -> str:
-    """What the cache knows it by; empty for a URL that the fetcher is going to refuse."""
+    """The key in the cache; empty for a URL that the fetcher is going to refuse."""
     try:
         return f"{'source ' if source else ''}{parse_url(url)}"
     except Refused:
         return ""
+
+
+# -- the cache ---------------------------------------------------------------------------------------------------------
+
+
+class PageCache:
+    """Documents by key (a URL), in `folder`, which is made and closed to other users.
+
+    Beyond `max_bytes` in all, the least recently used are removed. One older than `max_age_s` isn't returned (None: any
+    age is good). The cache never raises: what can't be read counts as missing, what can't be written isn't kept.
+    """
+
+    def __init__(self, folder: Path, *, max_bytes: int = 64 << 20, max_age_s: float | None = 3600.0) -> None:
+        self._folder, self._max_bytes, self._max_age_s = folder, max_bytes, max_age_s
+
+    def get(self, key: str) -> Document | None:
+        """The document under `key`; None if it is missing, too old or damaged (which removes it)."""
+        path = self._path(key)
+        try:
+            now = self._now_ns()
+            written = path.stat().st_mtime_ns
+            if self._max_age_s is not None and now - written > self._max_age_s * 1e9:
+                return None
+            document = _document(json.loads(path.read_bytes()), key)
+        except OSError:
+            return None
+        except (ValueError, RecursionError):
+            with suppress(OSError):
+                path.unlink()
+            return None
+        with suppress(OSError):  # when it was used: the modification time stays that of the fetch
+            os.utime(path, ns=(now, written))
+        return document
+
+    def put(self, key: str, document: Document) -> None:
+        """Keep `document`, replacing an older one."""
+        stored = {"key": key, "title": document.title, "url": document.url, "text": document.text,
+                  "links": {str(number): url for number, url in document.links.items()}}  # fmt: skip
+        data = json.dumps(stored, ensure_ascii=False).encode("utf-8", "replace")
+        if len(data) > self._max_bytes:
+            return
+        with suppress(OSError):
+            make_private(self._folder)
+            write_whole(self._path(key), data)
+            self._evict()
+
+    def _path(self, key: str) -> Path:
+        return self._folder / (sha256(f"{_FORMAT}\n{key}".encode("utf-8", "replace")).hexdigest() + ".json")
+
+    def _now_ns(self) -> int:
+        """The file system's clock: the only one whose times can be compared with those of files."""
+        clock = self._folder / _CLOCK
+        clock.touch(mode=0o600)
+        return clock.stat().st_mtime_ns
+
+    def _evict(self) -> None:
+        """Remove the least recently used until nine tenths are left, and what killed processes left half-written."""
+        found: list[tuple[int, int, Path]] = []
+        with os.scandir(self._folder) as entries:
+            for entry in entries:
+                if entry.name != _CLOCK:
+                    with suppress(OSError):  # another process was faster
+                        status = entry.stat(follow_symlinks=False)
+                        found.append((status.st_atime_ns, status.st_size, Path(entry.path)))
+        total = sum(size for _, size, _ in found)
+        if total <= self._max_bytes:
+            return
+        for _, size, path in sorted(found):
+            if total <= self._max_bytes * _KEPT_SHARE:
+                return
+            with suppress(OSError):
+                path.unlink()
+            total -= size
+
+
+def _document(stored: object, key: str) -> Document:
+    """The stored document. Raises `ValueError` for anything else, or another key."""
+    if not isinstance(stored, Mapping) or stored.get("key") != key:
+        raise ValueError("not this page")
+    title, url, text, links = (stored.get(name) for name in ("title", "url", "text", "links"))
+    if not (isinstance(title, str) and isinstance(url, str) and isinstance(text, str) and isinstance(links, Mapping)):
+        raise ValueError("not a document")
+    return Document(title, url, text, {int(number): str(to) for number, to in links.items()})

@@ -10,8 +10,7 @@ import pytest
 from ossia.tools.browser import Browser
 from ossia.tools.convert import Converter, ConvertLimits
 from ossia.tools.fetch import Fetcher, FetchLimits
-from ossia.tools.fetch.cache import PageCache
-from ossia.tools.fetch.loader import WebLoader
+from ossia.tools.fetch.loader import PageCache, WebLoader
 from ossia.tools.toolbox import Toolbox
 from tests.support.calls import call, toolbox_of
 from tests.support.pdfs import pdf

@@ -11,8 +11,7 @@ import pytest
 from ossia.tools.browser import Browser, Document, web_source
 from ossia.tools.convert import Converter
 from ossia.tools.fetch import Fetcher, JsonClient
-from ossia.tools.fetch.cache import PageCache
-from ossia.tools.fetch.loader import WebLoader
+from ossia.tools.fetch.loader import PageCache, WebLoader
 from ossia.tools.spec import Taint
 from ossia.tools.toolbox import Toolbox
 from tests.support.calls import Called, call, toolbox_of
