@@ -1,23 +1,80 @@
-"""Stores a session as it grows."""
+"""Stores a session as it grows; only one process at a time uses it."""
 
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 
-from ossia.agent.errors import SessionsError
+from ossia.agent.errors import SessionInUse, SessionsError
 from ossia.agent.events import TurnEnd
-from ossia.agent.sessions._lock import Hold
 from ossia.agent.sessions._rows import CountTokens, insert
 from ossia.agent.sessions._sessions import turns_summarised
 from ossia.agent.sessions._titles import asked_in, title_from, title_of
 from ossia.agent.sessions.json import options_to_json
 from ossia.agent.sessions.session import Entry, Options, Session, Summary
 from ossia.tools.database import Database
-from ossia.tools.files import cannot
+from ossia.tools.files import cannot, make_private_file
+from ossia.tools.locks import file_lock
+
+
+class Hold:
+    """Holds a session until `release`, or until the process ends, however it does.
+
+    The lock is on a file beside the database, `k7m2v9xq.lock`, which has the process's id in it. On a file system
+    without locks two processes can use one session at once.
+    """
+
+    def __init__(self, sessions: Path, session_id: str) -> None:
+        """Raises `SessionInUse` when another holds it, OSError when the file can't be made."""
+        self._path = sessions.with_name(f"{session_id}.lock")
+        make_private_file(self._path)
+        self._lock = file_lock(self._path, wait_s=0, signed=_sign)
+        try:
+            self._lock.acquire()
+        except TimeoutError:
+            owner = _owner(self._path)
+            raise SessionInUse(
+                f"session {session_id} is open in another ossia{f' (process {owner})' if owner else ''}: close that "
+                f"one, or continue in a copy: ossia sessions fork {session_id}"
+            ) from None
+        except OSError:  # a file system without locks
+            pass
+
+    def release(self) -> None:
+        """Release the session. May be called more than once."""
+        if self._lock.is_locked:
+            with suppress(OSError):  # Windows keeps an open file; it stays, and is taken again
+                self._path.unlink(missing_ok=True)
+            self._lock.release()
+
+
+def _sign(descriptor: int) -> None:
+    """Write this process's id into the lock's file."""
+    with suppress(OSError):  # a full disk: the lock matters more
+        os.truncate(descriptor, 0)
+        os.write(descriptor, str(os.getpid()).encode())
+
+
+def _owner(lock: Path) -> int:
+    """The process that a lock's file names; 0: none."""
+    with suppress(OSError, ValueError):  # removed meanwhile, or being written; on Windows a locked file can't be read
+        return int(lock.read_text("ascii"))
+    return 0
+
+
+def users_of(sessions: Path) -> tuple[int, ...]:
+    """The processes that use stored sessions now, as their lock files name them; what a crash left is skipped."""
+    import psutil
+
+    owners = {_owner(lock) for lock in sessions.parent.glob("*.lock")} - {0}
+    return tuple(sorted(filter(psutil.pid_exists, owners)))
+
 
 _Change = Callable[[sqlite3.Connection], None]
 

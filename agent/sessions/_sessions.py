@@ -46,6 +46,20 @@ class SessionInfo:
     tokens: int
 
 
+@dataclass(frozen=True, slots=True)
+class SessionHit:
+    """A session in which something was found, and its best match.
+
+    `kind` is that of the matching message (`agent.kinds`), or `"title"`. `snippet` is one line around the match;
+    `matches` counts that session's matching messages.
+    """
+
+    info: SessionInfo
+    kind: str
+    snippet: str
+    matches: int = 1
+
+
 def new_id(db: sqlite3.Connection | None) -> str:
     """An id that no session has: eight characters that can't be mistaken for each other, `"k7m2v9xq"`."""
     while True:
@@ -170,29 +184,20 @@ _MAX_ROWS: Final = 1000  # at most so many messages are ranked
 _AROUND_CHARS: Final = 40
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """The best match in a session; `session` is the number of its row."""
-
-    session: int
-    kind: str
-    snippet: str
-    matches: int
-
-
-def find_words(db: sqlite3.Connection, text: str, *, limit: int, thinking: bool) -> list[Found]:
+def search(db: sqlite3.Connection, text: str, *, limit: int, thinking: bool) -> list[SessionHit]:
     """The best match in each of the best `limit` sessions: titles first, then by rank."""
     words = storable(text.replace("\0", " ")[:_MAX_CHARS]).split()[:_MAX_WORDS]
     if not words:
         return []
-    found: dict[int, Found] = {}
-    for session, kind, said in (*_titles(db, words), *_messages(db, words, thinking=thinking)):
+    found: dict[int, SessionHit] = {}
+    for number, kind, said in (*_titles(db, words), *_messages(db, words, thinking=thinking)):
         if not isinstance(said, str):  # a damaged row
             continue
-        if session in found:
-            found[session] = replace(found[session], matches=found[session].matches + 1)
+        if number in found:
+            found[number] = replace(found[number], matches=found[number].matches + 1)
         elif len(found) < limit:
-            found[session] = Found(session, kind, _snippet(said, words), 1)
+            (info,) = infos(db, "WHERE number=?", number)
+            found[number] = SessionHit(info, kind, _snippet(said, words))
     return list(found.values())
 
 

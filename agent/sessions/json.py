@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from ossia.agent.engine.base import Sampling
 from ossia.agent.errors import SessionInvalid
@@ -189,11 +189,8 @@ def _text(value: object) -> str | None:
     return value
 
 
-Source = Literal["json", "harmony"]
-
-
 def import_session(text: str, *, trusted: bool = False) -> tuple[Session, str]:
-    """The session that a JSON text holds, in either form, and its title ("" without one).
+    """The session in a JSON text, ours or openai-harmony's conversation, and its title ("" without one).
 
     Unless it is `trusted`, everything in it counts as outside text, and nothing as typed by the user; the sampled ids
     in our own form are left out. Raises `SessionInvalid`, one line.
@@ -202,24 +199,17 @@ def import_session(text: str, *, trusted: bool = False) -> tuple[Session, str]:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise SessionInvalid(f"not JSON: {error}") from None
-    form = form_of(data)
-    if form == "json":
+    if isinstance(data, dict) and "entries" in data:
         session, title = session_from_json(data, trusted=trusted)
     else:
         try:
-            messages = conversation_from_json(data)
+            session, title = session_of(conversation_from_json(data)), ""
         except (HarmonyError, RecursionError) as error:
-            raise SessionInvalid(f"not a conversation (read as {form}): {error}") from None
-        session, title = session_of(messages), ""
+            raise SessionInvalid(f"not a conversation (read as harmony): {error}") from None
         session = session if trusted else as_outside(session)
     if not session.entries:
         raise SessionInvalid("the conversation has no message in it")
     return session, title
-
-
-def form_of(data: object) -> Source:
-    """The form of a value from `json.loads`."""
-    return "json" if isinstance(data, dict) and "entries" in data else "harmony"
 
 
 def session_of(messages: Sequence[Message]) -> Session:

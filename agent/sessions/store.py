@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -10,29 +11,27 @@ from pathlib import Path
 
 from ossia.agent.errors import SessionMissing, SessionsUnusable
 from ossia.agent.sessions import _sessions as rows
-from ossia.agent.sessions._health import Health, health
-from ossia.agent.sessions._lock import Hold
-from ossia.agent.sessions._recorder import StoreRecorder
-from ossia.agent.sessions._rows import UNREADABLE, CountTokens, read_entries, read_session, unreadable
-from ossia.agent.sessions._schema import SESSIONS
-from ossia.agent.sessions._sessions import SessionInfo, find_words
+from ossia.agent.sessions._recorder import Hold, StoreRecorder, users_of
+from ossia.agent.sessions._rows import SESSIONS, UNREADABLE, CountTokens, read_entries, read_session, unreadable
+from ossia.agent.sessions._sessions import SessionHit, SessionInfo
 from ossia.agent.sessions._titles import asked_in, title_from, title_of
 from ossia.agent.sessions.session import Entry, Session
-from ossia.tools.database import Database
+from ossia.tools.database import MOVE, Database
+
+_STEPS = 10_000  # of SQLite's machine between two looks at the clock
 
 
 @dataclass(frozen=True, slots=True)
-class SessionHit:
-    """A session in which something was found, and its best match.
+class Health:
+    """The state of the store. `bytes` counts the file and its log; `complete`: all of it was checked within the time.
 
-    `kind` is that of the matching message (`agent.kinds`), or `"title"`. `snippet` is one line around the match;
-    `matches` is how many messages of that session match.
+    `processes` are those that use a session now.
     """
 
-    info: SessionInfo
-    kind: str
-    snippet: str
-    matches: int = 1
+    sessions: int
+    bytes: int
+    complete: bool
+    processes: tuple[int, ...] = ()
 
 
 class SessionStore:
@@ -106,7 +105,24 @@ class SessionStore:
 
     def health(self, *, max_s: float) -> Health | None:
         """Check the file for at most `max_s`, changing nothing. None: nothing is stored yet."""
-        return health(self._database, max_s=max_s)
+        with self._database.inspecting() as db:
+            if db is None:
+                return None
+            until = time.monotonic() + max_s
+            db.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+            said: str | None = None
+            try:
+                (said,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            except sqlite3.OperationalError as error:
+                if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_INTERRUPT:
+                    raise
+            db.set_progress_handler(None, _STEPS)
+            if said not in ("ok", None):
+                raise SessionsUnusable(f"{self.path}: not a whole database ({said}): {MOVE}")
+            (count,) = db.execute("SELECT count(*) FROM sessions").fetchone()
+            files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
+            size = sum(file.stat().st_size for file in files if file.exists())
+            return Health(count, size, said is not None, users_of(self.path))
 
     # -- finding -------------------------------------------------------------------------------------------------------
 
@@ -137,12 +153,7 @@ class SessionStore:
         Any part of a word is found. Nothing in `text` is query syntax. Reasoning is searched only with `thinking`.
         """
         with self._database.reading() as db:
-            if db is None:
-                return []
-            found = find_words(db, text, limit=limit, thinking=thinking)
-            known = [rows.infos(db, "WHERE number=?", one.session)[0] for one in found]
-        pairs = zip(known, found, strict=True)
-        return [SessionHit(info, one.kind, one.snippet, one.matches) for info, one in pairs]
+            return rows.search(db, text, limit=limit, thinking=thinking) if db is not None else []
 
     # -- changing ------------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from ossia.agent.engine.base import Sampling
 from ossia.agent.errors import SessionInUse, SessionMissing, SessionsUnusable
 from ossia.agent.events import Event, MessageAdded
-from ossia.agent.sessions._schema import SESSIONS
+from ossia.agent.sessions._rows import SESSIONS
 from ossia.agent.sessions.session import Entry, Options, Session, Summary, UserText
 from ossia.agent.sessions.store import SessionHit, SessionInfo, SessionStore
 from ossia.harmony.messages import Message, Sampled
