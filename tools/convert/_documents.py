@@ -1,4 +1,4 @@
-"""Bytes to text by kind: what the worker does with each document. Pure: no files, no network."""
+"""Bytes to text by kind, in the worker. Pure: no files, no network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from urllib.parse import unquote, urlsplit
 
 from ossia.tools.browser.document import Document, one_line, plain
 from ossia.tools.convert._flow import TooLong
-from ossia.tools.convert._shells import SHORT
 from ossia.tools.decoding import decode_page, universal
 
 if TYPE_CHECKING:
@@ -20,12 +19,12 @@ SourceKind = Literal["html", "pdf", "text"]
 
 _SNIFFED_BYTES = 2048
 _PDF_TIME_SHARE = 0.7
-"""The part of the time limit for a PDF's pages: those done by then are better than nothing."""
+"""The part of the time limit for a PDF's pages; the later ones are left out."""
 _PASSWORD_NEEDED = 4
 """FPDF_ERR_PASSWORD of pdfium's fpdfview.h."""
 _PDF_END, CUT_PDF = b"%%EOF", "[the end of this PDF's file is missing: pages may be, too]"
 _NOTE_BYTES = 200
-"""The most that a note about a cut takes."""
+"""The most bytes of a note about a cut."""
 
 _MANY_LINKS = "page too complex: its links take too much room"
 _MUCH_MEMORY = "page too complex: it takes more memory than a page may"
@@ -35,11 +34,11 @@ _ENCRYPTED = "the PDF is encrypted: it opens with a password only"
 _DAMAGED = "the PDF is damaged"
 _PICTURES = "the PDF holds no text: its pages are pictures"
 REASONS = frozenset({_MANY_LINKS, _MUCH_MEMORY, _LONG_TEXT, _NO_SOURCE, _ENCRYPTED, _DAMAGED, _PICTURES})
-"""All that a worker may say about a failure. An error counts as free of outside text, so it can't choose words."""
+"""All reasons that a worker may give. An error counts as free of outside text, so a worker can't choose its words."""
 
 
 def kind_of(media_type: str, body: bytes) -> SourceKind:
-    """How to read a body. A PDF is recognised by its first bytes, XHTML sent as XML by its first tag."""
+    """The way to read a body. A PDF is recognised by its first bytes, XHTML sent as XML by its first tag."""
     if body[:1024].lstrip().startswith(b"%PDF-") or media_type == "application/pdf":
         return "pdf"
     if media_type in ("text/html", "application/xhtml+xml"):
@@ -51,7 +50,7 @@ def kind_of(media_type: str, body: bytes) -> SourceKind:
 def convert(body: bytes, meta: dict[str, Any], limits: dict[str, Any]) -> tuple[bytes, bytes]:
     """The answer to a request: JSON (`title`, `links`, `guessed`, or `failed`: a reason) and the text as UTF-8.
 
-    `limits` as `ConvertLimits`; both parts together have at most `max_result_bytes`.
+    Both parts together have at most `max_result_bytes`; `limits` are those of `ConvertLimits`.
     """
     try:
         document = _convert(body, meta, limits)
@@ -85,7 +84,7 @@ def bounded(text: str, max_bytes: int) -> bytes:
 
 
 def _convert(body: bytes, meta: dict[str, Any], limits: dict[str, Any]) -> Document:
-    from ossia.tools.convert._html import document_from_html
+    from ossia.tools.convert._html import SHORT, document_from_html
 
     kind, url, charset, source, refresh = (meta[name] for name in ("kind", "url", "charset", "source", "refresh"))
     if kind == "pdf":
@@ -109,7 +108,7 @@ class Unreadable(Exception):
 
 
 def from_text(body: bytes, url: str, charset: str | None) -> Document:
-    """Text as it is, except for what a page can't hold. Its title is the file's name."""
+    """The page of a plain text, titled by its file's name."""
     from ossia.tools.convert._html import EMPTY
 
     read = decode_page(body, charset)

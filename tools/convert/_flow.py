@@ -1,7 +1,7 @@
-"""A flat stream of tags and texts → the text of a page, laid out as the reference browser lays it out.
+"""A flat stream of tags and texts → the text of a page, laid out as the reference browser (gpt-oss 0.0.9) does it.
 
-The reference (gpt-oss 0.0.9) uses html2text with links, images, emphasis and tables switched off. This was written
-from its output for test pages (`python -m tests.oracle.browser`), not from its source.
+The reference uses html2text with links, images, emphasis and tables switched off. This was written from its output for
+test pages (`python -m tests.oracle.browser`), not from its source.
 """
 
 from __future__ import annotations
@@ -44,10 +44,7 @@ class _List:
 
 
 class Flow:
-    """Takes the tags and texts of a page in order; `finish` returns the text. More than `max_chars` raises `TooLong`.
-
-    Each step's time is linear in what it writes.
-    """
+    """Takes the tags and texts of a page in order; `finish` returns the text. Raises `TooLong` above `max_chars`."""
 
     def __init__(self, *, max_chars: int) -> None:
         self._written: list[str] = []

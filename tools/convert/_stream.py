@@ -12,9 +12,6 @@ from lxml import etree
 
 from ossia.tools.browser.document import one_line, without_brackets
 
-# Segments that don't begin with a dot, no empty one; a query and a fragment that aren't empty.
-_SEGMENT = r"[\w~%+,=$-][\w~%+,=$.-]*"
-_PLAIN_PATH = re.compile(rf"/?{_SEGMENT}(?:/{_SEGMENT})*/?(?:\?[\w~%+,=$.&/-]+)?(?:#[\w.-]+)?")
 _INDEX = re.compile(r"[\w\-]+")
 _INDEX_SIGNS = {"sup": "^", "sub": "_"}
 _KEPT = {"a": ("href",), "img": ("alt", "title"), "abbr": ("title",), "ol": ("start",), "ul": ("start",)}
@@ -33,7 +30,7 @@ Bare tuples: a page may have a million of them.
 
 @dataclass(slots=True)
 class _Anchor:
-    """An `<a href>`: the place of its end tag in the stream, and what its text is replaced by."""
+    """An `<a href>`, the place of its end tag in the stream, and the marks around its text."""
 
     href: str
     end: int = -1
@@ -50,19 +47,12 @@ class Links:
         self._page = url.partition("#")[0]
         self._host = _split(url).netloc
         self._base = base
-        parts = _split(base)
-        # Where "/x" and "x" lead, for the plain paths that most links are: urljoin takes 5 µs for each (100,000 links:
-        # half of the whole page's time). Else None.
-        self._origin = self._folder = None
-        if parts.scheme in ("http", "https") and parts.netloc and "arxiv.org" not in parts.netloc:
-            self._origin = f"{parts.scheme}://{parts.netloc}"
-            if parts.path in ("", "/") or _PLAIN_PATH.fullmatch(parts.path):
-                self._folder = self._origin + (parts.path.rpartition("/")[0] + "/")
-        self._base_host = parts.netloc
 
     def around(self, href: str) -> tuple[str, str] | None:
-        """What to put around the text of a link: `("【0†", "】")`, `("【3†", "†en.wikipedia.org】")`, `("", "")` for a
-        fragment; None for what can't be opened (mailto, javascript, data, file, no address at all)."""
+        """The marks around the text of a link: `("【0†", "】")`, `("【3†", "†en.wikipedia.org】")`.
+
+        `("", "")` for a fragment; None for an address that isn't of the web.
+        """
         if href.startswith("#"):
             return "", ""
         address, host = self._join(href.strip())
@@ -75,7 +65,7 @@ class Links:
         return f"【{number}†", f"†{without_brackets(host).replace('†', '‡')}】"
 
     def named(self, href: str) -> str:
-        """A link whose text is its address: `"【0†http://a.test/x】"`. "" for this page and what can't be opened."""
+        """A link whose text is its address: `"【0†http://a.test/x】"`; "" for this page, or one not of the web."""
         address, _ = self._join(href.strip())
         if address is None or urldefrag(address)[0] == self._page:
             return ""
@@ -84,10 +74,7 @@ class Links:
         return one_line(without_brackets(address)[:_MAX_NAMED]).replace("†", "‡").join(around)
 
     def _join(self, href: str) -> tuple[str | None, str]:
-        """The URL and its host; None for one that isn't of the web."""
-        start = self._origin if href.startswith("/") else self._folder
-        if start is not None and _PLAIN_PATH.fullmatch(href):
-            return start + href, self._base_host
+        """The URL, None for one that isn't of the web, and its host."""
         try:
             address = urljoin(self._base, href)
             parts = urlsplit(address)
@@ -146,36 +133,35 @@ def _text(pieces: list[Piece], text: str | None) -> None:
 
 
 def resolve(pieces: list[Piece], links: Links) -> list[Piece]:
-    """The stream as a reader would get it: links and images as text, no formulas, adjacent texts joined.
+    """The stream with links and images as text, without formulas, with adjacent texts joined.
 
-    Links get their ids here; one inside another link's text gets an id, too, which is shown nowhere. The tree's root
-    itself is never replaced.
+    Links get their ids here, also one inside another link's text, which isn't shown. The tree's root stays.
     """
     anchors = _anchors(pieces)
     for anchor in anchors.values():
         anchor.around = links.around(anchor.href) if anchor.has_text else None
-    told = _Told()
+    result = _Joined()
     images = formulas = place = 0
     while place < len(pieces):
         kind, value, attributes = piece = pieces[place]
         if kind == "text":
             if not formulas:
-                told.text(value)
+                result.text(value)
         elif value == "img" and place:
             if kind == "open":
                 if not formulas:
-                    told.text(_image(images, attributes))
+                    result.text(_image(images, attributes))
                 images += 1
         elif value == "math" and (place if kind == "open" else formulas):
             formulas += 1 if kind == "open" else -1
         elif value == "a" and (link := anchors.get(place)) is not None and link.around is not None:
             if not formulas:
-                told.text(_words(pieces[place : link.end]).join(link.around))
+                result.text(_words(pieces[place : link.end]).join(link.around))
             place = link.end
         elif not formulas:
-            told.tag(piece)
+            result.tag(piece)
         place += 1
-    return told.pieces()
+    return result.pieces()
 
 
 def _image(number: int, attributes: Mapping[str, str]) -> str:
@@ -209,7 +195,7 @@ def _anchors(pieces: list[Piece]) -> dict[int, _Anchor]:
     return anchors
 
 
-class _Told:
+class _Joined:
     """Reassembles the stream: adjacent texts become one."""
 
     def __init__(self) -> None:
@@ -226,7 +212,7 @@ class _Told:
             self._pieces.append(piece)
 
     def pieces(self) -> list[Piece]:
-        """All of it. Words that only tags separated get a blank between them: two cells aren't one word."""
+        """The stream, with a blank between words that only tags separated: two cells aren't one word."""
         ends_in_word: list[str] | None = None
         for piece in self._pieces:
             if isinstance(piece, list):
@@ -240,7 +226,7 @@ class _Told:
         return [("text", "".join(each), _NOTHING) if isinstance(each, list) else each for each in self._pieces]
 
     def _index(self, tag: str) -> bool:
-        """Was it `<sup>word</sup>`? Then it is `^{word}` now."""
+        """Turn `<sup>word</sup>` into `^{word}`; False if it isn't one."""
         if len(self._pieces) < 2:
             return False
         begin, words = self._pieces[-2:]

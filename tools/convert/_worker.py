@@ -2,8 +2,7 @@
 
 A request is two parts, each `>Q` its length and then its bytes: JSON (`kind`, `url`, `charset`, `source`, `refresh`)
 and the body. So is an answer: JSON (`title`, `links`, `guessed`, or `failed`) and the text. The first answer comes
-unasked and names what confines the worker. It ends when its stdin closes, or by an alarm if a document takes longer
-than the caller would wait.
+unasked and names the worker's confinement. It ends when its stdin closes, or by an alarm if a document takes too long.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ def _alarm(seconds: float) -> None:
 
 
 def _confine(settings: dict[str, Any]) -> list[str]:
-    """Give up rights. Returns the names of what confines us from here on."""
+    """Give up rights. Returns the names of the confinements that hold from here on."""
     held = []
     if sys.platform != "win32":
         held += _limit(settings["memory_bytes"])

@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -29,7 +29,7 @@ _PACKAGES = ("lxml", "webencodings", "pypdfium2", "pypdfium2_raw", "landlockpy")
 
 
 class ConversionFailed(ToolFailed):
-    """No text could be extracted. ``Error converting `URL`: page too complex…``; `reason` is the part after the URL."""
+    """No text could be extracted: ``Error converting `URL`: page too complex…``; `reason` is the last part."""
 
     def __init__(self, url: str, reason: str) -> None:
         shown = "".join(char if char.isprintable() else "�" for char in url[:1024])
@@ -42,8 +42,8 @@ class ConvertLimits:
     """Bounds of one document.
 
     `timeout_s` is wall time, after which the worker is killed; `memory_bytes` is its address space, which only Linux
-    enforces. `max_bytes` bounds HTML and text, `max_pdf_bytes` PDFs. `max_result_bytes` bounds text and links together;
-    longer text is cut and says so. `max_pages`: of a PDF; the rest is left out, and the text says so.
+    enforces. `max_bytes` bounds HTML and text, `max_pdf_bytes` PDFs. A text is cut, and says so, where it has more than
+    `max_result_bytes` together with its links, or more than `max_pages` pages of a PDF.
     """
 
     timeout_s: float = 10.0
@@ -58,8 +58,8 @@ class Converter:
     """Makes a `Document` of HTML, PDF or text. Thread-safe: one document at a time, others wait.
 
     The worker is a Python of ours with an empty environment. On Linux it can't open files other than Python's own,
-    start programs or use the network (as far as this kernel has Landlock and seccomp: `confinement` says what holds);
-    on macOS and Windows it is a process of its own with a time limit, and no more.
+    start programs or use the network (as far as this kernel has Landlock and seccomp: see `confinement`); elsewhere it
+    only is a process of its own with a time limit.
     """
 
     def __init__(self, limits: ConvertLimits | None = None) -> None:
@@ -70,7 +70,7 @@ class Converter:
 
     @property
     def confinement(self) -> tuple[str, ...]:
-        """What holds the running worker: of `"memory"`, `"landlock"`, `"seccomp"`. Empty while there is none."""
+        """The confinement of the running worker: of `"memory"`, `"landlock"`, `"seccomp"`. Empty without a worker."""
         return self._worker.confined if self._worker else ()
 
     def prepare(self) -> None:
@@ -93,11 +93,11 @@ class Converter:
         source: bool = False,
         refresh: str = "",
     ) -> Document:
-        """The text of `body`. `url` becomes the document's, and its relative links are joined to it.
+        """The text of `body`, found at `url`.
 
-        `media_type` as in `"text/html"`; a PDF is known by its content too. `charset` is what the server said, if it
-        did. `source`: HTML stays as it is written; a PDF has no source. `refresh` is the header of that name. Raises
-        `ConversionFailed`, within the time limit: damaged or encrypted, too large, or "page too complex".
+        `media_type` as in `"text/html"`; a PDF is known by its content too. `charset` is the server's word, `refresh`
+        its header of that name. `source`: HTML stays as it is written. Raises `ConversionFailed`, within the time
+        limit: damaged or encrypted, too large, or "page too complex".
 
         >>> converter.convert(b"<title>Hi</title><p>there", "text/html", url="https://a.test/", charset=None, stop=stop)
         Document(title='Hi', url='https://a.test/', text='there', links={})
@@ -111,7 +111,7 @@ class Converter:
                 raise ConversionFailed(url, interrupted(stop))
         try:
             meta = {"kind": kind, "url": url, "charset": charset, "source": source, "refresh": refresh}
-            answer = self._ask(body, {**meta}, stop)
+            answer = self._ask(body, meta, stop)
         except _Ended as error:
             raise ConversionFailed(url, str(error)) from None
         finally:
@@ -124,7 +124,7 @@ class Converter:
         if (worker := self._worker) is not None:
             worker.end()
 
-    def _ask(self, body: bytes, meta: dict[str, object], stop: Stop) -> dict[str, object]:
+    def _ask(self, body: bytes, meta: Mapping[str, object], stop: Stop) -> dict[str, object]:
         if self._closed:
             raise _Ended("the converter is closed")
         if self._worker is not None and not self._worker.alive:  # it ended while idle: the system was out of memory
@@ -164,7 +164,7 @@ class _Worker:
     def alive(self) -> bool:
         return self._popen.poll() is None
 
-    def ask(self, body: bytes, meta: dict[str, object], stop: Stop) -> dict[str, object]:
+    def ask(self, body: bytes, meta: Mapping[str, object], stop: Stop) -> dict[str, object]:
         """The worker's answer. Raises `_Ended` if none comes: after a stop, in time, or because the worker died."""
         if not self._ready:
             hello = self._within(_START_S, self._read, stop, _NO_START, _NO_START)
@@ -194,7 +194,7 @@ class _Worker:
     def _within(
         self, seconds: float, talk: Callable[[], dict[str, object]], stop: Stop, too_late: str, died: str
     ) -> dict[str, object]:
-        """What `talk` returns. Killing the worker is what ends its blocking reads and writes."""
+        """The result of `talk`. Killing the worker ends its blocking reads and writes."""
         reasons: list[str] = []
 
         def kill(reason: str) -> None:
@@ -252,7 +252,7 @@ def _document(answer: dict[str, object], url: str) -> Document:
 
 
 def worker_command(limits: ConvertLimits) -> list[str]:
-    """What starts a worker: our interpreter, isolated, without site packages but those it needs; settings as JSON."""
+    """The command of a worker: our interpreter, isolated, with only the packages it needs; settings as JSON."""
     ours = Path(__file__).resolve().parent.parent
     stdlib = [path for path in sys.path if _is_stdlib(path)]
     packages = {name: spec.submodule_search_locations for name in _PACKAGES if (spec := importlib.util.find_spec(name))}
