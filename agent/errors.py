@@ -3,6 +3,7 @@
 AgentError
 ├── ModelError                a model can't be used (the command line exits 3)
 │   ├── ModelMissing          it isn't on this machine
+│   ├── VocabularyMissing     nor is gpt-oss's vocabulary, for what needs only that
 │   └── ModelUnusable         the file is not what it should be
 ├── DoesNotFit                memory or context (exits 4)
 │   ├── OutOfMemory
@@ -42,6 +43,10 @@ class ModelError(AgentError):
 
 class ModelMissing(ModelError):
     """The model isn't on this machine."""
+
+
+class VocabularyMissing(ModelError):
+    """No gpt-oss vocabulary is on this machine, and none can be downloaded."""
 
 
 class ModelUnusable(ModelError):

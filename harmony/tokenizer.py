@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import codecs
 import hashlib
 import re
@@ -53,18 +54,15 @@ def vocabulary_from_byte_level(tokens: Sequence[str], *, token_types: Sequence[i
     return _vocabulary([joined[a:b] for a, b in pairwise(offsets)], control)
 
 
-def vocabulary_from_tiktoken(encoding: tiktoken.Encoding) -> Vocabulary:
-    """The vocabulary of one of tiktoken's own encodings, e.g. `tiktoken.get_encoding("o200k_harmony")`."""
-    specials = {encoding.encode_single_token(name) for name in encoding.special_tokens_set}
-    # An id with two names (200018 in o200k_harmony) keeps the one that it decodes to.
-    control = {encoding.decode_single_token_bytes(token_id).decode(): token_id for token_id in sorted(specials)}
-    tokens = []
-    for token_id in range(encoding.n_vocab):
-        try:
-            tokens.append(b"" if token_id in specials else encoding.decode_single_token_bytes(token_id))
-        except KeyError:  # a gap between the ordinary tokens and the control tokens
-            tokens.append(b"")
-    return _vocabulary(tokens, control)
+def vocabulary_from_o200k(file: bytes) -> Vocabulary:
+    """gpt-oss's vocabulary `o200k_harmony`, from tiktoken's file `o200k_base.tiktoken`: `IQ== 0`, `Ig== 1`, …
+
+    Its lines are the ordinary tokens in base64, each with its id. Raises `ValueError` for another file.
+    """
+    lines = (line.split() for line in file.splitlines())
+    ids = {int(token_id): base64.b64decode(token, validate=True) for token, token_id in lines}
+    control = {f"<|{_O200K_CONTROL.get(i, f'reserved_{i}')}|>": i for i in range(199_998, 201_088)}
+    return _vocabulary([ids.get(i, b"") for i in range(201_088)], control)
 
 
 class Tokenizer:
@@ -73,7 +71,7 @@ class Tokenizer:
     Text never becomes a control token: `encode("<|start|>")` gives ordinary tokens. Raises `VocabularyError` when the
     vocabulary lacks a Harmony control token or a single byte (then not every text could be written).
 
-        tokenizer = Tokenizer(vocabulary_from_tiktoken(tiktoken.get_encoding("o200k_harmony")))
+        tokenizer = Tokenizer(vocabulary_from_o200k(Path("o200k_base.tiktoken").read_bytes()))
         tokenizer.encode("hello world")           # [24912, 2375]
         tokenizer.decode([200006, 1428, 200008])  # "<|start|>user<|message|>"
     """
@@ -149,6 +147,18 @@ def _byte_level_alphabet() -> str:
 _BYTE_OF = codecs.charmap_build(_byte_level_alphabet())
 _NORMAL_TYPE = 1  # llama.cpp's LLAMA_TOKEN_TYPE_NORMAL, …_CONTROL and …_USER_DEFINED
 _CONTROL_TYPES = frozenset((3, 4))
+_O200K_CONTROL = {
+    199_998: "startoftext",
+    199_999: "endoftext",
+    200_002: "return",
+    200_003: "constrain",
+    200_005: "channel",
+    200_006: "start",
+    200_007: "end",
+    200_008: "message",
+    200_012: "call",
+    200_018: "endofprompt",
+}  # as tiktoken has them (tiktoken_ext/openai_public.py)
 _NOT_UTF8 = b"\xff"  # decodes to one U+FFFD
 
 # The pattern of tiktoken's o200k_base (tiktoken_ext/openai_public.py), which gpt-oss was trained with.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -13,6 +14,7 @@ from typing import Final
 
 from ossia.agent.models.catalog import ETUDE, ETUDE_PATH, goes_with_a_model, name_of, part_of, part_path
 from ossia.agent.models.model import Origin
+from ossia.tools.host import Host
 
 MODEL_LAYER: Final = "application/vnd.ollama.image.model"
 GPT_OSS: Final = re.compile(r"gpt[-_. ]?oss", re.IGNORECASE)
@@ -79,7 +81,7 @@ _MAX_FOLDERS: Final = 5_000
 class Locations:
     """The folders to search, in this order: ossia's data folder, those of Hugging Face, llama.cpp, LM Studio, Ollama.
 
-    A folder that isn't there is skipped. `cli.commands.models.locations` fills this in from the environment.
+    A folder that isn't there is skipped.
     """
 
     data: Path
@@ -87,6 +89,29 @@ class Locations:
     llama_cpp: Path | None = None
     lm_studio: tuple[Path, ...] = ()
     ollama: tuple[Path, ...] = ()
+
+
+def locations(host: Host) -> Locations:
+    """The folders of this machine: by the variables and the defaults of the programs that download models."""
+    env, home = host.environ, host.home
+
+    def expanded(name: str | Path) -> Path:
+        first, *rest = Path(name).parts or ("",)
+        return home.joinpath(*rest) if first == "~" else Path(name)
+
+    caches = Path(env.get("XDG_CACHE_HOME") or home / ".cache")
+    hub_home = Path(env.get("HF_HOME") or caches / "huggingface")
+    hub = env.get("HF_HUB_CACHE") or env.get("HUGGINGFACE_HUB_CACHE") or hub_home / "hub"
+    llama_caches = {"darwin": home / "Library" / "Caches", "win32": Path(env.get("LOCALAPPDATA") or home)}
+    service = (Path("/usr/share/ollama/.ollama/models"),) if sys.platform == "linux" else ()
+    named = env.get("OLLAMA_MODELS")
+    return Locations(
+        data=host.data,
+        huggingface=expanded(hub),
+        llama_cpp=expanded(env.get("LLAMA_CACHE") or llama_caches.get(sys.platform, caches) / "llama.cpp"),
+        lm_studio=(home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"),
+        ollama=(expanded(named),) if named else (home / ".ollama" / "models", *service),
+    )
 
 
 @dataclass(frozen=True, slots=True)

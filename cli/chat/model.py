@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ossia.agent.control import Control
 from ossia.agent.errors import ContextFull
+from ossia.agent.kv_cache import load_session_cache, save_prompt_cache, save_session_cache, set_private
+from ossia.cli import paths
 from ossia.cli.runtime.assemble import Assembly, begin
-from ossia.cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_session_cache, set_private
 from ossia.cli.runtime.toolset import Toolset, collect
 from ossia.cli.settings.engines import is_server
 
@@ -316,7 +317,7 @@ class ChatModel:
         chat, assembly, session_id = self._chat, self.assembly, self._chat.opened.session_id
         if assembly is None or session_id is None or chat.store is None or session_id != self._read:
             return chat.worker.submit(lambda: 0)
-        return chat.worker.submit(lambda: save_session_cache(assembly.engine, session_id))
+        return chat.worker.submit(lambda: save_session_cache(assembly.engine, paths.host().kv, session_id))
 
     def meet(self) -> None:
         """Bring the model and another session together; a model that still loads meets it once it is there."""
@@ -331,4 +332,4 @@ class ChatModel:
         opened, self._read = self._chat.opened, None
         session_id = opened.session_id
         if session_id is not None and opened.resumed:
-            self._chat.worker.submit(lambda: load_session_cache(assembly.engine, session_id))
+            self._chat.worker.submit(lambda: load_session_cache(assembly.engine, paths.host().kv, session_id))

@@ -177,11 +177,12 @@ def needed_gb(model_bytes: int) -> int:
 
 def gather(settings: Settings, *, workspace: Path | None = None, title: str | None = None, turns: int = 0) -> Facts:
     """The facts of this machine, in some milliseconds: files are found by their names, none is opened."""
+    from ossia.agent.models.find import locations
     from ossia.agent.models.memory import read_memory
-    from ossia.cli.runtime.models import locations
+    from ossia.cli import paths
 
     gpu = any(Path(name).exists() for name in _GPU_FILES)
-    facts = model_facts(settings, locations(), read_memory(), gpu=gpu)
+    facts = model_facts(settings, locations(paths.host()), read_memory(), gpu=gpu)
     return replace(facts, workspace=None if workspace is None else str(workspace), title=title, turns=turns)
 
 

@@ -12,9 +12,9 @@ from typing import Literal
 from ossia.agent.engine.prompts import stored_in, unfinished_in
 from ossia.agent.engine.stored import delete, inspect
 from ossia.agent.models.memory import size_text
+from ossia.cli import paths
 from ossia.cli.clean import clean, one_line
 from ossia.cli.exits import ExitCode, ExitError
-from ossia.cli.runtime import kv_cache
 from ossia.cli.words import count, when
 
 VERSION = 1
@@ -62,7 +62,7 @@ def remove() -> tuple[int, int]:
     folders = _folders()
     for _, _, folder in folders:
         delete(folder)
-    for folder in unfinished_in(kv_cache.folder()):
+    for folder in unfinished_in(paths.host().kv):
         delete(folder)
     left = _folders()
     if left:
@@ -86,7 +86,7 @@ def print_kept(found: Sequence[KeptCache], *, json: bool) -> None:
             f"{one.kind:<7}  {_short(one.id):<14}  {tokens:>7}  {size_text(one.bytes):>8}  {when(one.used):<16}  "
             f"{personal:<5}  {clean(one_line(one.model or '?'))}"
         )
-    print(f"ossia: {_many(len(found), sum(one.bytes for one in found))}, in {kv_cache.folder()}", file=sys.stderr)
+    print(f"ossia: {_many(len(found), sum(one.bytes for one in found))}, in {paths.host().kv}", file=sys.stderr)
 
 
 def print_removed(removed: tuple[int, int]) -> None:
@@ -95,7 +95,7 @@ def print_removed(removed: tuple[int, int]) -> None:
 
 
 def _folders() -> list[tuple[float, int, Path]]:
-    folder = kv_cache.folder()
+    folder = paths.host().kv
     return sorted([*stored_in(folder, prompts=True), *stored_in(folder, prompts=False)], reverse=True)
 
 

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Progress
 from ossia.agent.engine.prompts import stored_in
+from ossia.agent.kv_cache import save_prompt_cache
 from ossia.agent.respond import LocalResponder
 from ossia.agent.sessions.session import Session
 from ossia.agent.worker import Worker
+from ossia.cli import paths
 from ossia.cli.exits import ExitCode, ExitError
-from ossia.cli.runtime import kv_cache
 from ossia.cli.runtime.assemble import Assembly, begin
 from ossia.cli.runtime.ending import end_now
 from ossia.cli.runtime.options import fresh_options
@@ -77,9 +78,10 @@ def _warm(
     name = f"{'chat' if stays else 'run'}{f' in {folder.workspace.root}' if folder else ''}"
     if kept >= static:
         return display.note(f"ossia: {name}: all {static:,} tokens were kept already")
-    stored = stored_in(kv_cache.folder(), prompts=True)
+    folder_kv = paths.host().kv
+    stored = stored_in(folder_kv, prompts=True)
     if not any(used >= began and one.name.startswith(f"prompt-{static}-") for used, _, one in stored):
-        raise ExitError(f"cache warm: {name}: {static:,} tokens can't be kept in {kv_cache.folder()}", ExitCode.FAILED)
+        raise ExitError(f"cache warm: {name}: {static:,} tokens can't be kept in {folder_kv}", ExitCode.FAILED)
     return display.note(f"ossia: {name}: {static - kept:,} of {static:,} tokens read in {took_s:.1f} s, and kept")
 
 
@@ -98,5 +100,5 @@ def _read(
 
     display.line.set(reading.text)
     responder.prefill(request, control=control, on_progress=on_progress)
-    kv_cache.save_prompt_cache(assembly.engine)
+    save_prompt_cache(assembly.engine)
     return responder.measure(request).static_tokens, kept

@@ -117,20 +117,28 @@ def tokens(
 
 def _tokenizer(model: str | None, *, any_will_do: bool = False) -> Tokenizer:
     """`any_will_do`: without gpt-oss's vocabulary that of the built-in model is taken, and told."""
-    from ossia.cli.exits import ExitError
-    from ossia.cli.runtime.vocabulary import tokenizer_for
+    from ossia.agent.errors import VocabularyMissing
+    from ossia.agent.vocabulary import tokenizer_for
+    from ossia.cli import paths
     from ossia.cli.settings.config import resolve
+    from ossia.cli.streams import say
+    from ossia.tools.host import Loading, Notice
 
+    def report(what: Notice | Loading) -> None:
+        if isinstance(what, Notice):
+            say(f"{'warning: ' * (what.level == 'warning')}{what.text}")
+
+    host = paths.host()
     flags = {} if model is None else {"model": model}
     named = resolve(flags, environ=os.environ).settings.model
     try:
-        return tokenizer_for(named)
-    except ExitError as error:
-        if named is not None or not any_will_do:
+        return tokenizer_for(named, host, report)
+    except VocabularyMissing as error:
+        if not any_will_do:
             raise
         reason = str(error).partition(": name a GGUF")[0]
         print(f"ossia: {reason}: using the built-in model's; its ids differ", file=sys.stderr)
-        return tokenizer_for("etude")
+        return tokenizer_for("etude", host)
 
 
 def _drop_policy(drop: Drop | None, purpose: Purpose | None) -> DropPolicy:

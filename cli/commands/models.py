@@ -41,15 +41,16 @@ def list_() -> None:
     Looks into ossia's own folder and those of Hugging Face, llama.cpp, LM Studio and Ollama.
     """
     from ossia.agent.models.catalog import DOWNLOADS
-    from ossia.agent.models.find import find_models
+    from ossia.agent.models.find import find_models, locations
     from ossia.agent.models.memory import size_text
     from ossia.agent.models.pulled import unfinished
+    from ossia.cli import paths
     from ossia.cli.clean import one_line
     from ossia.cli.paths import data_dir
-    from ossia.cli.runtime.models import free_memory, locations
+    from ossia.cli.runtime.models import free_memory
     from ossia.cli.streams import say, shown
 
-    found, memory = find_models(locations()), free_memory()
+    found, memory = find_models(locations(paths.host())), free_memory()
     rows = [("NAME", "SIZE", "FITS", "FROM", "PATH"), *(_row(one, memory) for one in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
@@ -158,13 +159,14 @@ def _located(model: str | None) -> Found:
     """The file that `model` names, the first one of that name; None: the one that a run without --model uses."""
     import os
 
-    from ossia.agent.models.find import found_at
+    from ossia.agent.models.find import found_at, locations
     from ossia.agent.models.resolve import locate, resolve
+    from ossia.cli import paths
     from ossia.cli.commands.models_call import say_engine, say_more
-    from ossia.cli.runtime.models import free_memory, locations
+    from ossia.cli.runtime.models import free_memory
     from ossia.cli.settings.config import resolve as resolve_settings
 
-    where = locations()
+    where = locations(paths.host())
     if model is None:
         settings = resolve_settings({}, environ=os.environ).settings
         say_engine(settings)

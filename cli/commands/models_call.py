@@ -55,8 +55,9 @@ def remove(model: str, *, yes: bool) -> None:
 
 def _say_default_gone() -> None:
     from ossia.agent.errors import ModelMissing
+    from ossia.agent.models.find import locations
     from ossia.agent.models.resolve import locate
-    from ossia.cli.runtime.models import locations
+    from ossia.cli import paths
     from ossia.cli.settings.config import ConfigError, resolve
     from ossia.cli.settings.engines import is_server
 
@@ -66,7 +67,7 @@ def _say_default_gone() -> None:
         return
     try:
         if settings.model is not None and not is_server(settings.engine):  # a server's model is another thing
-            locate(settings.model, locations=locations())
+            locate(settings.model, locations=locations(paths.host()))
     except ModelMissing:
         say(f"the settings' model is {settings.model}, which is gone: `ossia config unset model` takes that back")
 
@@ -78,12 +79,12 @@ def _own_files(model: str) -> tuple[list[Path], list[Found]]:
     """
     from ossia.agent.errors import ModelMissing
     from ossia.agent.models.catalog import download_of
-    from ossia.agent.models.find import found_at
+    from ossia.agent.models.find import found_at, locations
     from ossia.agent.models.pulled import files_of
     from ossia.agent.models.resolve import locate
-    from ossia.cli.runtime.models import locations
+    from ossia.cli import paths
 
-    where = locations()
+    where = locations(paths.host())
     is_path = download_of(model) is None and os.path.lexists(model)
     pulled = [] if is_path else [found_at(path, where) for path in files_of(model, where.data)]
     try:
@@ -162,16 +163,17 @@ def set_default(model: str) -> None:
     """Write `model` into the config file, after a look at whether it can be used."""
     import json
 
+    from ossia.agent.models.find import locations
     from ossia.agent.models.memory import read_memory
     from ossia.agent.models.resolve import locate, resolve
-    from ossia.cli.runtime.models import locations
+    from ossia.cli import paths
     from ossia.cli.settings.config import config_path
     from ossia.cli.settings.config import resolve as resolve_settings
     from ossia.cli.settings.config_file import set_value
     from ossia.cli.settings.table import SETTINGS
 
-    resolve(model, locations=locations(), memory=read_memory())
-    say_more(model, locate(model, locations=locations()))
+    resolve(model, locations=locations(paths.host()), memory=read_memory())
+    say_more(model, locate(model, locations=locations(paths.host())))
     here = Path(model)
     stored = str(here.absolute()) if not here.is_absolute() and here.is_file() else model
     with writing(config_path(os.environ)) as path:
@@ -225,11 +227,11 @@ def pull_model(name: str) -> None:
 
 def _say_same_size(name: str, model: CatalogModel) -> None:
     """On stderr, before a download: a model here has the very size of this one, and so may be the same."""
-    from ossia.agent.models.find import find_models
+    from ossia.agent.models.find import find_models, locations
     from ossia.agent.models.pulled import files_of
-    from ossia.cli.runtime.models import locations
+    from ossia.cli import paths
 
-    where = locations()
+    where = locations(paths.host())
     if any(path.suffix == ".gguf" for path in files_of(name, where.data)):
         return
     for one in find_models(where):

@@ -46,10 +46,12 @@ def print_plan(given: Mapping[str, object], *, as_json: bool) -> None:
 
     Raises ModelError, DoesNotFit, SettingRefused, ConfigError.
     """
+    from ossia.agent.models.find import locations
     from ossia.agent.models.resolve import locate
     from ossia.agent.models.resolve import resolve as resolve_model
+    from ossia.cli import paths
     from ossia.cli.commands.models_call import say_engine, say_more
-    from ossia.cli.runtime.models import free_memory, locations
+    from ossia.cli.runtime.models import free_memory
     from ossia.cli.runtime.planning import plan_for
     from ossia.cli.settings.config import resolve
     from ossia.cli.streams import say
@@ -58,9 +60,9 @@ def print_plan(given: Mapping[str, object], *, as_json: bool) -> None:
     if not given["model"]:
         say_engine(settings)
     if settings.model:
-        say_more(settings.model, locate(settings.model, locations=locations()))
+        say_more(settings.model, locate(settings.model, locations=locations(paths.host())))
     memory = free_memory()
-    model = resolve_model(settings.model, locations=locations(), memory=memory)
+    model = resolve_model(settings.model, locations=locations(paths.host()), memory=memory)
     planned = plan_for(settings, model, memory, stays=True)
     if as_json:
         print(json.dumps(_plan_document(model, memory, planned)))

@@ -122,15 +122,16 @@ def import_(
 @app.command()
 def rm(refs: Annotated[list[str], typer.Argument(metavar="ID...", help="As `list` prints them.")]) -> None:
     """Remove sessions for good. Files that the model's code left stay where they are."""
+    from ossia.agent.kv_cache import delete_session_cache
+    from ossia.cli import paths
     from ossia.cli.clean import one_line
-    from ossia.cli.runtime.kv_cache import forget
     from ossia.cli.streams import shown
 
     with _opened() as store:
         infos = [_by_id(store, ref) for ref in refs]
         store.remove(*(info.id for info in infos))
     for info in infos:
-        forget(info.id)
+        delete_session_cache(paths.host().kv, info.id)
         print(shown(one_line(f"removed {info.id}  {info.title}")))
 
 

@@ -14,14 +14,15 @@ from typing import IO
 from ossia.agent.control import Control
 from ossia.agent.events import Event
 from ossia.agent.limits import deadline
+from ossia.agent.vocabulary import own_tokenizer
 from ossia.agent.worker import Tapped, Worker
+from ossia.cli import paths
 from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.oneshot.ask import Asker, Unasked, told_of
 from ossia.cli.oneshot.pump import Pump
 from ossia.cli.runtime.ending import look_to_the_end
 from ossia.cli.runtime.progress import Display, make_display
 from ossia.cli.runtime.toolset import Toolset, collect
-from ossia.cli.runtime.vocabulary import own_tokenizer
 from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.streams import shown, stdout
 from ossia.cli.terminal.keyboard import plain_keys
@@ -68,7 +69,7 @@ class _Caller:
         self._display: Display = make_display(settings)
         for warning in resolved.warnings:
             self._display.warn(warning)
-        self._tools: Toolset = collect(resolved, folder, self._display, own_tokenizer(settings.model))
+        self._tools: Toolset = collect(resolved, folder, self._display, own_tokenizer(settings.model, paths.host()))
         self._tools.browses = True  # a call by hand asks for it
         self._tools.offer(but=())
         self._refused: list[Unasked] = []

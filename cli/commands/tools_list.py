@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ossia.agent.prompt import tool_texts
+from ossia.agent.vocabulary import own_tokenizer
+from ossia.cli import paths
 from ossia.cli.runtime.progress import make_display
 from ossia.cli.runtime.toolset import Toolset, collect
-from ossia.cli.runtime.vocabulary import own_tokenizer
 from ossia.cli.settings.rules import ACTION_WORDS
 from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.streams import shown, stdout
@@ -21,7 +22,7 @@ def print_tools(flags: Mapping[str, object]) -> None:
     display = make_display(resolved.settings)
     for warning in resolved.warnings:
         display.warn(warning)
-    toolset = collect(resolved, folder, display, own_tokenizer(resolved.settings.model))
+    toolset = collect(resolved, folder, display, own_tokenizer(resolved.settings.model, paths.host()))
     try:
         if resolved.settings.json:
             print(json_line(_as_json(toolset)), file=stdout())

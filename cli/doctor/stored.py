@@ -7,12 +7,13 @@ import shlex
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from ossia.agent.errors import ModelError, OutOfMemory, SessionsUnusable, SettingRefused
 from ossia.agent.models.catalog import DOWNLOADS, ETUDE, download_of
-from ossia.agent.models.find import MODELS_FOLDER, Found, find_models
+from ossia.agent.models.find import MODELS_FOLDER, Found, find_models, locations
 from ossia.agent.models.memory import GpuMemory, Memory, read_memory, size_text
 from ossia.agent.models.model import open_model
 from ossia.agent.models.plan import plan
@@ -20,7 +21,6 @@ from ossia.agent.models.resolve import resolve
 from ossia.agent.sessions.store import SessionStore
 from ossia.cli import paths
 from ossia.cli.doctor.check import Finding, Machine
-from ossia.cli.runtime.models import locations
 from ossia.cli.runtime.planning import load_options
 from ossia.cli.settings.engines import is_server
 from ossia.cli.words import count, listed
@@ -36,7 +36,7 @@ def models(machine: Machine) -> Iterator[Finding]:
     """Each model file, and the one that the settings name; if a server is the engine, that name isn't checked."""
     build = machine.build()
     memory = read_memory(None if isinstance(build, str) else GpuMemory(build.gpu_free, build.gpu_shared))
-    where, until = locations(machine.environ), time.monotonic() + _MODELS_S
+    where, until = locations(replace(paths.host(), environ=machine.environ)), time.monotonic() + _MODELS_S
     named = machine.settings.model
     if named is not None and not is_server(machine.settings.engine):
         try:
@@ -105,14 +105,15 @@ def disk(machine: Machine) -> Iterator[Finding]:
 def caches(machine: Machine) -> Iterator[Finding]:
     """How much the kept KV caches take, of how much they may."""
     from ossia.agent.engine.prompts import stored_in, unfinished_in
-    from ossia.cli.runtime.kv_cache import PROMPT_BYTES, TOTAL_BYTES, folder
+    from ossia.agent.kv_cache import PROMPT_BYTES, TOTAL_BYTES
 
+    folder = paths.host().kv
     for what, prompts, limit in (("prompts", True, PROMPT_BYTES), ("sessions", False, TOTAL_BYTES)):
-        kept = stored_in(folder(), prompts=prompts)
+        kept = stored_in(folder, prompts=prompts)
         size = sum(size for _, size, _ in kept)
         text = f"{count(len(kept), 'kept cache')} of {what}, {size_text(size)} of at most {size_text(limit)}"
         yield Finding("ok", text)
-    if unfinished := len(unfinished_in(folder())):
+    if unfinished := len(unfinished_in(folder)):
         text = f"{count(unfinished, 'cache')} unfinished: being written, or left by a crash"
         yield Finding("ok", text, "remove these, and all kept caches with them", "ossia cache rm")
 

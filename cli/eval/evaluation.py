@@ -248,10 +248,11 @@ class _Evaluation:
 
 def _file_of(settings: Settings) -> list[object]:
     """The model's file as it is now: other weights may have the same name, even the same size."""
+    from ossia.agent.models.find import locations
     from ossia.agent.models.resolve import resolve as find_model
-    from ossia.cli.runtime.models import free_memory, locations
+    from ossia.cli.runtime.models import free_memory
 
-    path = find_model(settings.model, locations=locations(), memory=free_memory()).path.resolve()
+    path = find_model(settings.model, locations=locations(paths.host()), memory=free_memory()).path.resolve()
     status = path.stat()
     return [str(path), status.st_size, status.st_mtime_ns]
 

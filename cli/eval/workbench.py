@@ -13,13 +13,13 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ossia.agent.vocabulary import tokenizer_for
 from ossia.cli import paths
 from ossia.cli.eval import runner
 from ossia.cli.eval.task import Task
 from ossia.cli.runtime.families import ChosenTools, ToolMaker
 from ossia.cli.runtime.progress import Display
 from ossia.cli.runtime.toolset import Counter, Toolset
-from ossia.cli.runtime.vocabulary import tokenizer_for
 from ossia.cli.settings.table import Settings
 from ossia.cli.settings.workspace import Folder
 from ossia.harmony.tokenizer import Tokenizer
@@ -152,7 +152,7 @@ def _python3_fault(settings: Settings, display: Display) -> str:
     would fail without any fault of the model's.
     """
     code = "import subprocess, sys; subprocess.run([sys.executable, '-c', ''], check=True); print('it runs')"
-    with set_up(Task("repo/trial", "", files={}), settings, display, tokenizer_for("etude")) as bench:
+    with set_up(Task("repo/trial", "", files={}), settings, display, tokenizer_for("etude", paths.host())) as bench:
         text = _result(bench, ["python3", "-I", "-c", code])
     if "it runs" in text.splitlines():
         return ""

@@ -12,9 +12,11 @@ from dataclasses import replace
 from ossia.agent.control import Control
 from ossia.agent.errors import EngineFailed
 from ossia.agent.events import Delta, Event, MessageAdded, ToolFinished, TurnEnd
+from ossia.agent.kv_cache import load_session_cache, save_prompt_cache, save_session_cache
 from ossia.agent.prompt import with_plan
 from ossia.agent.sessions.session import UserText
 from ossia.agent.worker import Tapped, Worker
+from ossia.cli import paths
 from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.mentions import mentions
 from ossia.cli.oneshot.ask import Asker, told_of, told_of_plan
@@ -25,7 +27,6 @@ from ossia.cli.oneshot.stdin import read_stdin
 from ossia.cli.runtime.assemble import Assembly, Loading, begin
 from ossia.cli.runtime.consent import agree
 from ossia.cli.runtime.ending import end_now, look_to_the_end
-from ossia.cli.runtime.kv_cache import load_session_cache, save_prompt_cache, save_session_cache
 from ossia.cli.runtime.options import read_instructions
 from ossia.cli.runtime.progress import Display, make_display
 from ossia.cli.runtime.schema import read_schema
@@ -261,17 +262,17 @@ class _Run:
             self._report.states += opened.session.states
             bring_back(opened.session, assembly.tools)
             if opened.session_id:
-                session_id = opened.session_id
-                self._display.wait(self._worker.submit(lambda: load_session_cache(assembly.engine, session_id)))
+                session_id, kv = opened.session_id, paths.host().kv
+                self._display.wait(self._worker.submit(lambda: load_session_cache(assembly.engine, kv, session_id)))
 
     def _keep_caches(self, assembly: Assembly) -> None:
         """Keep the KV cache of a stored session, and that of the prompt's beginning for any other run.
 
         In this order: the second one cuts the cache back. After an interrupt, the second one is left out.
         """
-        session_id = self._opened.session_id
+        session_id, kv = self._opened.session_id, paths.host().kv
         if self._opened.store and session_id and self._opened.session.entries:
-            self._worker.submit(lambda: save_session_cache(assembly.engine, session_id))
+            self._worker.submit(lambda: save_session_cache(assembly.engine, kv, session_id))
         if self._report.end != "stopped":
             self._worker.submit(lambda: save_prompt_cache(assembly.engine))
 

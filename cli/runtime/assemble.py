@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Engine
 from ossia.agent.errors import EngineFailed, SettingRefused
+from ossia.agent.kv_cache import stored_prompts
 from ossia.agent.limits import Limits
 from ossia.agent.respond import LocalResponder, Tap
 from ossia.agent.worker import Worker
 from ossia.cli import paths
 from ossia.cli.runtime.families import chosen_tools
-from ossia.cli.runtime.kv_cache import prompts_kept
+from ossia.cli.runtime.pace import loading_words
 from ossia.cli.runtime.planning import native_settings, on_gpu, plan_for
 from ossia.cli.runtime.progress import Display
 from ossia.cli.runtime.toolset import Toolset, collect
@@ -206,14 +207,14 @@ def _llama(
     settings: Settings, display: Display, worker: Worker, wait: Wait, *, stays: bool
 ) -> tuple[ModelFile, Callable[[], tuple[Engine, Plan | None]], Tokenizer, str]:
     from ossia.agent.guide import GuideCompiler
+    from ossia.agent.models.find import locations
     from ossia.agent.models.memory import read_memory
     from ossia.agent.models.resolve import resolve
-    from ossia.cli.runtime.loading import LoadProgress
-    from ossia.cli.runtime.models import locations
+    from ossia.agent.pace import LoadProgress
 
     gpus = worker.submit(_gpus)  # loads the library; if the model is named, while its header is read
     memory = read_memory() if settings.model else read_memory(wait(gpus))
-    model = resolve(settings.model, locations=locations(), memory=memory)
+    model = resolve(settings.model, locations=locations(paths.host()), memory=memory)
     for note in model.notes:
         display.warn(note)
     note = "" if settings.model else f"ossia: using {model.name} ({model.path})"
@@ -239,10 +240,10 @@ def _llama(
             on_progress=progress.report,
             guides=lambda constraint: guides.result()(constraint),
         )
-        engine.prompts = prompts_kept(private=settings.private)
+        engine.prompts = stored_prompts(paths.host().kv, private=settings.private)
         return engine, planned
 
-    display.line.set(progress.text)
+    display.line.set(lambda: loading_words(progress.now()))
     loading = worker.submit(load)
 
     def loaded() -> tuple[Engine, Plan]:
@@ -285,11 +286,11 @@ def _gpus() -> GpuMemory:
 
 def _script(settings: Settings, display: Display) -> tuple[Engine, Tokenizer]:
     from ossia.agent.engine.scripted import CONTEXT_TOKENS, ScriptedEngine, read_script
-    from ossia.cli.runtime.vocabulary import tokenizer_for
+    from ossia.agent.vocabulary import tokenizer_for
 
     script = read_script(Path(settings.engine.removeprefix("script:")))
     model = settings.model if script.has_ids or settings.model else "etude"
-    tokenizer = tokenizer_for(model, say=lambda line: display.note(f"ossia: {line}"))
+    tokenizer = tokenizer_for(model, paths.host(), display.report)
     context = settings.context if isinstance(settings.context, int) else CONTEXT_TOKENS
     return ScriptedEngine(script, tokenizer, context_tokens=context), tokenizer
 

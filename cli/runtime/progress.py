@@ -27,11 +27,13 @@ from ossia.agent.events import (
 )
 from ossia.cli.clean import clean, one_line
 from ossia.cli.runtime.doing import Doing
+from ossia.cli.runtime.pace import loading_words
 from ossia.cli.settings.table import Settings
 from ossia.cli.streams import stdout
 from ossia.cli.visible import seen, seen_line
 from ossia.cli.words import short_arguments, thinking_cut
 from ossia.harmony.messages import ANALYSIS
+from ossia.tools.host import Loading, Notice
 from ossia.tools.work.result import for_people
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -165,6 +167,19 @@ class Display:
     def warn(self, text: str) -> None:
         """A warning, wherever stderr goes."""
         self.note(f"ossia: warning: {text}")
+
+    def report(self, what: Notice | Loading) -> None:
+        """The `Report` of what builds for this display."""
+        match what:
+            case Loading():
+                self.line.set(loading_words(what))
+                self.line.tick() if what.what else self.line.erase()
+            case Notice("warning", text):
+                self.warn(text)
+            case Notice("note", text):
+                self.note(f"ossia: {text}")
+            case Notice(_, text):
+                self.detail(text)
 
     def tell(self, notice: str) -> None:
         """A notice of a call (`ToolResult.notices`), whatever else is shown: `--quiet` doesn't hide it."""

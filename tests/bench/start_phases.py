@@ -42,11 +42,12 @@ def _phases(name: str) -> Iterator[tuple[str, float]]:
     from ossia.agent.engine import llama
 
     yield lap("llama.cpp's library")
+    from ossia.agent.models.find import locations
     from ossia.agent.models.memory import read_memory
     from ossia.agent.models.resolve import resolve
-    from ossia.cli.runtime.models import locations
+    from ossia.cli import paths
 
-    model = resolve(name, locations=locations(), memory=read_memory())
+    model = resolve(name, locations=locations(paths.host()), memory=read_memory())
     yield lap("the header")
     vocabulary = model.vocabulary()
     yield lap("the vocabulary")

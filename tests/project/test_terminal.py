@@ -14,7 +14,7 @@ _FOLDER = ROOT / "cli" / "terminal"
 # Of cli/'s own modules those that print, for commands that run and end. Everything else may be at work in a chat.
 _PRINTS = {
     *("main", "oneshot/output", "oneshot/stdin", "runtime/consent", "runtime/progress"),
-    *("runtime/vocabulary", "streams"),
+    "streams",
     *(f"commands/{name}" for name in ("cache_report", "config", "docs", "docs_report", "harmony", "mcp", "models")),
     *("commands/models_call", "commands/models_report"),
     *(f"commands/{name}" for name in ("python", "sessions", "sessions_report", "tools_call", "tools_list")),

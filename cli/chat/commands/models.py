@@ -86,11 +86,11 @@ def _is_in_use(talk: Conversation, name: str) -> bool:
 @lru_cache(maxsize=1)
 def _names(period: int) -> tuple[Choice, ...]:
     """The models on this machine, looked for once per period and not at each key: the caches may be large."""
-    from ossia.agent.models.find import find_models
+    from ossia.agent.models.find import find_models, locations
     from ossia.agent.models.memory import size_text
-    from ossia.cli.runtime.models import locations
 
-    return tuple((one.name, f"{size_text(one.file_bytes)}, {one.origin}") for one in find_models(locations()))
+    found = find_models(locations(paths.host()))
+    return tuple((one.name, f"{size_text(one.file_bytes)}, {one.origin}") for one in found)
 
 
 # -- those there are ---------------------------------------------------------------------------------------------------
@@ -98,14 +98,14 @@ def _names(period: int) -> tuple[Choice, ...]:
 
 def _found() -> list[_Row]:
     from ossia.agent.errors import ModelError
-    from ossia.agent.models.find import find_models
+    from ossia.agent.models.find import find_models, locations
     from ossia.agent.models.memory import size_text
     from ossia.agent.models.model import open_model
     from ossia.agent.models.needs import fits
-    from ossia.cli.runtime.models import free_memory, locations
+    from ossia.cli.runtime.models import free_memory
 
     memory, rows = free_memory(), []
-    for one in find_models(locations()):
+    for one in find_models(locations(paths.host())):
         try:
             fit = "fits" if fits(open_model(one.path, origin=one.origin), memory) else "too large now"
         except ModelError:
@@ -167,13 +167,13 @@ def _switch(talk: Conversation, face: Face, name: str) -> None:
 
     def look() -> tuple[str, str | None, str]:
         """The engine, its model, and what that is called. Raises ModelError, before the model in use is given up."""
+        from ossia.agent.models.find import locations
         from ossia.agent.models.memory import read_memory
         from ossia.agent.models.resolve import resolve
-        from ossia.cli.runtime.models import locations
         from ossia.cli.runtime.remote import called
 
         try:
-            return LLAMA, wanted, resolve(wanted, locations=locations(), memory=read_memory()).name
+            return LLAMA, wanted, resolve(wanted, locations=locations(paths.host()), memory=read_memory()).name
         except ModelMissing:
             if here or not (name in theirs or called(name, theirs)):
                 raise

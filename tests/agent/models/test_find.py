@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
 from ossia.agent.errors import ModelMissing, ModelUnusable
 from ossia.agent.models.catalog import ETUDE_PATH, name_of, part_of, part_path
-from ossia.agent.models.find import Found, Locations, find_models
+from ossia.agent.models.find import Found, Locations, find_models, locations
 from ossia.agent.models.memory import Memory
 from ossia.agent.models.model import open_model
 from ossia.agent.models.needs import needs_of
 from ossia.agent.models.resolve import resolve
 from tests.support.gguf_edit import split_gguf
+from tests.support.host import host_in
 from tests.support.toy_gguf import write_toy_gguf
 
 ETUDE = Found("etude", ETUDE_PATH, "built-in", ETUDE_PATH.stat().st_size)
@@ -209,3 +211,23 @@ def test_a_damaged_model_is_passed_over_and_said(places: Locations, toy: Path) -
 @pytest.mark.parametrize("beside", ["eagle_gpt-oss-20b", "draft.gpt-oss-20b", "mmproj_gpt-oss-20b", "lora-gpt-oss-20b"])
 def test_files_that_go_with_a_model_are_not_the_model(beside: str) -> None:
     assert name_of(Path(f"{beside}.gguf")) == beside
+
+
+def test_locations_from_the_environment(tmp_path: Path) -> None:
+    def found(**environ: str) -> Locations:
+        return locations(host_in(tmp_path, **environ))
+
+    plain = found()
+    assert plain.data == tmp_path / "data"
+    assert plain.huggingface == tmp_path / ".cache" / "huggingface" / "hub"
+    assert plain.lm_studio == (tmp_path / ".lmstudio" / "models", tmp_path / ".cache" / "lm-studio" / "models")
+    assert plain.ollama[0] == tmp_path / ".ollama" / "models"
+    if sys.platform == "linux":
+        assert plain.llama_cpp == tmp_path / ".cache" / "llama.cpp"
+        assert found(XDG_CACHE_HOME="/c").llama_cpp == Path("/c/llama.cpp")
+    assert found(XDG_CACHE_HOME="/c").huggingface == Path("/c/huggingface/hub")
+    assert found(HF_HOME="/h").huggingface == Path("/h/hub")
+    assert found(HF_HOME="/h", HF_HUB_CACHE="~/x").huggingface == tmp_path / "x"
+    assert found(HF_HUB_CACHE="").huggingface == plain.huggingface
+    assert found(LLAMA_CACHE="/l").llama_cpp == Path("/l")
+    assert found(OLLAMA_MODELS="~").ollama == (tmp_path,)

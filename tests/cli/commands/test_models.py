@@ -17,7 +17,6 @@ from typing import TypeVar
 import pytest
 
 from ossia.agent.models.catalog import ETUDE_PATH
-from ossia.cli.runtime.models import locations
 from tests.support.command import ossia, ossia_here, start
 from tests.support.gguf_edit import STRING, GgufEdit, text
 from tests.support.hub import Hub
@@ -194,21 +193,6 @@ def test_progress_is_drawn_on_a_terminal(home: Path, toy: Path) -> None:
     assert (process.returncode, out.decode()) == (0, f"{_models(home) / FILE}\n")
     assert "gpt-oss-20b: 0 %, 0 bytes of " in drawn
     assert drawn.endswith("\r\x1b[K"), "the line is gone at the end"
-
-
-def test_locations_from_the_environment(home: Path, tmp_path: Path) -> None:
-    plain = locations({})
-    assert plain.data == _models(home).parent
-    assert plain.huggingface == home / ".cache" / "huggingface" / "hub"
-    assert plain.lm_studio == (home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models")
-    if sys.platform == "linux":
-        assert plain.llama_cpp == home / ".cache" / "llama.cpp"
-        assert locations({"XDG_CACHE_HOME": "/c"}).llama_cpp == Path("/c/llama.cpp")
-    assert locations({"XDG_CACHE_HOME": "/c"}).huggingface == Path("/c/huggingface/hub")
-    assert locations({"HF_HOME": "/h"}).huggingface == Path("/h/hub")
-    assert locations({"HF_HOME": "/h", "HF_HUB_CACHE": "~/x"}).huggingface == home / "x"
-    assert locations({"HF_HUB_CACHE": ""}).huggingface == plain.huggingface
-    assert locations({"LLAMA_CACHE": "/l"}).llama_cpp == Path("/l")
 
 
 # --- bad input: one line that names the file, exit 3, never a traceback, never a crash ---

@@ -8,7 +8,6 @@ import stat
 from pathlib import Path
 
 from ossia.cli import paths
-from ossia.cli.runtime import kv_cache
 from tests.support.command import line_of, ossia, ossia_text, start
 
 
@@ -140,27 +139,3 @@ def test_what_is_no_cache_of_ours_is_left_alone(tmp_path: Path) -> None:
     assert [line["tokens"] for line in line_of(ossia("cache", "show", "--json"))["kept"]] == [None]
     assert ossia("cache", "rm").stdout.startswith(b"removed 1 kept cache, ")
     assert (folder / "notes/a.txt").exists() and not (folder / "torn").exists()
-
-
-def test_the_oldest_go_when_there_are_too_many(home: Path) -> None:
-    class Engine:
-        capabilities = frozenset({"save"})
-
-        def save_cache(self, folder: Path, *, max_bytes: int) -> int:
-            folder.mkdir(parents=True)
-            with (folder / "state").open("wb") as file:
-                file.truncate(1 << 30)  # sparse: it takes no room
-            return 1 << 30
-
-        def load_cache(self, folder: Path) -> int:
-            return 0
-
-    kv = paths.cache_dir() / "kv"
-    kv.mkdir(parents=True)
-    (kv / ".DS_Store").touch()
-    for number in range(6):
-        kv_cache.save_session_cache(Engine(), f"session{number}")  # type: ignore[arg-type]
-        folder = paths.cache_dir() / "kv" / f"session{number}"
-        os.utime(folder, (number, number))
-    (kv / ".DS_Store").unlink()
-    assert [folder.name for folder in _kept()] == ["session2", "session3", "session4", "session5"]

@@ -1,6 +1,6 @@
 """KV caches on disk: of stored sessions, and of the text that prompts begin with, so that none is prefilled again.
 
-The folder is closed to other users. A cache may be lost: that costs a prefill.
+They lie in one folder, closed to other users (`Host.kv`). A cache may be lost: that costs a prefill.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ossia.agent.engine.base import Engine
-from ossia.cli import paths
 
 if TYPE_CHECKING:
     from ossia.agent.engine.prompts import StoredPrompts
@@ -32,22 +31,22 @@ class _SavesCache(Protocol):
 
 @runtime_checkable
 class _SavesPrompts(Protocol):
-    """An engine that keeps what prompts begin with."""
+    """An engine that stores the static parts of prompts."""
 
     prompts: StoredPrompts | None
 
     def save_prompts(self) -> int: ...
 
 
-def prompts_kept(*, private: bool) -> StoredPrompts:
-    """Where an engine finds what prompts begin with, and keeps it unless `private`. Imports numpy."""
+def stored_prompts(folder: Path, *, private: bool) -> StoredPrompts:
+    """The static parts of prompts in `folder`, for an engine; if `private`, it only reads them. Imports numpy."""
     from ossia.agent.engine.prompts import StoredPrompts
 
-    return StoredPrompts(folder(), max_bytes=PROMPT_BYTES, writes=not private)
+    return StoredPrompts(folder, max_bytes=PROMPT_BYTES, writes=not private)
 
 
 def save_prompt_cache(engine: Engine) -> int:
-    """Keep what the last prompt began with, for later processes; on the worker's thread. Returns the bytes.
+    """Store the static parts of the last prompt for later processes; on the worker's thread. Returns the bytes.
 
     Only at the end of a process: the engine's cache is cut back for it.
     """
@@ -60,39 +59,26 @@ def set_private(engine: Engine, private: bool) -> None:
         engine.prompts.writes = not private
 
 
-def save_session_cache(engine: Engine, session_id: str) -> int:
+def save_session_cache(engine: Engine, folder: Path, session_id: str) -> int:
     """Store the engine's cache for this session; on the worker's thread. Returns the bytes, 0: nothing was stored."""
+    from ossia.agent.engine.prompts import make_room, stored_in
+
     if not isinstance(engine, _SavesCache) or "save" not in engine.capabilities:
         return 0
-    written = engine.save_cache(_folder(session_id), max_bytes=SESSION_BYTES)
-    _make_room()
+    written = engine.save_cache(folder / session_id, max_bytes=SESSION_BYTES)
+    make_room(stored_in(folder, prompts=False), TOTAL_BYTES)
     return written
 
 
-def load_session_cache(engine: Engine, session_id: str) -> int:
+def load_session_cache(engine: Engine, folder: Path, session_id: str) -> int:
     """Load the session's cache; on the worker's thread. Returns the tokens that needn't be read again."""
     if not isinstance(engine, _SavesCache) or "save" not in engine.capabilities:
         return 0
-    return engine.load_cache(_folder(session_id))
+    return engine.load_cache(folder / session_id)
 
 
-def forget(session_id: str) -> None:
-    """The session is gone: so is its cache, and what a crash left of one that was being written."""
+def delete_session_cache(folder: Path, session_id: str) -> None:
+    """Delete the session's cache, and what a crash left of one that was being written."""
     from ossia.agent.engine.stored import delete  # imports numpy, which takes its time
 
-    delete(_folder(session_id))
-
-
-def folder() -> Path:
-    """Where all caches lie, e.g. `~/.cache/ossia/kv`."""
-    return paths.cache_dir() / "kv"
-
-
-def _folder(session_id: str) -> Path:
-    return folder() / session_id
-
-
-def _make_room() -> None:
-    from ossia.agent.engine.prompts import make_room, stored_in
-
-    make_room(stored_in(folder(), prompts=False), TOTAL_BYTES)
+    delete(folder / session_id)
