@@ -20,8 +20,8 @@ class Host:
     `data` must not be lost (`~/.local/share/ossia`), `cache` may be (`~/.cache/ossia`); `log` is llama.cpp's file.
     `now` gives the local time.
 
-        Host(Path("/home/ann/.local/share/ossia"), Path("/home/ann/.cache/ossia"),
-             Path("/home/ann/.local/state/ossia/log/ossia.log"), Path("/home/ann"), os.environ, datetime.now)
+        Host(Path("/home/me/.local/share/ossia"), Path("/home/me/.cache/ossia"),
+             Path("/home/me/.local/state/ossia/log/ossia.log"), Path("/home/ann"), os.environ, datetime.now)
     """
 
     data: Path
