@@ -1,4 +1,4 @@
-"""A check: a function that looks at a `Machine` and yields each `Finding`. It only reads."""
+"""A check: a function that reads a `Machine` and yields each `Finding`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Area = Literal[
     "ossia", "config", "llama.cpp", "devices", "models", "sandbox", "terminal", "sessions", "disk", "caches", "network"
 ]
 State = Literal["fault", "warning", "ok"]
-"""Something that ossia needs doesn't work; it works, but less or slower than it could; nothing is wrong."""
+"""Something that ossia needs doesn't work; it works less well or slower than it could; nothing is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. `fix` says what to do, `command` is what to type for it; "": nothing.
+    """One thing that a check found. `fix` says what to do, `command` is to be typed for it; "": nothing.
 
     Finding("warning", "EXA_API_KEY isn't set", "set it to your key")
     """

@@ -1,16 +1,20 @@
-"""llama.cpp: what it was compiled for, which GPUs it leaves unused, and the command that changes that."""
+"""llama.cpp and the GPUs: its build, the GPUs it leaves unused, and the command that changes that."""
 
 from __future__ import annotations
 
+import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
+from ossia.agent.engine.devices import Build
 from ossia.agent.models.memory import size_text
 from ossia.cli import paths
 from ossia.cli.doctor.check import Finding, Machine, State
@@ -31,11 +35,16 @@ _MAKERS: Final[dict[str, Maker]] = {"0x10de": "NVIDIA", "0x1002": "AMD", "0x8086
 """Vendors of the PCI ID database, pci-ids.ucw.cz."""
 _DISPLAYS: Final = ("0x03", "0x12")  # PCI classes: display controllers, processing accelerators
 _SMI_TIMEOUT_S: Final = 1.5
+_ENGINE_TIMEOUT_S: Final = 20.0  # a GPU's driver may take seconds to wake up
+_ASK: Final = (
+    "import dataclasses, json; from ossia.agent.engine.llama import build;"
+    " print(json.dumps(dataclasses.asdict(build())))"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """A GPU that is there. `problem` and `fix`: why no program can use it as it is; "": it can be used."""
+    """A GPU of this machine. `problem` and `fix`: why no program can use it as it is; "": it can be used."""
 
     maker: Maker
     name: str
@@ -43,8 +52,46 @@ class Gpu:
     fix: str = ""
 
 
+class Engine:
+    """The installed llama.cpp, asked in a process of its own, which one compiled for another processor would end.
+
+    Making one starts the process, so that other checks run meanwhile; `close` ends it.
+    """
+
+    def __init__(self) -> None:
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        self._process = subprocess.Popen([sys.executable, "-P", "-c", _ASK], stdin=nothing, stdout=pipe, stderr=pipe)
+        self._found: Build | str | None = None
+
+    def build(self) -> Build | str:
+        """Its build and what it sees; or why it can't be used, in one line."""
+        if self._found is None:
+            self._found = self._answer()
+        return self._found
+
+    def close(self) -> None:
+        """End the process if it hasn't answered yet."""
+        with suppress(OSError):
+            self._process.kill()
+        self._process.communicate()
+
+    def _answer(self) -> Build | str:
+        try:
+            out, error = self._process.communicate(timeout=_ENGINE_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            return f"it hasn't answered for {_ENGINE_TIMEOUT_S:.0f} s"
+        code = self._process.returncode
+        if code < 0:
+            return f"it ends the process that loads it ({signal.Signals(-code).name})"
+        if code:
+            return (error.decode("utf-8", "replace").strip().splitlines() or [f"exit status {code}"])[-1]
+        said: dict[str, Any] = json.loads(out.splitlines()[-1])
+        said |= {name: tuple(value) for name, value in said.items() if isinstance(value, list)}
+        return Build(**said)
+
+
 def llama(machine: Machine) -> Iterator[Finding]:
-    """Can llama.cpp be used, is it the one that ossia was made for, what was it compiled for?"""
+    """Finds llama.cpp unusable, of another version than ossia's, or says what it was compiled for."""
     build, how = machine.build(), installed()
     if isinstance(build, str):
         text, fix = f"{PACKAGE} can't be used: {build}", "compile it again on this machine"
@@ -63,7 +110,7 @@ def llama(machine: Machine) -> Iterator[Finding]:
 
 
 def devices(machine: Machine) -> Iterator[Finding]:
-    """Which GPUs are used, which aren't, and what to do."""
+    """The GPUs in use, those left unused, and what to do."""
     build = machine.build()
     if isinstance(build, str):
         return
@@ -106,7 +153,7 @@ def _unused(machine: Machine, gpu: Gpu, *, state: State) -> Finding:
 
 
 def _missing(machine: Machine, option: str) -> tuple[list[str], str]:
-    """What is missing to compile with this option; and what must be written before the command."""
+    """What is missing to compile with this option, and the variables to set before the command."""
     missing = [] if _compiler(machine) else ["a C++ compiler"]
     before = ""
     if option == "-DGGML_CUDA=on" and not (machine.environ.get("CUDACXX") or machine.program("nvcc")):

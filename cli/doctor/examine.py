@@ -1,4 +1,4 @@
-"""Runs the checks and prints what they found. None of them may end the others: what one raises is a finding."""
+"""Runs the checks and prints their findings. What one raises is a finding, too, and the others go on."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from typing import Final, TypeAlias
 
 from ossia.cli.clean import one_line
 from ossia.cli.doctor.check import Area, Check, Finding, Machine, State
-from ossia.cli.doctor.devices import devices, llama
-from ossia.cli.doctor.engine import Engine
+from ossia.cli.doctor.devices import Engine, devices, llama
 from ossia.cli.doctor.installed import versions
-from ossia.cli.doctor.sandbox import sandbox
 from ossia.cli.doctor.settings import config, engines, network, servers
 from ossia.cli.doctor.stored import caches, disk, models, sessions
-from ossia.cli.doctor.terminal import terminal
+from ossia.cli.doctor.surroundings import sandbox, terminal
 from ossia.cli.exits import ExitError, exit_code, line_of
 from ossia.cli.runtime.progress import columns
 from ossia.cli.settings.config import Resolved, resolve
@@ -49,7 +47,7 @@ _STATE, _AREA = 8, 10  # columns, the blank included
 
 
 def examine(environ: Mapping[str, str], checks: Sequence[tuple[Area, Check]] = CHECKS) -> Findings:
-    """All findings about this machine, the worst ones first. Nothing is changed, and nobody asked over the network."""
+    """All findings about this machine, the worst first. Changes nothing, and asks nobody over the network."""
     engine = Engine()
     once: dict[str, tuple[Area, Finding]] = {}
     try:

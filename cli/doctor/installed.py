@@ -1,6 +1,6 @@
 """ossia as it is installed: its versions, its packages, and the command that compiles llama.cpp again.
 
-Each installer caches what it compiled, and reuses that unless it is told not to.
+Each installer reuses what it compiled, unless it gets an option against that.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PACKAGE = "llama-cpp-python"
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """How ossia was installed: `Installed("clone", Path("/home/me/ossia"), "0.3.36")`.
+    """The way ossia was installed: `Installed("clone", Path("/home/me/ossia"), "0.3.36")`.
 
     `place` is the clone, the environment's folder ("uv tool", "pipx"), or the Python that runs it ("uv", "pip").
     `version` is the one of llama-cpp-python that ossia needs.
@@ -42,13 +42,13 @@ def versions(machine: Machine) -> Iterator[Finding]:
     system = f"{platform.system()} {platform.release()} {platform.machine()}"
     python = f"Python {platform.python_version()} ({sys.executable}), SQLite {sqlite3.sqlite_version}"
     yield Finding("ok", f"ossia {__version__}, {python}, {system}; installed by way of {installed().way}")
-    missing = [name for name, _ in needs() if not _there(name)]
+    missing = [name for name, _ in needs() if not _is_installed(name)]
     if missing:
         yield Finding("fault", f"packages are missing: {listed(missing)}", "install ossia again")
 
 
 def installed(prefix: Path = Path(sys.prefix)) -> Installed:
-    """How the ossia that is running was installed."""
+    """The way the running ossia was installed."""
     needed = dict(needs()).get(PACKAGE, "").removeprefix("==")
     if (prefix / "uv-receipt.toml").exists():
         return Installed("uv tool", prefix, needed)
@@ -67,7 +67,7 @@ def installed(prefix: Path = Path(sys.prefix)) -> Installed:
 
 
 def rebuild(how: Installed, *options: str, here: Path | None = None) -> str:
-    """What to type to compile llama.cpp with these options of CMake; without any, as it is by default.
+    """The command that compiles llama.cpp with these options of CMake; without any, as it is by default.
 
         rebuild(Installed("clone", clone, "0.3.36"), "-DGGML_CUDA=on", here=clone)
         # CMAKE_ARGS="-DGGML_CUDA=on" uv sync --inexact --no-cache --reinstall-package llama-cpp-python
@@ -121,7 +121,7 @@ def _clone(direct_url: str) -> Path | None:
     return Path(unquote(url.path)) if editable and url.scheme == "file" else None
 
 
-def _there(name: str) -> bool:
+def _is_installed(name: str) -> bool:
     try:
         version(name)
     except PackageNotFoundError:

@@ -15,7 +15,7 @@ _PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY
 
 
 def config(machine: Machine) -> Iterator[Finding]:
-    """The file, its unknown keys, and variables that look like settings and are none."""
+    """The file, its unknown keys, and variables that only look like settings."""
     from ossia.cli.exits import ExitError
 
     path, known = config_path(machine.environ), [*SETTINGS, *TABLES]
@@ -38,7 +38,7 @@ def config(machine: Machine) -> Iterator[Finding]:
 
 
 def engines(machine: Machine) -> Iterator[Finding]:
-    """The servers that `[engines.NAME]` and `engine` name: can they be used? None is asked."""
+    """The servers that `[engines.NAME]` and `engine` name: addresses, keys, consent. None is asked."""
     from ossia.agent.errors import AddressUnusable, KeyUnusable
     from ossia.cli.exits import ExitError
     from ossia.cli.runtime.consent import is_agreed, place_of

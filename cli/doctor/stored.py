@@ -57,7 +57,7 @@ def models(machine: Machine) -> Iterator[Finding]:
 
 
 def sessions(machine: Machine) -> Iterator[Finding]:
-    """Is their file whole? How many are there, how large is it, who uses it?"""
+    """The file of the sessions: is it whole, how large, in use?"""
     path = paths.sessions_file()
     try:
         found = SessionStore(path, now=time.time).health(max_s=_SESSIONS_S)
@@ -77,7 +77,7 @@ def sessions(machine: Machine) -> Iterator[Finding]:
 
 
 def disk(machine: Machine) -> Iterator[Finding]:
-    """May we write where we keep things, and is there room?"""
+    """The folders that ossia writes to, and their room."""
     named = {
         "the data folder": (paths.data_dir(), "XDG_DATA_HOME", "no session is stored, and python is off"),
         "the folder of models": (paths.data_dir() / MODELS_FOLDER, "XDG_DATA_HOME", "no model can be downloaded"),
@@ -103,7 +103,7 @@ def disk(machine: Machine) -> Iterator[Finding]:
 
 
 def caches(machine: Machine) -> Iterator[Finding]:
-    """How much the kept KV caches take, of how much they may."""
+    """The size of the stored KV caches, and its limit."""
     from ossia.agent.engine.prompts import stored_in, unfinished_in
     from ossia.agent.kv_cache import PROMPT_BYTES, TOTAL_BYTES
 
@@ -144,6 +144,6 @@ def _pull(name: str) -> str:
 
 
 def _nearest(folder: Path) -> Path:
-    """The folder, or the nearest one above it that is there."""
+    """The folder, or the nearest existing one above it."""
     absolute = Path(os.path.abspath(folder))  # noqa: PTH100 - no link is followed
     return next(one for one in (absolute, *absolute.parents) if one.is_dir())

@@ -18,7 +18,7 @@ _PRINTS = {
     *(f"commands/{name}" for name in ("cache_report", "config", "docs", "docs_report", "harmony", "mcp", "models")),
     *("commands/models_call", "commands/models_report"),
     *(f"commands/{name}" for name in ("python", "sessions", "sessions_report", "tools_call", "tools_list")),
-    *("commands/trust", "commands/undo", "doctor/engine", "doctor/examine", "eval/evaluation"),
+    *("commands/trust", "commands/undo", "doctor/examine", "eval/evaluation"),
 }
 
 # Who may call `write_raw`, which escapes nothing. Text from outside comes through Painter.ansi; copied text as base64.
