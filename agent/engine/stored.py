@@ -18,7 +18,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -61,29 +61,49 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A copy of a cache at one moment: the engine goes on while any thread writes the copy."""
+    """A cache at one moment. `save_state` writes its state into a file; False: it can't be written."""
 
     ids: tuple[int, ...]
     checkpoints: tuple[Checkpoint, ...]
-    state: bytearray
     about: About
+    save_state: Callable[[Path], bool]
 
     def write(self, folder: Path) -> int:
         """Write it into `folder`, unless a cache is there already. Returns the bytes written; 0: none could be."""
-
-        def save_state(path: Path) -> bool:
-            path.write_bytes(self.state)
-            return True
-
-        return _written(folder, save_state, self.ids, self.checkpoints, self.about)
+        new: Path | None = None
+        try:
+            folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not is_own(folder.parent):
+                return 0
+            # A unique name, for its owner only: another process may be writing the same cache.
+            new = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=_UNFINISHED, dir=folder.parent))
+            if not self.save_state(new / _STATE):
+                return 0
+            marks = _marks(self, _digest(new / _STATE))
+            (new / _MARKS).write_bytes(marks)
+            for file in (new / _STATE, new / _MARKS):
+                file.chmod(0o600)
+            written = (new / _STATE).stat().st_size + len(marks)
+            new.rename(folder)  # fails where one is already
+        except OSError:
+            return 0
+        finally:
+            if new is not None:
+                delete(new)
+        return written
 
 
 def take(cache: PrefixCache, memory: Storable, about: About, *, max_bytes: int) -> Snapshot | None:
-    """A copy of what `cache` holds. None: it is empty, or the copy would take more than `max_bytes`."""
+    """A copy of what `cache` holds: the engine goes on while any thread writes it.
+
+    None: it is empty, or the copy would take more than `max_bytes`.
+    """
     if not len(cache) or memory.state_bytes + cache.checkpoint_bytes > max_bytes:
         return None
     state = memory.copy_state(cache.ids)
-    return None if state is None else Snapshot(cache.ids, cache.checkpoints, state, about)
+    if state is None:
+        return None
+    return Snapshot(cache.ids, cache.checkpoints, about, lambda path: path.write_bytes(state) == len(state))
 
 
 def save(folder: Path, cache: PrefixCache, memory: Storable, about: About, *, max_bytes: int) -> int:
@@ -94,37 +114,7 @@ def save(folder: Path, cache: PrefixCache, memory: Storable, about: About, *, ma
     delete(folder)
     if not len(cache) or memory.state_bytes + cache.checkpoint_bytes > max_bytes:
         return 0
-    return _written(folder, lambda path: memory.save_state(path, cache.ids), cache.ids, cache.checkpoints, about)
-
-
-def _written(
-    folder: Path,
-    save_state: Callable[[Path], bool],
-    ids: tuple[int, ...],
-    checkpoints: tuple[Checkpoint, ...],
-    about: About,
-) -> int:
-    new: Path | None = None
-    try:
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not is_own(folder.parent):
-            return 0
-        # A unique name, for its owner only: another process may be writing the same cache.
-        new = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", suffix=_UNFINISHED, dir=folder.parent))
-        if not save_state(new / _STATE):
-            return 0
-        marks = _marks(ids, checkpoints, about, _digest(new / _STATE))
-        (new / _MARKS).write_bytes(marks)
-        for file in (new / _STATE, new / _MARKS):
-            file.chmod(0o600)
-        written = (new / _STATE).stat().st_size + len(marks)
-        new.rename(folder)  # fails where one is already
-    except OSError:
-        return 0
-    finally:
-        if new is not None:
-            delete(new)
-    return written
+    return Snapshot(cache.ids, cache.checkpoints, about, lambda path: memory.save_state(path, cache.ids)).write(folder)
 
 
 def is_unfinished(folder: Path) -> bool:
@@ -190,21 +180,14 @@ def load(folder: Path, cache: PrefixCache, memory: Storable, *, fingerprint: str
     return cache.adopt(ids, checkpoints)
 
 
-def _marks(ids: tuple[int, ...], checkpoints: tuple[Checkpoint, ...], about: About, state: str) -> bytes:
-    header = {
-        "version": VERSION,
-        "fingerprint": about.fingerprint,
-        "model": about.model,
-        "personal": about.personal,
-        "ids": ids,
-        "state": state,
-        "checkpoints": [
-            [one.length, len(one.saved), None if one.logits is None else one.logits.size, one.stays]
-            for one in checkpoints
-        ],
-    }
+def _marks(snapshot: Snapshot, state: str) -> bytes:
+    sizes = [
+        [one.length, len(one.saved), None if one.logits is None else one.logits.size, one.stays]
+        for one in snapshot.checkpoints
+    ]
+    header = {"version": VERSION, **asdict(snapshot.about), "ids": snapshot.ids, "state": state, "checkpoints": sizes}
     parts = [json.dumps(header).encode(), b"\n"]
-    for one in checkpoints:
+    for one in snapshot.checkpoints:
         parts += [one.saved, b"" if one.logits is None else one.logits.tobytes()]
     rest = b"".join(parts)
     return hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,21 +116,6 @@ def _add(root: Node, ids: Sequence[int], opened: Opened, *, sampled: int | None 
     node.children[ids[-1]] = opened
 
 
-class Body(Protocol):
-    """A message being written. `closers`: the control tokens that may end it."""
-
-    @property
-    def closers(self) -> frozenset[int]: ...
-
-    def next(self) -> Choice: ...
-
-    def take(self, token: int) -> None: ...
-
-    def forced(self) -> Sequence[int]: ...
-
-    def dropped(self) -> ConstraintDropped | None: ...
-
-
 @dataclass(frozen=True, slots=True)
 class FreeText:
     """Anything but control tokens that would stray in it: reasoning, preambles, answers, code."""
@@ -204,6 +189,10 @@ class JsonText:
             reason = self._matcher.stuck or "nothing can follow"
             self._dropped = ConstraintDropped(self._what, f"its schema can't be followed any further: {reason}")
             self._matcher = None
+
+
+Body = FreeText | JsonText
+"""A message being written. `closers`: the control tokens that may end it."""
 
 
 @dataclass(slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from typing import Final
 
 from ossia.agent.models.gguf_parts import TensorInfo
@@ -163,12 +164,8 @@ def _shares(count: int, free: Sequence[int]) -> tuple[int, ...]:
         return ()
     if not any(free):  # a device without a figure reports 0
         free = [1] * len(free)
-    total, shares, done = sum(free), [], 0
-    for at in range(len(free)):
-        until = -(-count * sum(free[: at + 1]) // total)  # the layers whose place is below this share
-        shares.append(until - done)
-        done = until
-    return tuple(shares)
+    ends = [-(-count * below // sum(free)) for below in accumulate(free, initial=0)]  # layers below each share's end
+    return tuple(end - begin for begin, end in pairwise(ends))
 
 
 def _filled(sizes: Sequence[int], room: Sequence[int]) -> tuple[int, ...]:
@@ -185,8 +182,4 @@ def _filled(sizes: Sequence[int], room: Sequence[int]) -> tuple[int, ...]:
 
 
 def _loads(sizes: Sequence[int], shares: Sequence[int]) -> list[int]:
-    loads, at = [], 0
-    for share in shares:
-        loads.append(sum(sizes[at : at + share]))
-        at += share
-    return loads
+    return [sum(sizes[begin:end]) for begin, end in pairwise(accumulate(shares, initial=0))]

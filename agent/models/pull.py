@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +22,12 @@ from ossia.agent.models.transfer import (
     TIMEOUT_S,
     PullProgress,
     Report,
+    TooLong,
     Transient,
     blocks_of,
+    body_of,
     check_disk,
     digest,
-    fill,
     free_disk,
     hub_token,
     is_size,
@@ -33,6 +35,7 @@ from ossia.agent.models.transfer import (
     quiet_hub,
 )
 
+_TRIES: Final = 5
 _MOST_NAMED = 10  # models of a repository in an error
 _MAX_LIST_BYTES: Final = 16 << 20
 """Of the list of a repository's files; ten thousand files are some 5 MB."""
@@ -40,6 +43,8 @@ _MAX_LIST_BYTES: Final = 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class _RemoteFile:
+    """A file in the hub's list; `bytes` 0, `sha256` "": the hub has none."""
+
     name: str
     bytes: int
     sha256: str
@@ -91,7 +96,7 @@ def on_the_hub(repo: str, wanted: str | None, data_dir: Path, *, endpoint: str |
     for found in listed:
         name = Path(found.name).name
         if name.endswith(".gguf") and not goes_with_a_model(name):
-            models.setdefault(stem_of(name), []).append((name, found.bytes or 0))
+            models.setdefault(stem_of(name), []).append((name, found.bytes))
     chosen = sorted(models) if wanted is None else matching(sorted(models), wanted)
     if len(chosen) != 1:
         among = chosen or sorted(models)
@@ -137,16 +142,7 @@ def pull(
     return targets[0]
 
 
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """A file in the hub's list: `bytes` and `sha256` are None where the hub has none."""
-
-    name: str
-    bytes: int | None
-    sha256: str | None
-
-
-def _listed(repo: str, endpoint: str | None) -> tuple[str | None, list[_Listed]]:
+def _listed(repo: str, endpoint: str | None) -> tuple[str | None, list[_RemoteFile]]:
     """The revision (a commit, so that all files are of the same one) and the files. Nothing of it is trusted."""
     from huggingface_hub import constants
     from huggingface_hub.errors import HFValidationError
@@ -155,45 +151,30 @@ def _listed(repo: str, endpoint: str | None) -> tuple[str | None, list[_Listed]]
     validate_repo_id(repo)
     try:
         with _got(f"{endpoint or constants.ENDPOINT}/api/models/{repo}?blobs=true", endpoint, {}) as got:
-            text = bytearray()
-            for block in blocks_of(got, 0, 0)[1]:
-                text += block
-                if len(text) > _MAX_LIST_BYTES:
-                    raise ValueError("it doesn't end")
-        info = json.loads(text)
-        listed = [
-            _Listed(found["rfilename"], found.get("size"), (found.get("lfs") or {}).get("sha256"))
-            for found in info.get("siblings") or ()
-        ]
-        if not all(_is_sound(one) for one in listed):
-            raise ValueError("a name, a size or a hash isn't one")
-        return info.get("sha"), listed
+            info = json.loads(body_of(got, _MAX_LIST_BYTES))
+        return info.get("sha"), [_remote_file(found) for found in info.get("siblings") or ()]
     except HFValidationError:
         raise
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, TooLong) as error:
         raise DownloadFailed(
             f"{repo}: what answers isn't the hub's list of files: check HF_ENDPOINT, and the network's sign-in page"
         ) from error
 
 
-def _is_sound(one: _Listed) -> bool:
-    return (
-        isinstance(one.name, str)
-        and one.name.isprintable()
-        and (one.bytes is None or (isinstance(one.bytes, int) and one.bytes >= 0))
-        and (one.sha256 is None or re.fullmatch(r"[0-9a-f]{64}", one.sha256) is not None)
-    )
+def _remote_file(found: Any) -> _RemoteFile:
+    name, size, sha256 = found["rfilename"], found.get("size") or 0, (found.get("lfs") or {}).get("sha256") or ""
+    if not (name.isprintable() and isinstance(size, int) and size >= 0 and re.fullmatch(r"([0-9a-f]{64})?", sha256)):
+        raise ValueError("a name, a size or a hash isn't one")
+    return _RemoteFile(name, size, sha256)
 
 
 def _remote_files(model: CatalogModel, endpoint: str | None) -> tuple[str, list[_RemoteFile]]:
     """The revision and the model's files, in order."""
     revision, listed = _listed(model.repo, endpoint)
-    files = []
-    for found in listed:
-        if re.fullmatch(model.files, Path(found.name).name):
-            if found.sha256 is None or found.bytes is None:
-                raise DownloadFailed(f"{model.repo}: the hub has no hash of {found.name}, so it can't be checked")
-            files.append(_RemoteFile(found.name, found.bytes, found.sha256))
+    files = [found for found in listed if re.fullmatch(model.files, Path(found.name).name)]
+    for found in files:
+        if not found.sha256:
+            raise DownloadFailed(f"{model.repo}: the hub has no hash of {found.name}, so it can't be checked")
     if not files or revision is None:
         raise DownloadFailed(
             f"{model.repo} has no file like {model.files} any more: download a GGUF yourself and use --model PATH"
@@ -233,24 +214,41 @@ def _download_all(job: _Job, missing: list[_RemoteFile], on_progress: Callable[[
 
 
 def _download(job: _Job, file: _RemoteFile, report: Report) -> None:
-    fill(
-        file.partial(job.folder),
-        file.bytes,
-        lambda came: _rest(job, file, came),
-        lambda: _faults_of(job.model, job.data_dir),
-        report,
-        retry_pause_s=job.retry_pause_s,
-    )
+    """Fill the part of the file from where it ends; a longer answer is refused.
 
-
-@contextmanager
-def _rest(job: _Job, file: _RemoteFile, came: int) -> Iterator[tuple[int, Iterable[bytes]]]:
-    """The bytes after the first `came`, or the whole file where the server ignores ranges."""
+    A broken connection is made again, until it got no further five times in a row.
+    """
     from huggingface_hub import hf_hub_url
 
     url = hf_hub_url(job.model.repo, file.name, revision=job.revision, endpoint=job.endpoint)
-    with _got(url, job.endpoint, {"Range": f"bytes={came}-"} if came else {}) as got:
-        yield blocks_of(got, came, file.bytes)
+    partial = file.partial(job.folder)
+    if partial.is_file() and partial.stat().st_size > file.bytes:
+        partial.unlink()
+    failures, furthest = 0, 0
+    with partial.open("ab") as out:
+        while (came := out.tell()) < file.bytes:
+            furthest = max(furthest, came)
+            report(came)
+            asked = {"Range": f"bytes={came}-"} if came else {}
+            try:
+                with _faults_of(job.model, job.data_dir), _got(url, job.endpoint, asked) as got:
+                    start, blocks = blocks_of(got, came, file.bytes)
+                    out.seek(start)
+                    out.truncate()
+                    for block in blocks:
+                        if out.tell() + len(block) > file.bytes:
+                            out.seek(0)
+                            out.truncate()
+                            raise TooLong
+                        out.write(block)
+                        report(out.tell())
+                    if out.tell() < file.bytes:
+                        raise ConnectionError("the transfer ended early")
+            except Transient as error:
+                failures = failures + 1 if out.tell() <= furthest else 0
+                if failures >= _TRIES:
+                    raise DownloadFailed(str(error)) from error
+                time.sleep(job.retry_pause_s)
 
 
 @contextmanager

@@ -6,9 +6,8 @@ import hashlib
 import os
 import re
 import shutil
-import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -16,13 +15,12 @@ from urllib.parse import urlsplit
 
 from ossia.agent.errors import DownloadFailed
 from ossia.agent.models.memory import size_text
+from ossia.tools.files import write_whole
 
 TIMEOUT_S: Final = 30
 """Without a byte."""
 _BLOCK_BYTES: Final = 1 << 20
-_TRIES: Final = 5
 _LOCK_WAIT_S: Final = 0.2
-_PAUSE_S: Final = 0.2
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
 Report = Callable[[int], None]
@@ -42,6 +40,13 @@ class Transient(DownloadFailed):
     """A failure that may not happen again on the next try."""
 
 
+class TooLong(DownloadFailed):
+    """More came than was announced."""
+
+    def __init__(self) -> None:
+        super().__init__("more came than was announced, and nothing was kept: pull it again")
+
+
 def free_disk(folder: Path) -> int:
     """The free bytes where `folder` is, or will be."""
     while not folder.exists() and folder != folder.parent:
@@ -59,12 +64,6 @@ def check_disk(name: str, needed: int, folder: Path, free_bytes: Callable[[Path]
         )
 
 
-def is_safe(url: str) -> bool:
-    """True if nobody on the way can read or alter what is sent and what comes."""
-    parts = urlsplit(url)
-    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
-
-
 def hub_token(endpoint: str | None = None) -> Literal[False] | None:
     """The token argument for the hub's library. None: it finds the user's; False: none, for it could be read.
 
@@ -74,7 +73,8 @@ def hub_token(endpoint: str | None = None) -> Literal[False] | None:
         from huggingface_hub import constants
 
         endpoint = constants.ENDPOINT
-    return None if is_safe(endpoint) else False
+    parts = urlsplit(endpoint)
+    return None if parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK) else False
 
 
 def token_kept_back(endpoint: str | None = None) -> str:
@@ -91,53 +91,8 @@ def is_size(path: Path, count: int) -> bool:
     return path.is_file() and path.stat().st_size == count
 
 
-Answer = AbstractContextManager[tuple[int, Iterable[bytes]]]
-"""An answer's offset in the file, and its blocks from there on."""
-
-
-def fill(
-    partial: Path,
-    total: int,
-    ask: Callable[[int], Answer],
-    faults: Callable[[], AbstractContextManager[None]],
-    report: Report,
-    *,
-    retry_pause_s: float,
-) -> None:
-    """Fill the file up to `total` bytes with what `ask` gets from where it ends; a longer answer is refused.
-
-    A broken connection is made again, until it got no further five times in a row. `faults` turns what is raised into
-    `DownloadFailed`; after a `Transient` it is tried again.
-    """
-    if partial.is_file() and partial.stat().st_size > total:
-        partial.unlink()
-    failures, furthest = 0, 0
-    with partial.open("ab") as out:
-        while out.tell() < total:
-            furthest = max(furthest, out.tell())
-            report(out.tell())
-            try:
-                with faults(), ask(out.tell()) as (start, blocks):
-                    out.seek(start)
-                    out.truncate()
-                    for block in blocks:
-                        if out.tell() + len(block) > total:
-                            out.seek(0)
-                            out.truncate()
-                            raise DownloadFailed("more came than was announced, and nothing was kept: pull it again")
-                        out.write(block)
-                        report(out.tell())
-                    if out.tell() < total:
-                        raise ConnectionError("the transfer ended early")
-            except Transient as error:
-                failures = failures + 1 if out.tell() <= furthest else 0
-                if failures >= _TRIES:
-                    raise DownloadFailed(str(error)) from error
-                time.sleep(retry_pause_s)
-
-
 def blocks_of(got: Any, came: int, total: int) -> tuple[int, Iterable[bytes]]:
-    """An answer for `fill`, to a request for what follows the first `came` of `total` bytes.
+    """The offset and the blocks of an answer to a request for what follows the first `came` of `total` bytes.
 
     The bytes are taken as they were sent: a compressed answer could unfold to any size. Raises `DownloadFailed`.
     """
@@ -161,44 +116,36 @@ def digest(path: Path, report: Report) -> str:
     return found.hexdigest()
 
 
+def body_of(got: Any, most: int) -> bytes:
+    """The whole body of an answer. Raises `TooLong` if it has more than `most` bytes."""
+    content = bytearray()
+    for block in blocks_of(got, 0, 0)[1]:
+        content += block
+        if len(content) > most:
+            raise TooLong
+    return bytes(content)
+
+
 def pull_known(url: str, target: Path, count: int, sha256: str) -> None:
-    """Download a small file whose size and hash are known, in one piece. Raises `DownloadFailed`, OSError."""
-    host, partial = urlsplit(url).hostname or "", target.with_name(f"{target.name}.part")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with quiet_hub(), only_one(target.parent, target.name):
-        partial.unlink(missing_ok=True)
-        fill(partial, count, lambda came: _whole(url, count), lambda: _faults_of(host), lambda done: None,
-             retry_pause_s=_PAUSE_S)  # fmt: skip
-        if digest(partial, lambda done: None) != sha256:
-            partial.unlink()
-            raise DownloadFailed(f"{host} sent another file")
-        partial.replace(target)
-
-
-@contextmanager
-def _whole(url: str, count: int) -> Iterator[tuple[int, Iterable[bytes]]]:
+    """Download a small file whose size and hash are known. Raises `DownloadFailed`, OSError."""
+    from huggingface_hub.errors import HTTPError, OfflineModeIsEnabled  # the first is httpx2's, not our dependency
     from huggingface_hub.utils import http_stream_backoff
 
-    asked = {"Accept-Encoding": "identity"}
-    with http_stream_backoff(
-        "GET", url, headers=asked, timeout=TIMEOUT_S, max_retries=0, retry_on_status_codes=(), follow_redirects=False
-    ) as got:
-        if got.status_code != 200:
-            kind = Transient if got.status_code in (408, 429) or got.status_code >= 500 else DownloadFailed
-            raise kind(f"{urlsplit(url).hostname}: it answered {got.status_code}")
-        yield blocks_of(got, 0, count)
-
-
-@contextmanager
-def _faults_of(host: str) -> Iterator[None]:
-    from huggingface_hub.errors import HTTPError, OfflineModeIsEnabled  # the first is httpx2's, not our dependency
-
+    host = urlsplit(url).hostname or ""
+    asked: Any = {"headers": {"Accept-Encoding": "identity"}, "timeout": TIMEOUT_S, "follow_redirects": False}
     try:
-        yield
+        with quiet_hub(), http_stream_backoff("GET", url, max_retries=1, **asked) as got:
+            if got.status_code != 200:
+                raise DownloadFailed(f"{host}: it answered {got.status_code}")
+            content = body_of(got, count)
     except OfflineModeIsEnabled as error:
         raise DownloadFailed(f"{host} can't be reached: HF_HUB_OFFLINE is set; unset it to download") from error
     except (HTTPError, ConnectionError) as error:
-        raise Transient(f"no connection to {host} ({type(error).__name__})") from error
+        raise DownloadFailed(f"no connection to {host} ({type(error).__name__})") from error
+    if hashlib.sha256(content).hexdigest() != sha256:
+        raise DownloadFailed(f"{host} sent another file")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(target, content)
 
 
 @contextmanager

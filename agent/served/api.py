@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Literal
 
 from ossia.agent.engine.remote.server import first, seed_of, table, whole
 from ossia.agent.request import Request
@@ -21,20 +21,6 @@ _WHOLE: Final = ("stop", "completed", "tool_calls", "tool_use", "function_call",
                  "end_turn")  # fmt: skip
 _AT_LIMIT: Final = ("length", "max_tokens", "max_output_tokens", "model_length")
 """The ends of answers, in the words of several servers. Other reasons, as `content_filter`, leave it incomplete."""
-
-
-class Api(Protocol):
-    """One of the two. It remembers what this server calls the reasoning text, to send it back under that name."""
-
-    kind: Kind
-    title: str
-    path: str
-
-    def body(self, request: Request, said: Conversation, model: str) -> Json:
-        """The body to post to `path`."""
-
-    def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[Piece]:
-        """The pieces in a stream of events."""
 
 
 class ChatApi:
@@ -54,6 +40,7 @@ class ChatApi:
         self._reasoning = self._NAMES[0]
 
     def body(self, request: Request, said: Conversation, model: str) -> Json:
+        """The body to post to `path`."""
         system = [{"role": "system", "content": said.instructions}] if said.instructions else []
         body = _common(request, model, said) | {
             "messages": [*system, *map(self._message, said.messages)],
@@ -73,6 +60,7 @@ class ChatApi:
         return body
 
     def read(self, events: Iterable[Mapping[str, Any]]) -> Iterator[Piece]:
+        """The pieces in a stream of events."""
         return _whole(self._pieces(events))
 
     def _pieces(self, events: Iterable[Mapping[str, Any]]) -> Iterator[Piece]:
@@ -158,7 +146,7 @@ class ResponsesApi:
                     yield Said(delta)
                 case "response.function_call_arguments.delta" if delta:
                     begun[key] = kind
-                    yield Called(key, arguments=delta)
+                    yield Called(key, text=delta)
                 case "response.output_item.added" if item.get("type") == "function_call":
                     yield Called(key, _text(item.get("name")))
                 case "response.output_item.done":
@@ -185,7 +173,7 @@ class ResponsesApi:
                 table(part).get("text") == item["encrypted_content"] for part in _list(item.get("summary"))
             )
         elif item.get("type") == "function_call" and key not in begun:
-            yield Called(key, arguments=_arguments(item.get("arguments")))
+            yield Called(key, text=_arguments(item.get("arguments")))
 
     def _items(self, message: Json, number: int) -> Iterator[Json]:
         if message["role"] == "tool":
@@ -199,6 +187,10 @@ class ResponsesApi:
             yield {"type": "message", "role": message["role"], "content": message["content"]}
         for call in message.get("tool_calls", ()):
             yield {"type": "function_call", "call_id": call["id"], **call["function"]}
+
+
+Api = ChatApi | ResponsesApi
+"""One of the two. It remembers what this server calls the reasoning text, to send it back under that name."""
 
 
 def call_refused(error: Mapping[str, Any]) -> tuple[Called, ...] | None:
@@ -240,24 +232,19 @@ def _whole(pieces: Iterable[Piece]) -> Iterator[Piece]:
         if not isinstance(piece, Reasoning | Said | Called):
             yield piece
             continue
-        text = piece.arguments if isinstance(piece, Called) else piece.text
+        text = piece.text
         if half is not None and type(half) is type(piece) and text:  # the rest, or the proof that nothing is missing
-            text = (half.arguments if isinstance(half, Called) else half.text) + text
-            half = None
+            text, half = half.text + text, None
         elif half is not None and (text or type(half) is not type(piece)):
-            yield _with(half, "?")
+            yield replace(half, text="?")
             half = None
         if text and "\ud800" <= text[-1] < "\udc00":
-            half, text = _with(piece, text[-1]), text[:-1]
+            half, text = replace(piece, text=text[-1]), text[:-1]
         if text or isinstance(piece, Called):
             text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
-            yield _with(piece, _text(text))
+            yield replace(piece, text=_text(text))
     if half is not None:
-        yield _with(half, "?")
-
-
-def _with(piece: Reasoning | Said | Called, text: str) -> Reasoning | Said | Called:
-    return replace(piece, arguments=text) if isinstance(piece, Called) else replace(piece, text=text)
+        yield replace(half, text="?")
 
 
 def _common(request: Request, model: str, said: Conversation) -> Json:

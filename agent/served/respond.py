@@ -108,7 +108,7 @@ class ServedResponder:
             elif isinstance(piece, Called) and step.writing.has_endless_name(piece):
                 raise EngineFailed(f"{self._name} calls a tool by a name that never ends: ask again")
             else:
-                step.tokens += self._count(piece.arguments if isinstance(piece, Called) else piece.text)
+                step.tokens += self._count(piece.text)
                 yield from step.writing.take(piece)
                 step.began()
                 if (why := step.why_broken_off(control, self._engine.context_tokens)) is not None:

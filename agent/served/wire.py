@@ -1,4 +1,4 @@
-"""A request in the form of OpenAI's APIs: tools as functions under names that are legal there, messages as JSON."""
+"""A request in the form of OpenAI's APIs (tools under names that are legal there, messages as JSON), and its answer."""
 
 from __future__ import annotations
 
@@ -28,6 +28,59 @@ ANSWER_NOW: Final = "Answer now, with what you have. No tool can be called any m
 """The instruction where a local engine would open the answer for the model."""
 _CODE: Final = "code"
 _CONTROL: Final = re.compile(r"<(?=\|[A-Za-z0-9_]+\|>)")
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoning:
+    """Some of the reasoning text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """Some of the answer, or of what the model says before it calls a tool."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """Some of a call: `text` is of its arguments. `key` tells calls of one answer apart; a name may come in pieces."""
+
+    key: str
+    name: str = ""
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The server's figures: the prompt's tokens, those of them that its cache held, and those of the answer.
+
+    `cached_tokens` None: it doesn't say.
+    """
+
+    prompt_tokens: int
+    cached_tokens: int | None
+    completion_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The answer is whole, or cut at a limit of tokens."""
+
+    how: Literal["stop", "tokens"]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The server broke off, and says why, in raw text."""
+
+    why: str
+
+
+Piece = Reasoning | Said | Called | Usage | Ended | Failed
+"""The pieces of a server's answer, through either API."""
 
 
 class Names:
@@ -188,55 +241,3 @@ def _whole(message: Json) -> Json | None:
 def _json(value: object) -> str:
     """As JSON, in a text that can be sent: half a surrogate pair, which JSON can spell, becomes `?`."""
     return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace").decode()
-
-
-@dataclass(frozen=True, slots=True)
-class Reasoning:
-    """Some of the reasoning text."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """Some of the answer, or of what the model says before it calls a tool."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Called:
-    """Some of a call. `key` tells calls of one answer apart; name and arguments may come in several pieces."""
-
-    key: str
-    name: str = ""
-    arguments: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """The server's figures: the prompt's tokens, those of them that its cache held, and those of the answer.
-
-    `cached_tokens` None: it doesn't say.
-    """
-
-    prompt_tokens: int
-    cached_tokens: int | None
-    completion_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """The answer is whole, or cut at a limit of tokens."""
-
-    how: Literal["stop", "tokens"]
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The server broke off, and says why, in raw text."""
-
-    why: str
-
-
-Piece = Reasoning | Said | Called | Usage | Ended | Failed

@@ -70,11 +70,10 @@ class Writing:
             self._open.name += piece.name
             if held_back and not self._is_held_back and self._open.text:  # it is another tool's after all
                 yield self._delta(self._text)
-        text = piece.arguments if isinstance(piece, Called) else piece.text
-        if text:
-            self._open.text.append(text)
+        if piece.text:
+            self._open.text.append(piece.text)
             if not self._is_held_back:
-                yield self._delta(text)
+                yield self._delta(piece.text)
 
     def close(self) -> Iterator[Delta]:
         """End the open message; yields what was held back of it."""
