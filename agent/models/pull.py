@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 
 from ossia.agent.errors import DownloadFailed, ModelMissing
 from ossia.agent.models.catalog import CatalogModel, goes_with_a_model, stem_of
-from ossia.agent.models.pulled import files_of, folder_of, matching, model_stem
+from ossia.agent.models.find import files_of, folder_of, matching, model_stem
 from ossia.agent.models.transfer import (
     TIMEOUT_S,
     PullProgress,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from ossia.agent.errors import ModelError, ModelMissing
 from ossia.agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, NAMES, download_of
-from ossia.agent.models.find import Found, Locations, find_models, found_at
+from ossia.agent.models.find import Found, Locations, files_of, find_models, found_at
 from ossia.agent.models.memory import Memory, size_text
 from ossia.agent.models.model import ModelFile, open_model
 from ossia.agent.models.needs import fits
-from ossia.agent.models.pulled import files_of
 
 
 def resolve(model: str | None, *, locations: Locations, memory: Memory) -> ModelFile:
@@ -87,28 +87,26 @@ def _missing(model: str) -> ModelMissing:
 def _first_usable(name: str, found: tuple[Found, ...]) -> ModelFile:
     """The first of these files that is usable. If none is usable, raises the error of the first one."""
     errors: list[ModelError] = []
-    for candidate in found:
-        try:
-            model = open_model(candidate.path, origin=candidate.origin)
-        except ModelError as error:
-            errors.append(error)
-            continue
+    for model in _opened(found, errors):
         return replace(model, notes=tuple(f"skipped: {error}" for error in errors))
     raise errors[0] if errors else _missing(name)
 
 
 def _best(found: tuple[Found, ...], memory: Memory) -> ModelFile:
-    notes: list[str] = []
-    for download in DOWNLOADS:
-        for candidate in (one for one in found if one.name == download.name):
-            try:
-                model = open_model(candidate.path, origin=candidate.origin)
-            except ModelError as error:
-                notes.append(f"skipped: {error}")
-                continue
-            if fits(model, memory):
-                return replace(model, notes=tuple(notes))
-            size = size_text(model.weight_bytes)
-            larger = f"{candidate.path} ({size}) is larger than free memory"
-            notes.append(f"skipped: {larger}; --model {model.name} forces it")
-    return replace(open_model(ETUDE_PATH, origin="built-in"), notes=tuple(notes))
+    errors: list[ModelError] = []
+    for model in _opened([one for download in DOWNLOADS for one in found if one.name == download.name], errors):
+        if fits(model, memory):
+            break
+        larger = f"{model.path} ({size_text(model.weight_bytes)}) is larger than free memory"
+        errors.append(ModelError(f"{larger}; --model {model.name} forces it"))
+    else:
+        model = open_model(ETUDE_PATH, origin="built-in")
+    return replace(model, notes=tuple(f"skipped: {error}" for error in errors))
+
+
+def _opened(found: Iterable[Found], errors: list[ModelError]) -> Iterator[ModelFile]:
+    for one in found:
+        try:
+            yield open_model(one.path, origin=one.origin)
+        except ModelError as error:
+            errors.append(error)

@@ -93,9 +93,7 @@ class SessionStore:
 
     def replaced(self, session_id: str) -> tuple[Entry, ...]:
         """The entries that a retry or an edit replaced, in the order in which they came."""
-        with self._database.reading() as db, self._whole(session_id):
-            number = rows.number_of(db, session_id)
-            assert db is not None
+        with self._reading(session_id) as (db, number):
             return tuple(entry for _, entry in read_entries(db, number, replaced=True))
 
     @property
@@ -159,19 +157,17 @@ class SessionStore:
 
     def rename(self, session_id: str, title: str) -> None:
         """Give a session a title, one line of at most 80 characters. An empty one brings back what they asked."""
-        with self._changing(session_id) as (db, number), self._whole(session_id):
+        with self._changing(session_id) as (db, number):
             rows.rename(db, number, title)
 
     def wants_title(self, session_id: str) -> bool:
         """True if nobody has given it a title, although something was asked in it: the model may then give one."""
-        with self._database.reading() as db, self._whole(session_id):
-            number = rows.number_of(db, session_id)
-            assert db is not None
+        with self._reading(session_id) as (db, number):
             return rows.wants_title(db, number)
 
     def entitle(self, session_id: str, title: str) -> None:
         """Give a session the title that the model made. One that was given before stays."""
-        with self._changing(session_id) as (db, number), self._whole(session_id):
+        with self._changing(session_id) as (db, number):
             rows.entitle(db, number, title)
 
     def remove(self, *session_ids: str) -> None:
@@ -190,7 +186,7 @@ class SessionStore:
 
     def fork(self, session_id: str, *, turns: int | None = None) -> str:
         """A new session that has the first `turns` turns of this one (None: all of them); returns its id."""
-        with self._changing(session_id) as (db, number), self._whole(session_id):
+        with self._changing(session_id) as (db, number):
             return rows.copy(db, number, turns=turns, at=self._now())
 
     def close(self) -> None:
@@ -212,8 +208,8 @@ class SessionStore:
     @contextmanager
     def _held(self, session_id: str) -> Iterator[Hold]:
         """Hold a session. It is released at the end of the block only if something goes wrong in it."""
-        with self._database.reading() as db:
-            rows.number_of(db, session_id)
+        with self._reading(session_id):
+            pass
         try:
             hold = Hold(self.path, session_id)
         except OSError as error:
@@ -225,16 +221,21 @@ class SessionStore:
             raise
 
     @contextmanager
-    def _changing(self, session_id: str) -> Iterator[tuple[sqlite3.Connection, int]]:
-        with self._database.reading() as db:
-            rows.number_of(db, session_id)  # raises before `writing` would make the file
-        with self._database.writing() as db:
-            yield db, rows.number_of(db, session_id)
-
-    def _load(self, session_id: str) -> tuple[Session, int, Sequence[int]]:
+    def _reading(self, session_id: str) -> Iterator[tuple[sqlite3.Connection, int]]:
         with self._database.reading() as db, self._whole(session_id):
             number = rows.number_of(db, session_id)
             assert db is not None
+            yield db, number
+
+    @contextmanager
+    def _changing(self, session_id: str) -> Iterator[tuple[sqlite3.Connection, int]]:
+        with self._reading(session_id):
+            pass  # raises before `writing` would make the file
+        with self._database.writing() as db, self._whole(session_id):
+            yield db, rows.number_of(db, session_id)
+
+    def _load(self, session_id: str) -> tuple[Session, int, Sequence[int]]:
+        with self._reading(session_id) as (db, number):
             session, numbers = read_session(db, number)
             return session, number, numbers
 

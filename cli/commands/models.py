@@ -41,9 +41,8 @@ def list_() -> None:
     Looks into ossia's own folder and those of Hugging Face, llama.cpp, LM Studio and Ollama.
     """
     from ossia.agent.models.catalog import DOWNLOADS
-    from ossia.agent.models.find import find_models, locations
+    from ossia.agent.models.find import find_models, locations, unfinished
     from ossia.agent.models.memory import size_text
-    from ossia.agent.models.pulled import unfinished
     from ossia.cli import paths
     from ossia.cli.clean import one_line
     from ossia.cli.paths import data_dir

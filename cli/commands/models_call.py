@@ -79,8 +79,7 @@ def _own_files(model: str) -> tuple[list[Path], list[Found]]:
     """
     from ossia.agent.errors import ModelMissing
     from ossia.agent.models.catalog import download_of
-    from ossia.agent.models.find import found_at, locations
-    from ossia.agent.models.pulled import files_of
+    from ossia.agent.models.find import files_of, found_at, locations
     from ossia.agent.models.resolve import locate
     from ossia.cli import paths
 
@@ -100,7 +99,7 @@ def _own_files(model: str) -> tuple[list[Path], list[Found]]:
 
 def _the_one(model: str, files: Sequence[Path]) -> tuple[Path, str]:
     """The folder and the stem of the only model that these files are of. Raises ExitError if they are of several."""
-    from ossia.agent.models.pulled import model_stem
+    from ossia.agent.models.find import model_stem
 
     models = {(path.parent, model_stem(path)): path for path in files}
     if len(models) > 1:
@@ -203,8 +202,8 @@ def pull_model(name: str) -> None:
     Raises DownloadFailed, ModelMissing, SettingRefused, ModelUnusable.
     """
     from ossia.agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, download_of
+    from ossia.agent.models.find import in_repository
     from ossia.agent.models.pull import on_the_hub
-    from ossia.agent.models.pulled import in_repository
     from ossia.agent.models.transfer import token_kept_back
     from ossia.cli import paths
 
@@ -227,8 +226,7 @@ def pull_model(name: str) -> None:
 
 def _say_same_size(name: str, model: CatalogModel) -> None:
     """On stderr, before a download: a model here has the very size of this one, and so may be the same."""
-    from ossia.agent.models.find import find_models, locations
-    from ossia.agent.models.pulled import files_of
+    from ossia.agent.models.find import files_of, find_models, locations
     from ossia.cli import paths
 
     where = locations(paths.host())
