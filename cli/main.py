@@ -17,9 +17,9 @@ def main() -> int:
     """Run the command line of this process; returns the exit code for `sys.exit` (the table in `cli.exits`)."""
     try:
         _take_ends_as_interrupts()
-        from ossia.cli.own import stand_alone
+        from ossia.tools.import_path import isolate
 
-        stand_alone()
+        isolate()
         from ossia.cli.streams import take_stdout
 
         take_stdout()

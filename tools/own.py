@@ -12,19 +12,25 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 import ossia
+
+if TYPE_CHECKING:
+    from ossia.tools.host import Host
+    from ossia.tools.mcp.config import McpConfig
 
 _PACKAGES = ("cli", "agent", "tools", "harmony")
 """In an environment they lie in `ossia`, in a clone beside it."""
 
 _PARTS = ("bin", "lib", "lib64", "pyvenv.cfg", "Python", "Resources", "DLLs", "Lib", "Scripts")
 """What is Python's in a prefix that holds the whole workspace (`python -m venv .` makes a project a prefix)."""
+_SCRIPTS = (".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl")
 _MAX_STEPS = 400
 
 
@@ -71,6 +77,58 @@ def own_in(root: Path, parts: Iterable[Path], awaited: Iterable[Path] = ()) -> O
     problem = f"{root} is the prefix of the Python that runs ossia" if bare else ""
     later = outermost(place for part in awaited for place in way(part, missing=True) if place.is_relative_to(root))
     return Own(tuple(inside), problem, tuple(place for place in later if place not in inside))
+
+
+def own_parts(
+    root: Path, host: Host, *, python: str | None, files: Sequence[Path], servers: Sequence[McpConfig]
+) -> Own:
+    """The parts of ossia, and of what the user has it run, that lie in the workspace `root`.
+
+    `python`: the Python of the model's code; `files`: those that configure us, there or not.
+    """
+    from ossia.tools.python.environment import interpreter_at
+
+    parts = parts_of_this_python(root)
+    if python:
+        interpreter = interpreter_at(Path(python))
+        parts += [interpreter, *parts_of_prefix(interpreter.parent.parent, root)]
+    parts += files
+    for program in _programs(root, host, servers):
+        parts += parts_of_program(program, root)
+    return own_in(root, parts, [*files, host.data])
+
+
+def _programs(root: Path, host: Host, servers: Sequence[McpConfig]) -> Iterator[Path]:
+    """The programs that the user named for us to start, and the scripts among their arguments."""
+    import shlex
+    import shutil
+
+    from ossia.tools.import_path import environment_for
+
+    path = environment_for(root, host.environ).get("PATH", "")
+    words: list[tuple[Sequence[str], Path]] = []
+    for name in ("VISUAL", "EDITOR"):
+        try:
+            words.append((shlex.split(host.environ.get(name, "")), Path.cwd()))
+        except (OSError, ValueError):
+            continue
+    for server in (_filled(server, host.environ) for server in servers):
+        words.append(((server.command or "", *server.args), Path(server.cwd or host.home)))
+    for (command, *arguments), folder in (one for one in words if one[0] and one[0][0]):
+        found = shutil.which(command, path=path) if os.sep not in command else str(folder / command)
+        yield from [Path(found)] if found else []
+        yield from (folder / word for word in arguments if word.endswith(_SCRIPTS) and (folder / word).is_file())
+
+
+def _filled(server: McpConfig, environ: Mapping[str, str]) -> McpConfig:
+    """The server with its variables filled in. Where one isn't set, it stays as it is: it won't be started."""
+    from ossia.tools.functions.errors import McpConfigInvalid
+    from ossia.tools.mcp.config import expanded
+
+    try:
+        return expanded(server, environ)
+    except McpConfigInvalid:
+        return server
 
 
 def outermost(paths: Iterable[Path]) -> list[Path]:

@@ -14,16 +14,16 @@ from ossia.agent.sessions.session import UserText
 from ossia.cli import paths
 from ossia.cli.attach.attach import Attachment, Bounds, attach, output_of
 from ossia.cli.attach.user_command import Ran, run_command
-from ossia.cli.exits import ExitError
 from ossia.cli.mentions import mentions
 from ossia.cli.terminal.input.typed import Typed
+from ossia.tools.functions.errors import ToolSettingUnusable
 from ossia.tools.spec import Taint, ToolFailed
 from ossia.tools.workspace import Workspace
 
 if TYPE_CHECKING:
-    from ossia.cli.runtime.browser import PageLoader
     from ossia.cli.settings.table import Settings
     from ossia.tools.browser.document import Document
+    from ossia.tools.pages import PageLoader
 
 _GRACE_S = 3.0
 """A command that is told to end has half a second, then it is killed."""
@@ -122,10 +122,11 @@ class Attaching:
     def _load(self, url: str, stop: Control) -> Document:
         settings = self._settings()
         try:
-            from ossia.cli.runtime.browser import PageLoader
+            from ossia.cli.runtime.toolset import web_of
+            from ossia.tools.pages import PageLoader
 
-            self._loader = self._loader or PageLoader(settings)
-        except ExitError as error:  # an unusable proxy setting: the message goes without the page
+            self._loader = self._loader or PageLoader(web_of(settings), paths.host(), private=settings.private)
+        except ToolSettingUnusable as error:  # an unusable proxy setting: the message goes without the page
             raise ToolFailed(str(error)) from None
         self._loader.private = settings.private
         self.reading = url

@@ -27,10 +27,11 @@ from ossia.cli.chat.state import State, Waiting
 from ossia.cli.chat.tally import Tally
 from ossia.cli.chat.titles import Titles
 from ossia.cli.clean import one_line
+from ossia.cli.runtime.assemble import offer_browser
 from ossia.cli.runtime.session import OpenSession
 from ossia.cli.settings.config import Resolved
-from ossia.cli.settings.workspace import Folder
 from ossia.cli.terminal.input.typed import Typed, as_text
+from ossia.tools.workspace import Folder
 
 if TYPE_CHECKING:
     from ossia.agent.citations import Cited
@@ -206,7 +207,7 @@ class Conversation(State):
         if replaces is not None:
             self.go_back(replaces)
         assembly, control, session = self.assembly, Control(), self.session
-        if assembly.tools.browse_for(session, self.settings, text.typed or text.text):
+        if offer_browser(assembly.tools, session, text.typed or text.text):
             self._tell_of_browser(assembly)
         text = with_plan(text, session) if self.settings.plan else text
         self.ahead.end()
@@ -233,7 +234,7 @@ class Conversation(State):
         """The browser stands at the beginning of the prompt: all behind it is read again."""
         tools, sums = assembly.tools, self.tally.chat
         texts = [text for names, text in tool_texts(tools.toolbox.specs) if names[0].startswith("browser.")]
-        own = tools.counter("".join(texts)) if tools.counter else 0
+        own = tools.counter("".join(texts))
         tokens = own + (self.use.used_tokens if self.use else 0)
         left_s = sums.prefill_s / sums.evaluated * tokens if sums.evaluated else 0
         how_long = f", about {left_s:.0f} s" if left_s >= 1 else ""
@@ -374,6 +375,6 @@ class Conversation(State):
         if isinstance(event, ToolFinished):
             made = event.result.attachments
             self.face.show_pictures([one.path for one in made if one.media_type.startswith("image/")])
-            warning = self.assembly.tools.view_warning() if self.assembly else None
+            warning = self.assembly.tools.counter.warning() if self.assembly else None
             for notice in (*filter(None, [warning]), *event.result.notices):
                 self.face.note(notice, "yellow")

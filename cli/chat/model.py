@@ -12,8 +12,8 @@ from ossia.agent.control import Control
 from ossia.agent.errors import ContextFull
 from ossia.agent.kv_cache import load_session_cache, save_prompt_cache, save_session_cache, set_private
 from ossia.cli import paths
-from ossia.cli.runtime.assemble import Assembly, begin
-from ossia.cli.runtime.toolset import Toolset, collect
+from ossia.cli.runtime.assemble import Assembly, begin, offer_browser
+from ossia.cli.runtime.toolset import collect, fixes_for
 from ossia.cli.settings.engines import is_server
 
 if TYPE_CHECKING:
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ossia.cli.chat.ahead import ReadingAhead
     from ossia.cli.chat.state import State
     from ossia.cli.settings.config import Resolved
-    from ossia.cli.settings.workspace import Folder
+    from ossia.tools.build import Toolset
+    from ossia.tools.workspace import Folder
 
 _KEEP_S = 10.0
 _R = TypeVar("_R")
@@ -73,7 +74,7 @@ class ChatModel:
         if self.assembly is None:
             return ""
         turned_off = self.tools_off.__contains__
-        return self.assembly.tools.fixes(self._chat.settings, chat=True, turned_off=turned_off).of(done)
+        return fixes_for(self.assembly.tools, self._chat.settings, chat=True, turned_off=turned_off).of(done)
 
     # -- loading -------------------------------------------------------------------------------------------------------
 
@@ -248,7 +249,7 @@ class ChatModel:
         if store:
             store.count_tokens = assembly.tools.counter
         assembly.tools.offer(but=self.tools_off)
-        assembly.tools.browse_for(session, self._chat.settings)
+        offer_browser(assembly.tools, session)
         assembly.tools.policy.read_only = self._chat.settings.plan
         if assembly.tools.pages:
             assembly.tools.pages.private = self._chat.settings.private

@@ -14,12 +14,13 @@ from ossia.agent.sessions.session import Session
 from ossia.agent.worker import Worker
 from ossia.cli.chat.background import Background
 from ossia.cli.clean import clean, one_line
-from ossia.cli.own import environment_for
 from ossia.cli.runtime.progress import Display
 from ossia.cli.settings.config import THIS_CHAT, Resolved
 from ossia.cli.settings.table import Settings
-from ossia.cli.settings.workspace import Folder
 from ossia.cli.terminal.input.typed import Typed
+from ossia.tools.import_path import environment_for
+from ossia.tools.spec import Stop
+from ossia.tools.workspace import Folder
 
 if TYPE_CHECKING:
     from ossia.agent.sessions.store import SessionStore
@@ -61,15 +62,16 @@ class Notices(Display):
         self._post(text, "dim")
 
     @contextmanager
-    def skippable(self, skip: Callable[[], None]) -> Iterator[str]:
+    def skippable(self) -> Iterator[tuple[Stop, str]]:
         """Ctrl-C skips, unless it ends another job."""
-        background, free = self._background, self._background.job is None
+        background, free, skip = self._background, self._background.job is None, Control()
+        job = skip.stop
         if free:
-            background.job = skip
+            background.job = job
         try:
-            yield "Ctrl-C goes on without" if free else ""
+            yield skip, "Ctrl-C goes on without" if free else ""
         finally:
-            if background.job == skip:
+            if background.job is job:
                 background.job = None
 
     @property

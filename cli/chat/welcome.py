@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ossia.cli.chat.conversation import Conversation
     from ossia.cli.chat.face import Face
     from ossia.cli.settings.table import Settings
-    from ossia.cli.settings.workspace import Folder
+    from ossia.tools.workspace import Folder
 
 KEYS = "/help · Ctrl-T thinking · Ctrl-O transcript · Ctrl-C stop"
 PLAIN_KEYS = "/help · Ctrl-C stop · Ctrl-D leave"  # where lines are read, no keys

@@ -21,8 +21,9 @@ from ossia.cli.runtime.pace import Reading
 from ossia.cli.runtime.progress import Display, make_display
 from ossia.cli.settings.config import Resolved
 from ossia.cli.settings.engines import LLAMA
-from ossia.cli.settings.workspace import Folder, resolve_with_folder
+from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.terminal.keyboard import plain_keys
+from ossia.tools.workspace import Folder
 
 _GRACE_S = 0.6
 """How long an interrupted reading may take to end, and what was read whole to reach the disk."""

@@ -26,13 +26,14 @@ def setup(
     """
     import shutil
 
-    from ossia.cli.runtime.python import own_environment
+    from ossia.cli import paths
+    from ossia.tools.python.choice import own_environment
     from ossia.tools.python.environment import EnvironmentFailed
 
     for package in packages or ():
         if not package.strip():
             raise exit_error(f"python setup: must be the name of a package, not {package!r}")
-    environment = own_environment()
+    environment = own_environment(paths.host())
     try:
         environment.setup(packages or (), log=sys.stderr, uv=shutil.which("uv"))
     except EnvironmentFailed as error:
@@ -45,11 +46,12 @@ def setup(
 @app.command("list")
 def list_() -> None:
     """Print the packages of the model's Python, name and version."""
-    from ossia.cli.runtime.python import own_environment
+    from ossia.cli import paths
+    from ossia.tools.python.choice import own_environment
     from ossia.tools.python.environment import EnvironmentFailed
 
     try:
-        packages = own_environment().packages()
+        packages = own_environment(paths.host()).packages()
     except EnvironmentFailed as error:
         raise exit_error(str(error)) from None
     width = max((len(package.name) for package in packages), default=0)

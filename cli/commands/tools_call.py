@@ -22,12 +22,13 @@ from ossia.cli.oneshot.ask import Asker, Unasked, told_of
 from ossia.cli.oneshot.pump import Pump
 from ossia.cli.runtime.ending import look_to_the_end
 from ossia.cli.runtime.progress import Display, make_display
-from ossia.cli.runtime.toolset import Toolset, collect
+from ossia.cli.runtime.toolset import collect, fixes_for
 from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.streams import shown, stdout
 from ossia.cli.terminal.keyboard import plain_keys
 from ossia.cli.terminal.modes import without_sequences
 from ossia.cli.words import json_line
+from ossia.tools.build import Toolset
 from ossia.tools.calls.names import resolve_name
 from ossia.tools.spec import ApprovalAsked, ApprovalDecided, Taint, ToolCall, ToolFinished, ToolShown
 
@@ -74,7 +75,7 @@ class _Caller:
         self._tools.offer(but=())
         self._refused: list[Unasked] = []
         self._strict = settings.strict_approvals
-        self._fixes = self._tools.fixes(settings)
+        self._fixes = fixes_for(self._tools, settings)
         asker = Asker(
             self._display, yes=settings.yes, store=self._tools.store, refused=self._refused, hint=self._tools.hint
         )
@@ -115,7 +116,7 @@ class _Caller:
         done.result()
         assert finished is not None
         self._taint |= finished.result.taints
-        if warning := self._tools.view_warning():
+        if warning := self._tools.counter.warning():
             self._display.note(f"ossia: {warning}")
         self._warn(finished)
         if finished.result.error and self.code == ExitCode.ANSWERED:

@@ -8,11 +8,12 @@ from ossia.agent.prompt import tool_texts
 from ossia.agent.vocabulary import own_tokenizer
 from ossia.cli import paths
 from ossia.cli.runtime.progress import make_display
-from ossia.cli.runtime.toolset import Toolset, collect
-from ossia.cli.settings.rules import ACTION_WORDS
+from ossia.cli.runtime.toolset import collect
 from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.streams import shown, stdout
 from ossia.cli.words import json_line
+from ossia.tools.approval.rules import ACTION_WORDS
+from ossia.tools.build import Toolset
 from ossia.tools.spec import ToolSpec
 
 

@@ -71,10 +71,12 @@ def engines(machine: Machine) -> Iterator[Finding]:
 
 def network(machine: Machine) -> Iterator[Finding]:
     """The web: searching, private hosts, proxies."""
-    from ossia.cli.runtime.browser import make_browser
+    from ossia.cli import paths
+    from ossia.cli.runtime.toolset import web_of
+    from ossia.tools.pages import browser
 
     settings = machine.settings
-    make_browser(settings, len)  # raises ExitError for what can't be used, its service's key among it
+    browser(web_of(settings), paths.host(), len, private=True)  # raises for what can't be used, e.g. without a key
     searched = "is off (--web)" if settings.web is None else f"goes to {host_of(settings.web)}"
     private = listed(settings.allow_host) if settings.allow_host else "none"
     by_way = f", by way of {host_of(settings.proxy)}" if settings.proxy else ""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 
-from ossia.cli import streams
+from ossia.cli import paths, streams
 from ossia.cli.doctor.check import Finding, Machine
-from ossia.cli.runtime.python import interpreter_of, own_environment
+from ossia.tools.python.choice import interpreter_of, own_environment
 from ossia.tools.sandbox import Confinement, InterpreterUnusable, choose
 from ossia.tools.sandbox.account import has_control_groups
 
@@ -20,14 +20,15 @@ def sandbox(machine: Machine) -> Iterator[Finding]:
     settings, search_path = machine.settings, machine.environ.get("PATH")
     ways = [choose(unconfined=settings.unconfined, search_path=search_path)]
     try:
-        ways.insert(0, choose(interpreter_of(settings)[0], unconfined=settings.unconfined, search_path=search_path))
+        interpreter, _ = interpreter_of(settings.python, paths.host())
+        ways.insert(0, choose(interpreter, unconfined=settings.unconfined, search_path=search_path))
     except InterpreterUnusable as error:
         yield Finding("warning", f"python is off: {error}", "ossia python setup gives it a Python of its own")
     yield from (_about(way, machine.resolved.origins["unconfined"]) for way in ways)
     if any(way.name in ("bwrap", "landlock") for way in ways):
         how = "by a control group" if has_control_groups() else "by a look four times a second (no control group)"
         yield Finding("ok", f"the memory of what a call starts is limited {how}")
-    if settings.python is None and own_environment().executable is None:
+    if settings.python is None and own_environment(paths.host()).executable is None:
         text = "the model's Python has only the standard library"
         yield Finding("ok", text, "give it numpy, pandas, matplotlib and sympy", "ossia python setup")
 

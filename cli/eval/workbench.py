@@ -13,24 +13,21 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ossia.agent.vocabulary import tokenizer_for
+from ossia.agent.vocabulary import TokenCounter, tokenizer_for
 from ossia.cli import paths
 from ossia.cli.eval import runner
 from ossia.cli.eval.task import Task
-from ossia.cli.runtime.families import ChosenTools, ToolMaker
 from ossia.cli.runtime.progress import Display
-from ossia.cli.runtime.toolset import Counter, Toolset
+from ossia.cli.runtime.toolset import own_files
 from ossia.cli.settings.table import Settings
-from ossia.cli.settings.workspace import Folder
 from ossia.harmony.tokenizer import Tokenizer
-from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import Rule
 from ossia.tools.approval.trust import Grants
+from ossia.tools.build import Toolset, ToolsSpec, toolset
 from ossia.tools.sandbox import Confinement, InterpreterUnusable, choose, inspect
-from ossia.tools.spec import NoStop, ToolCall, ToolContext, ToolFinished
-from ossia.tools.toolbox import Toolbox
+from ossia.tools.spec import NoStop, ToolCall, ToolFinished
 from ossia.tools.undo.journal import Journal
-from ossia.tools.workspace import Workspace
+from ossia.tools.workspace import Folder, Workspace
 
 _ALLOWED = ("container.exec", "repo_browser.apply_patch")
 """Nobody is asked: in a folder that is thrown away these may run, and a task's own tools, each by its whole name. (A
@@ -55,17 +52,21 @@ def set_up(task: Task, settings: Settings, display: Display, tokenizer: Tokenize
         place = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
         after.callback(shutil.rmtree, place, ignore_errors=True)
         folder = _folder(place, task.files) if task.files is not None else None
-        made = ToolMaker(settings, folder, display, tokenizer)
-        after.callback(made.close)
-        made.all(ChosenTools(trained=("python",) if task.python else ()))
-        counter = Counter(tokenizer)
         own = task.functions()
-        policy = Policy(Rule(name, "allow") for name in (*_ALLOWED, *(tool.spec.name for tool in own)))
-        workspace = folder.workspace if folder else None
-        context = ToolContext(stop=NoStop(), workspace=workspace, data_dir=paths.data_dir(), count_tokens=counter)
-        toolbox = Toolbox([*made.unique(), *own], policy=policy, context=context)
-        tools = Toolset(toolbox, policy, Grants(place / "data"), folder, made.python_tool, counter=counter)
-        yield Bench(tools, folder)
+        spec = ToolsSpec(
+            trained=("python",) if task.python else (),
+            folder=folder,
+            rules=tuple(Rule(name, "allow") for name in (*_ALLOWED, *(tool.spec.name for tool in own))),
+            always_browse=True,
+            python=settings.python,
+            unconfined=settings.unconfined,
+            private=settings.private,
+            configs=own_files(),
+        )
+        grants, host = Grants(place / "data"), paths.host()
+        tools = toolset(spec, host, display.report, TokenCounter(tokenizer, host), grants=grants, extra=own)
+        after.callback(tools.close)
+        yield Bench(tools, tools.folder)
 
 
 def _folder(place: Path, files: Mapping[str, bytes]) -> Folder:

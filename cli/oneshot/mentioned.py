@@ -9,9 +9,10 @@ from ossia.agent.sessions.session import UserText
 from ossia.agent.worker import Worker
 from ossia.cli import paths
 from ossia.cli.attach.attach import Attached, Bounds, attach
-from ossia.cli.runtime.browser import PageLoader
 from ossia.cli.runtime.progress import Display
+from ossia.cli.runtime.toolset import web_of
 from ossia.cli.settings.table import Settings
+from ossia.tools.pages import PageLoader
 from ossia.tools.workspace import Workspace
 
 
@@ -41,7 +42,7 @@ def with_mentioned(
 def _attached(
     said: UserText, settings: Settings, workspace: Workspace | None, room_tokens: int, stop: Control
 ) -> Attached:
-    loader = PageLoader(settings)
+    loader = PageLoader(web_of(settings), paths.host(), private=settings.private)
     try:
         return attach(
             said.text,

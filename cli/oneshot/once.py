@@ -31,12 +31,14 @@ from ossia.cli.runtime.options import read_instructions
 from ossia.cli.runtime.progress import Display, make_display
 from ossia.cli.runtime.schema import read_schema
 from ossia.cli.runtime.session import OpenSession, Resume, bring_back, moved_from, open_session
+from ossia.cli.runtime.toolset import fixes_for
 from ossia.cli.settings.config import ConfigError, Resolved, resolve
 from ossia.cli.settings.engines import is_server
-from ossia.cli.settings.workspace import Folder, resolve_with_folder
+from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.streams import end_stdout
 from ossia.cli.terminal.keyboard import plain_keys
 from ossia.cli.words import speed_of
+from ossia.tools.workspace import Folder
 
 _FRAME_S = 0.03
 """How often text is shown while it comes. Waking this thread for each token would make the token take 1 % longer:
@@ -211,7 +213,7 @@ class _Run:
 
     def _turn(self, assembly: Assembly, text: str, typed: str) -> None:
         settings, tools = self._settings, assembly.tools
-        self._report.origin, self._display.fix = tools.origin, tools.fixes(settings).of
+        self._report.origin, self._display.fix = tools.origin, fixes_for(tools, settings).of
         assembly.warn_of_control_names(text, "the prompt")
         assembly.warn_of_control_names(read_instructions(settings.instructions) or "", "--instructions")
         self._begin_session(assembly)
@@ -294,7 +296,7 @@ class _Run:
         if isinstance(event, MessageAdded) and event.message.role == "tool":
             assembly.warn_of_control_names(event.message.text, f"the result of {event.message.name}")
         if isinstance(event, ToolFinished):
-            if warning := assembly.tools.view_warning():
+            if warning := assembly.tools.counter.warning():
                 self._display.note(f"ossia: {warning}")
             for notice in event.result.notices:
                 self._display.tell(notice)

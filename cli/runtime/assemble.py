@@ -17,18 +17,19 @@ from ossia.agent.limits import Limits
 from ossia.agent.respond import LocalResponder, Tap
 from ossia.agent.worker import Worker
 from ossia.cli import paths
-from ossia.cli.runtime.families import chosen_tools
 from ossia.cli.runtime.pace import loading_words
 from ossia.cli.runtime.planning import native_settings, on_gpu, plan_for
 from ossia.cli.runtime.progress import Display
-from ossia.cli.runtime.toolset import Toolset, collect
+from ossia.cli.runtime.toolset import collect, tools_spec
 from ossia.cli.settings.config import Resolved
 from ossia.cli.settings.engines import is_server
 from ossia.cli.settings.kinds import thinking_limit
 from ossia.cli.settings.table import Settings
-from ossia.cli.settings.workspace import Folder
 from ossia.harmony.codec import Codec
+from ossia.harmony.messages import is_call
 from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.build import Toolset
+from ossia.tools.workspace import Folder
 
 if TYPE_CHECKING:
     from ossia.agent.engine.guiding import Guides
@@ -75,7 +76,7 @@ class Assembly:
         """The events of a turn with this model and these tools, for `Worker.drive`."""
         from ossia.agent.loop import run_turn
 
-        self.tools.browse_for(session, settings, text.typed or text.text)
+        offer_browser(self.tools, session, text.typed or text.text)
         limits = Limits(
             max_tokens=settings.max_tokens,
             max_thinking=thinking_limit(settings.think_tokens, session.options.effort),
@@ -91,6 +92,12 @@ class Assembly:
         self.tools.close()
         if kept is not None:
             self.display.aside(f"python's files: {kept}", whole=True)
+
+
+def offer_browser(tools: Toolset, session: Session, typed: str = "") -> bool:
+    """Offer the browser if this conversation can need it. True: it waited until now."""
+    called = (message.recipient or "" for message in session.messages if is_call(message))
+    return tools.browse_for(f"{session.said} {typed}", called)
 
 
 @dataclass(slots=True)
@@ -123,8 +130,7 @@ class Loading:
             if own:
                 tools.close()
             raise
-        if tools.counter:
-            tools.counter.tokenizer = self._tokenizer
+        tools.counter.tokenizer = self._tokenizer
         codec = Codec(self._tokenizer, recipient_position="channel", replay=True)
         return Assembly(
             engine=engine,
@@ -162,7 +168,7 @@ def begin(
     Raises ModelError, DoesNotFit, ScriptInvalid, or ExitError for settings that name nothing.
     """
     settings = resolved.settings
-    chosen_tools(settings)  # a missing file of functions is reported before anything is loaded
+    tools_spec(resolved, folder)  # a missing file of functions is reported before anything is loaded
     started = time.monotonic()
     if settings.engine.startswith("script:"):
         engine, tokenizer = _script(settings, display)

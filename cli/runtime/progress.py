@@ -34,6 +34,7 @@ from ossia.cli.visible import seen, seen_line
 from ossia.cli.words import short_arguments, thinking_cut
 from ossia.harmony.messages import ANALYSIS
 from ossia.tools.host import Loading, Notice
+from ossia.tools.spec import NoStop, Stop
 from ossia.tools.work.result import for_people
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
@@ -192,9 +193,9 @@ class Display:
             time.sleep(_WAIT_S)
         return future.result()
 
-    def skippable(self, skip: Callable[[], None]) -> AbstractContextManager[str]:
-        """Within the block, `skip` may be called by whoever has a key for that; the block gets the key, in words."""
-        return nullcontext("")
+    def skippable(self) -> AbstractContextManager[tuple[Stop, str]]:
+        """A `tools.build.Skippable`: here nobody has a key for that."""
+        return nullcontext((NoStop(), ""))
 
     def detail(self, text: str) -> None:
         """A line for `--verbose`."""

@@ -13,10 +13,10 @@ from ossia.agent.sessions.store import SessionStore
 from ossia.cli import paths
 from ossia.cli.exits import ExitError
 from ossia.cli.runtime.options import fresh_options, resumed_options
-from ossia.cli.runtime.toolset import Toolset
 from ossia.cli.settings.config import Resolved
-from ossia.cli.settings.workspace import Folder
 from ossia.harmony.messages import is_call
+from ossia.tools.build import Toolset
+from ossia.tools.workspace import Folder
 
 
 @dataclass(frozen=True, slots=True)

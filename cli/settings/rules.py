@@ -7,26 +7,21 @@ from collections.abc import Sequence
 
 from ossia.cli.exits import ExitError
 from ossia.cli.settings.config import FOLDER_CONFIG, Resolved, config_path
-from ossia.cli.settings.workspace import Folder
 from ossia.harmony.builtins import TRAINED_NAMES
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import ACTIONS, BUILT_IN, Action, Origin, Rule, is_about, parse_rule
-from ossia.tools.approval.trust import Grants
 from ossia.tools.spec import ToolSpec
 
-ACTION_WORDS = {action: word for word, action in ACTIONS.items()}
-"""How an action is called in the settings and to people: `{"allow": "auto", …}`."""
 
-
-def rules_of(resolved: Resolved, grants: Grants, folder: Folder | None) -> list[Rule]:
-    """Every rule there is. Their order doesn't matter: the strictest one that matches holds."""
+def rules_of(resolved: Resolved) -> tuple[Rule, ...]:
+    """The rules of the settings. Their order doesn't matter: the strictest one that matches holds."""
     settings = resolved.settings
     rules = [_rule("--allow", text, "allow") for text in settings.allow]
     rules += [_rule("--deny", text, "deny") for text in settings.deny]
     file, own = f"{config_path(os.environ)}: approvals", f"{FOLDER_CONFIG}: approvals"
     rules += [_rule(file, text, ACTIONS[word]) for text, word in resolved.approvals]
     rules += [_rule(own, text, ACTIONS[word], "folder") for text, word in resolved.folder_approvals]
-    return [*rules, *grants.rules(workspace=folder.workspace.root if folder else None)]
+    return tuple(rules)
 
 
 def unmatched_rules(resolved: Resolved, specs: Sequence[ToolSpec]) -> list[str]:

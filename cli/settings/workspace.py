@@ -5,45 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ossia.cli import paths
 from ossia.cli.exits import ExitError
-from ossia.cli.own import take_off
 from ossia.cli.settings.config import FOLDER_CONFIG, Resolved, resolve
 from ossia.cli.settings.table import Settings
-from ossia.tools.workspace import Workspace
-
-if TYPE_CHECKING:
-    from ossia.tools.approval.trust import Offer
-    from ossia.tools.undo.journal import Journal
-
-NOTES = "AGENTS.md"
-NOTES_HEAD = f"Notes of the workspace's {NOTES}:"
-MAX_NOTES_BYTES = 32_768
-
-
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """A workspace, opened. `notes` is its AGENTS.md as part of the instructions; None if it has none or isn't trusted.
-
-    `brought` is all that may take effect of a trusted folder, as it was when its trust was checked. `warnings` are
-    lines for stderr: which parts of the folder are not used, and why.
-    """
-
-    workspace: Workspace
-    journal: Journal
-    brought: Offer | None = None
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def notes(self) -> str | None:
-        data = self.brought.files.get(NOTES, b"") if self.brought else b""
-        text = data[:MAX_NOTES_BYTES].decode("utf-8", "replace").strip()
-        more = "\n[… cut here]" if len(data) > MAX_NOTES_BYTES else ""
-        return f"{NOTES_HEAD}\n\n{text}{more}" if text else None
+from ossia.tools.import_path import remove_from_sys_path
+from ossia.tools.workspace import NOTES, Folder, Workspace
 
 
 def resolve_with_folder(flags: Mapping[str, object]) -> tuple[Resolved, Folder | None]:
@@ -69,7 +39,7 @@ def open_folder(settings: Settings) -> Folder:
 
     assert settings.workspace is not None
     root, data = _root(settings.workspace), paths.data_dir()
-    take_off(root)
+    remove_from_sys_path(root)
     if data.resolve().is_relative_to(root):
         raise ExitError(f"--workspace {settings.workspace}: holds ossia's own data ({data}): choose another folder")
     warnings: tuple[str, ...] = ()

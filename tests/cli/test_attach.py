@@ -19,10 +19,9 @@ from ossia.cli.attach.attach import Attached, Attachment, Bounds, attach, output
 from ossia.cli.attach.user_command import Ran, run_command
 from ossia.cli.exits import ExitError
 from ossia.cli.mentions import Mention, mentions, open_mention, written
-from ossia.cli.runtime.browser import PageLoader
 from ossia.cli.runtime.options import read_instructions
-from ossia.cli.settings.table import Settings
 from ossia.tools.browser import Document
+from ossia.tools.pages import PageLoader, Web
 from ossia.tools.spec import NoStop, Stop, ToolFailed
 from ossia.tools.workspace import Workspace
 from tests.support.site import Site, wait_until
@@ -326,7 +325,7 @@ def test_a_folder_is_bounded_and_ends_with_a_stop(work: Path) -> None:
 @pytest.fixture
 def pages(home: Path) -> Iterator[tuple[Site, Callable[[str], Document]]]:
     with Site() as site:
-        loader = PageLoader(Settings(allow_host=(f"127.0.0.1:{site.port}",)))
+        loader = PageLoader(Web(hosts=(f"127.0.0.1:{site.port}",)), paths.host(), private=False)
         yield site, lambda url: loader.load(url, refresh=False, stop=NoStop())
         loader.close()
 

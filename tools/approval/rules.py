@@ -16,6 +16,7 @@ Origin = Literal["user", "stored", "folder"]
 
 ACTIONS: Mapping[str, Action] = {"auto": "allow", "ask": "ask", "never": "deny"}
 """The words of the config."""
+ACTION_WORDS: Mapping[Action, str] = {action: word for word, action in ACTIONS.items()}
 
 BUILT_IN = (
     "container.exec", "repo_browser.open_file", "repo_browser.list_dir", "repo_browser.print_tree",

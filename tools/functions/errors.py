@@ -18,3 +18,7 @@ class FunctionsInvalid(FunctionsError):
 
 class McpConfigInvalid(FunctionsError):
     """`mcp.json: mcpServers.files: needs "command" or "url"`."""
+
+
+class ToolSettingUnusable(FunctionsError):
+    """`--web foo: must be a SearXNG's address (http://…) or one of brave, exa, …`."""

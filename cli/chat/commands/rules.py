@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, loaded
-from ossia.cli.settings.rules import ACTION_WORDS
 from ossia.cli.visible import seen_line
 from ossia.tools.approval.policy import Policy
-from ossia.tools.approval.rules import Rule, parse_rule
+from ossia.tools.approval.rules import ACTION_WORDS, Rule, parse_rule
 from ossia.tools.approval.trust import TrustError
 
 if TYPE_CHECKING:
     from ossia.cli.chat.conversation import Conversation
     from ossia.cli.chat.face import Face
-    from ossia.cli.runtime.toolset import Toolset
+    from ossia.tools.build import Toolset
 
 _EDITS = "edits"
 _FROM = {

@@ -11,16 +11,17 @@ from ossia.cli import paths
 from ossia.cli.chat.commands.common import CommandError, must_be, path_of
 from ossia.cli.chat.welcome import enter
 from ossia.cli.exits import ExitCode, ExitError
-from ossia.cli.runtime.families import TRAINED, chosen_tools
-from ossia.cli.runtime.toolset import Toolset
+from ossia.cli.runtime.toolset import trained_tools
 from ossia.cli.settings.config import THIS_CHAT, Resolved
 from ossia.cli.settings.table import SETTINGS, Settings
-from ossia.cli.settings.workspace import Folder, resolve_with_folder
+from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.terminal.question import Question
 from ossia.cli.words import count
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import Rule
+from ossia.tools.build import TRAINED, Toolset
 from ossia.tools.spec import ToolSpec
+from ossia.tools.workspace import Folder
 
 if TYPE_CHECKING:
     from ossia.cli.chat.conversation import Conversation
@@ -42,7 +43,7 @@ def turn_off(talk: Conversation, face: Face, names: Sequence[str]) -> None:
 def turn_on(talk: Conversation, face: Face, names: Sequence[str]) -> None:
     """Turn tools on again; trained ones that were never loaded are collected."""
     settings = talk.settings
-    fresh = [name for name in names if name in TRAINED and name not in chosen_tools(settings).trained]
+    fresh = [name for name in names if name in TRAINED and name not in trained_tools(settings)]
     if fresh or (settings.no_tools and not names):
         values = {"no_tools": False, "tools": _with_trained(settings, fresh) if names else settings.tools}
 
@@ -70,7 +71,7 @@ def web(talk: Conversation, face: Face, value: str) -> None:
     if value == "off":
         return _collect(talk, face, {"web": None})
     values = {"web": SETTINGS["web"].kind.check(value), "no_tools": False, "tools": talk.settings.tools}
-    if "browser" not in chosen_tools(talk.settings).trained:
+    if "browser" not in trained_tools(talk.settings):
         values["tools"] = _with_trained(talk.settings, ["browser"])
     return _collect(talk, face, values)
 
@@ -128,7 +129,7 @@ def functions(talk: Conversation, face: Face, path: Path) -> None:
 def _with_trained(settings: Settings, names: Sequence[str]) -> tuple[str, ...]:
     """What `--tools` would be for the tools that are on together with these."""
     others = [name for name in settings.tools or () if name not in TRAINED]
-    return tuple(dict.fromkeys((*chosen_tools(settings).trained, *names, *([] if settings.no_tools else others))))
+    return tuple(dict.fromkeys((*trained_tools(settings), *names, *([] if settings.no_tools else others))))
 
 
 def _meant(names: Sequence[str], every: Sequence[ToolSpec]) -> frozenset[str]:

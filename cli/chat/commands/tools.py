@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from ossia.cli import paths
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be, path_of
 from ossia.cli.chat.commands.tool_changes import functions, trust, turn_off, turn_on, web, workspace
-from ossia.cli.runtime.families import TRAINED, chosen_tools
+from ossia.cli.runtime.toolset import trained_tools
 from ossia.cli.terminal.pictures import FORMATS
 from ossia.cli.words import listed
+from ossia.tools.build import TRAINED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -130,13 +131,13 @@ _ASKED = {"auto": "runs without asking", "ask": "asks first", "never": "denied"}
 
 def _what_is_off(talk: Conversation) -> list[tuple[str, str, str]]:
     """What could be on: `("web search", "/tools web URL", "or brave, exa, … with a key")`."""
-    from ossia.cli.runtime.python import own_environment
+    from ossia.tools.python.choice import own_environment
 
     settings = talk.settings
     families = {name if name.startswith("functions.") else name.partition(".")[0] for name in talk.model.tools_off}
     off = [(name, f"/tools on {name}", "") for name in sorted(families)]
     not_there = talk.assembly.tools.missing if talk.assembly else {}
-    trained = chosen_tools(settings).trained
+    trained = trained_tools(settings)
     off += [(name, f"/tools on {name}", "") for name in TRAINED if name not in trained]
     if "browser" in not_there:
         off.append(("browser", "/tools on browser", "joins once there is something: documents, the web, an address"))
@@ -155,7 +156,7 @@ def _what_is_off(talk: Conversation) -> list[tuple[str, str, str]]:
         off.append(("your documents", "/docs add FOLDER", ""))
     if not any(name.endswith(".py") for name in settings.tools or ()):
         off.append(("your functions", "/tools FILE.py", ""))
-    if not settings.python and own_environment().executable is None:
+    if not settings.python and own_environment(paths.host()).executable is None:
         off.append(("numpy, pandas, …", "ossia python setup", "for python; in another terminal"))
     return off
 

@@ -12,17 +12,18 @@ import pytest
 
 from ossia.agent.prompt import DATA, WORK, compose
 from ossia.agent.request import Request
-from ossia.cli.runtime.browser import make_browser
-from ossia.cli.settings.table import Settings
-from ossia.cli.settings.workspace import NOTES_HEAD
+from ossia.cli import paths
 from ossia.harmony.codec import Codec
 from ossia.harmony.tokenizer import Tokenizer
 from ossia.tools.calls.arguments import ArgumentReader
+from ossia.tools.pages import Web
+from ossia.tools.pages import browser as make_browser
 from ossia.tools.python.tool import PythonTool
 from ossia.tools.sandbox import choose
 from ossia.tools.spec import ToolSpec
 from ossia.tools.work import workspace_tools
 from ossia.tools.work.exec import Exec
+from ossia.tools.workspace import NOTES_HEAD
 from tests.etude.declared import Usual
 from tests.etude.dialogues import make_dialogue
 from tests.etude.export import read_tokens
@@ -51,7 +52,7 @@ def _effort(prefix: Prefix) -> str:
 def specs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, tuple[ToolSpec, ...]]]:
     """The program's own tools, by the section that they have."""
     folder = tmp_path_factory.mktemp("tools")
-    browser, pages = make_browser(Settings(web="http://127.0.0.1:8888"), len)
+    browser, pages = make_browser(Web("http://127.0.0.1:8888"), paths.host(), len, private=False)
     with closing(pages), closing(PythonTool(data_dir=folder, confinement=choose(unconfined=True))) as python:
         yield {
             "browser": tuple(tool.spec for tool in browser.tools),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ossia.cli.runtime.browsing import has_address
+from ossia.tools.pages import has_address
 from tests.support.command import line_of, ossia, ossia_here, write_script
 from tests.support.screen import ChatScreen, chatting
 

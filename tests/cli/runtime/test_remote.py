@@ -21,7 +21,6 @@ from ossia.agent.errors import EngineFailed
 from ossia.agent.models.catalog import ETUDE_PATH
 from ossia.cli import paths
 from ossia.cli.exits import ExitCode, ExitError
-from ossia.cli.own import own_parts
 from ossia.cli.runtime.consent import must_be_agreed
 from ossia.cli.runtime.progress import Display
 from ossia.cli.runtime.remote import connect
@@ -32,6 +31,7 @@ from ossia.cli.settings.table import Settings
 from ossia.harmony.tokenizer import Tokenizer, Vocabulary
 from ossia.tools.approval.trust import Hosts, look
 from ossia.tools.functions.errors import McpConfigInvalid
+from ossia.tools.own import own_parts
 from tests.oracle.engine import LlamaServer
 from tests.support.command import OSSIA, ossia, ossia_here, start
 from tests.support.remote import EVENTS, answer, serve

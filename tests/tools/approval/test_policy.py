@@ -20,7 +20,6 @@ from ossia.tools import sandbox
 from ossia.tools.approval.policy import FROM_OUTSIDE, Policy, Ruling, suggested_rules
 from ossia.tools.approval.rules import ACTIONS, BUILT_IN, Action, Origin, Rule, is_about, parse_rule
 from ossia.tools.approval.shell_words import command_allowed, command_denied, words_of
-from ossia.tools.approval.trust import Grants
 from ossia.tools.approval.wildcards import path_allowed, path_denied, url_allowed, url_denied
 from ossia.tools.python.tool import PythonTool
 from ossia.tools.spec import Effect, NoStop, Preview, Taint, ToolContext, ToolSpec
@@ -289,7 +288,7 @@ def test_a_rule_that_would_not_do_what_it_says_is_refused(text: str, action: Act
 def test_the_rules_of_a_config(tmp_path: Path) -> None:
     approvals = (("python", "never"), ("container.exec:ls*", "auto"), ("repo_browser.apply_patch", "ask"))
     resolved = Resolved(Settings(), {}, approvals, folder_approvals=(("container.exec:make", "auto"),))
-    assert rules_of(resolved, Grants(tmp_path), None) == [
+    assert list(rules_of(resolved)) == [
         Rule("python", "deny"),
         Rule("container.exec", "allow", "ls*"),
         Rule("repo_browser.apply_patch", "ask"),

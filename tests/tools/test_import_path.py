@@ -14,8 +14,8 @@ from py_compile import PycInvalidationMode
 
 import pytest
 
-from ossia.cli.own import as_it_was, environment_for, take_off
 from ossia.tools import sandbox
+from ossia.tools.import_path import environment_for, remove_from_sys_path, restored_sys_path
 from ossia.tools.python.tool import PythonTool
 from ossia.tools.work.result import for_people, formed
 from tests.support.command import OSSIA
@@ -195,9 +195,9 @@ def test_what_leads_into_the_workspace_is_taken_off_the_path(tmp_path: Path, mon
     (root / "src").mkdir()
     before = list(sys.path)
     monkeypatch.setattr(sys, "path", [str(root), *before, str(root / "src"), str(root / "not-there")])
-    take_off(root)
+    remove_from_sys_path(root)
     assert sys.path == before
-    with as_it_was():
+    with restored_sys_path():
         assert sys.path[: len(before)] == before and str(root / "src") in sys.path
     assert sys.path == before
 
@@ -208,7 +208,7 @@ def test_what_ossia_needs_stays_on_the_path(tmp_path: Path, monkeypatch: pytest.
     (root / "target" / "llama_cpp").mkdir(parents=True)
     (root / "target" / "llama_cpp" / "__init__.py").touch()
     monkeypatch.setattr(sys, "path", [str(root / "target"), str(root)])
-    take_off(root)
+    remove_from_sys_path(root)
     assert sys.path == [str(root / "target")]
 
 
