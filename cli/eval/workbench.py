@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import secrets
 import shutil
@@ -61,7 +62,7 @@ def set_up(task: Task, settings: Settings, display: Display, tokenizer: Tokenize
             python=settings.python,
             unconfined=settings.unconfined,
             private=settings.private,
-            configs=own_files(),
+            configs=own_files(os.environ),
         )
         grants, host = Grants(place / "data"), paths.host()
         tools = toolset(spec, host, display.report, TokenCounter(tokenizer, host), grants=grants, extra=own)

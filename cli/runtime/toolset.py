@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +66,7 @@ def tools_spec(resolved: Resolved, folder: Folder | None) -> ToolsSpec:
         planning=settings.plan,
         dry_run=settings.dry_run,
         private=settings.private,
-        configs=own_files(),
+        configs=own_files(environ),
     )
 
 
@@ -81,9 +81,9 @@ def web_of(settings: Settings) -> Web:
     return Web(settings.web, settings.web_url, settings.web_key, settings.allow_host, settings.proxy)
 
 
-def own_files() -> tuple[Path, ...]:
-    """The files of the user's that configure us, there or not."""
-    return config_path(os.environ), mcp_file(os.environ), *certificate_files(os.environ)
+def own_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """The user's files that configure us; they need not exist."""
+    return config_path(environ), mcp_file(environ), *certificate_files(environ)
 
 
 def fixes_for(
