@@ -24,6 +24,7 @@ from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.runtime.consent import must_be_agreed
 from ossia.cli.runtime.progress import Display
 from ossia.cli.runtime.remote import connect
+from ossia.cli.runtime.toolset import own_files
 from ossia.cli.settings.config import ConfigError, resolve
 from ossia.cli.settings.engines import address_of, engine_names
 from ossia.cli.settings.mcp import configured_servers
