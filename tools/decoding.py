@@ -1,6 +1,6 @@
 """Bytes as text, and back to the same bytes: the one decoder of files, attachments, the library and pages.
 
-It imports only the standard library and webencodings (that when a label is looked up): a search runs it alone.
+It imports only the standard library, and webencodings to look a label up: a search runs it alone.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _IN_PAGE: Final = re.compile(
     re.IGNORECASE,
 )
 _IN_COMMENT: Final = re.compile(rb"\A(?:[^\n]*\n)?[^\n]*?coding[:=][ \t]*([-\w.]{1,40})")
-"""Python's, Emacs's and vim's way to name a file's encoding, in its first two lines."""
+"""The encoding as Python, Emacs and vim name it, in the first two lines."""
 _PRESCANNED: Final = 4096
 _CHARACTER_SETS: Final = re.compile("utf-(8|16|32)|ascii|iso|cp|koi8|mac|gb|big5|euc|shift|johab|tis|ptcp|kz")
 """Python's codecs are more than character sets: zip, punycode (quadratic), unicode_escape."""
 _CUT: Final = re.compile(rb"[\xe0-\xf4][\x80-\xbf]{1,2}\Z")
 """UTF-8 that ends in the middle of a character."""
 _SAMPLED: Final = 1 << 12
-"""Bytes by which an encoding is guessed: that takes 2 ms, whatever they are."""
+"""Bytes by which an encoding is guessed, in 2 ms."""
 _WEIGHED: Final = 1 << 19
 """Bytes on each side of the first that isn't UTF-8, by which the whole is judged: 16 MB would take seconds."""
 
@@ -49,8 +49,8 @@ _WEIGHED: Final = 1 << 19
 class Text:
     """A text and its encoding by Python's name. `mark`: the byte order mark, which isn't in the text.
 
-    Bytes that mean nothing in the encoding are lone surrogates in `text` (as `surrogateescape` has them), U+FFFD in
-    `shown`. `guessed`: nothing names the encoding, and it isn't UTF-8.
+    Invalid bytes are lone surrogates in `text` (as `surrogateescape` has them), U+FFFD in `shown`. `guessed`: nothing
+    names the encoding, and it isn't UTF-8.
     """
 
     text: str
@@ -74,12 +74,12 @@ class Text:
 
     @property
     def broken(self) -> int:
-        """How many bytes mean nothing in the encoding."""
+        """The number of invalid bytes."""
         return len(_BROKEN.findall(self.text))
 
     @property
     def remark(self) -> str:
-        """For a reader, if the text may differ from what its writer meant: `"not UTF-8: read as GBK, by guess"`."""
+        """A warning that the text may differ from the original: `"not UTF-8: read as GBK, by guess"`; or ""."""
         broken = self.broken
         parts = [f"not UTF-8: read as {self.guess}, by guess"] if self.guessed else []
         if broken:
@@ -125,10 +125,10 @@ def decode_beginning(data: bytes) -> Text | None:
 
 
 def decode_page(data: bytes, charset: str | None) -> Text:
-    """Any text of the web: by its mark, what the server said, what it says itself, as UTF-8, else by guess.
+    """The text of a page: by its mark, the server's label `charset`, its own label, as UTF-8, else by guess.
 
-    Never fails: bytes that mean nothing are lone surrogates. `charset`: a label, as WHATWG's table has them. A label
-    that doesn't fit gives way to valid UTF-8, and UTF-8's to a guess that fits very well.
+    Never fails: invalid bytes are lone surrogates. A label that doesn't fit gives way to valid UTF-8, and UTF-8's to a
+    guess that fits very well.
     """
     for mark, encoding in _MARKS:
         if data.startswith(mark):
@@ -176,7 +176,7 @@ def declared(data: bytes) -> str | None:
 
 
 def wide(data: bytes) -> bool:
-    """Do these first bytes of a file begin UTF-16 or UTF-32, whose texts hold NUL bytes?"""
+    """Whether these first bytes of a file begin UTF-16 or UTF-32, whose texts hold NUL bytes."""
     marked = data.startswith(tuple(mark for mark, encoding in _MARKS if encoding != "utf-8"))
     return marked or _unmarked(data) is not None
 
@@ -196,7 +196,7 @@ def universal(text: str) -> str:
 
 
 def describe(data: bytes) -> str:
-    """What a binary file is, for people: `"a PNG picture, 12.3 kB"`."""
+    """A binary file in a few words: `"a PNG picture, 12.3 kB"`."""
     kind = next((kind for start, kind in _KINDS if data.startswith(start)), "a binary file")
     return f"{kind}, {len(data) / 1e3:.1f} kB"
 
@@ -208,7 +208,7 @@ def _name(encoding: str) -> str:
 
 
 def _lenient(data: bytes, encoding: str) -> str:
-    """Bytes that mean nothing are lone surrogates. (An error handler in Python takes 6 µs for each.)"""
+    """The text, with invalid bytes as lone surrogates. (An error handler in Python takes 6 µs for each.)"""
     if encoding == "utf-8":
         return data.decode(encoding, "surrogateescape")
     return data.decode(encoding, "replace").replace("\ufffd", "\udcff")
@@ -252,11 +252,11 @@ _SYLLABLES: Final = (  # first bytes of the common signs; from what on a second 
     ("big5", b"\xa1" + bytes(range(0xA4, 0xC7)), 0x40),
 )
 GUESSES: Final = frozenset(_name(str(each[0])) for each in (*_SYLLABLES, *_ALPHABETS, ("utf-16-le",), ("utf-16-be",)))
-"""The names of all encodings that a guess may give."""
+"""The names of all encodings that can be guessed."""
 _ENOUGH: Final = 0.5
 _SURE, _MANY = 0.9, 8
-"""What is UTF-8 in part is another encoding if that fits so well: `价格：￥100元` in GBK has three characters of UTF-8,
-and two bytes that are none. With more than so many characters for each such byte it is UTF-8."""
+"""Bytes that are UTF-8 in part are another encoding if that fits so well: `价格：￥100元` in GBK has three characters
+of UTF-8 and two invalid bytes. With more than so many characters for each invalid byte they are UTF-8."""
 _BEYOND: Final = re.compile(rb"(?:[\x80-\xff]++[\t -\x7f]{0,16}+)++")
 # Of a text in which `a` stands for a plain letter, beyond ASCII `C` for a common one, `U` for another, `c` for a sign:
 _IN_WORDS: Final = re.compile("(?<=a)C|C(?=a)|(?<![CU])C(?![CU])|(?<![aCU])c|c(?![aCU])")
@@ -266,9 +266,9 @@ _ELSEWHERE: Final = re.compile("(?<!a)C(?!a)|(?<![aCFKU])K|F(?![aCFKU])|c")
 
 
 def _guessed(data: bytes, *, named: bool) -> Text:
-    """By the bytes: UTF-8 if most of it is, else the likeliest encoding that gives the same bytes back.
+    """UTF-8 if most of it is valid, else the likeliest encoding that gives the same bytes back.
 
-    `named`: it says that it is UTF-8.
+    `named`: its label is UTF-8.
     """
     try:
         return Text(data.decode())
@@ -294,7 +294,7 @@ def _guessed(data: bytes, *, named: bool) -> Text:
 
 
 def _pieces(data: bytes) -> Iterator[bytes]:
-    """What stands beyond ASCII, with a little of what is around it; each piece begins with a whole character."""
+    """The parts beyond ASCII, with a little around them; each begins with a whole character."""
     room = _SAMPLED
     for found in _BEYOND.finditer(data):
         piece = data[max(found.start() - 1, 0) : found.end()][:room]

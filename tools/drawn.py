@@ -1,4 +1,4 @@
-"""The text that a terminal would show at the end of a program's output: progress drawn again and again is one line."""
+"""The text on a terminal's screen after a program's output: progress drawn again and again is one line."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _TOKEN = re.compile(
     r"|(?P<plain>[^\x00-\x08\x0a-\x1f\x7f-\x9f]+)"
 )
 _ROWS = 50
-"""What can still be drawn over: rows further up have left the screen."""
+"""Rows that can still be drawn over: the ones above have left the screen."""
 _COLUMNS = 250
-"""So far a move goes beyond a row's end."""
+"""The furthest that a move goes beyond a row's end."""
 _OTHER_SCREEN = ("47", "1047", "1049")
 
 
 def drawn(text: str) -> str:
-    r"""What stands on the screen after `text`. Time and memory are linear in its length.
+    r"""The text on the screen after `text`. Time and memory are linear in its length.
 
     `drawn("a 10%\nb 5%\x1b[A\ra 100%\n\x1b[Kb 7%")` is `"a 100%\nb 7%"`. Colours, titles and other controls are left
     out. Lines aren't wrapped, each character is one column, a tab stays a tab. What was drawn on the alternate screen

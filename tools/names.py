@@ -1,4 +1,4 @@
-"""Names of files: a form on one line for odd ones, which can be read back, and which names are the same to people."""
+"""Names of files: odd ones on one line and back, and names that look the same to people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ESCAPE = re.compile(
 )
 _CONTROLS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r"}
 _MAY_DIFFER = re.compile(r"[^!#-&(-,./-\[\]-~]")
-"""What a name has in it that can also be written otherwise: blanks, quotes, dashes, backslashes, all but ASCII."""
+"""Characters that can also be written otherwise: blanks, quotes, dashes, backslashes, all but ASCII."""
 
 
 def escaped(name: str) -> str:
@@ -61,10 +61,10 @@ def unescaped(text: str) -> str:
 
 
 def same_names(wanted: str, names: Iterable[str]) -> list[str]:
-    """Those of the names that are the one wanted to people: all in the nearest of these ways, if it isn't one of them.
+    """The names that people would take for `wanted`: itself, else all that differ in the same, least way from it.
 
-    It is written with escapes; it is composed or decomposed otherwise; it has other dashes, quotes or blanks. A name in
-    other letters, small or large, is another name.
+    The ways: escapes; composed or decomposed letters; dashes, quotes or blanks. Other letters, small or large, are
+    another name.
     """
     names = list(names)
     forms = (wanted, unescaped(wanted))
@@ -76,7 +76,7 @@ def same_names(wanted: str, names: Iterable[str]) -> list[str]:
 
 
 def may_differ(name: str) -> bool:
-    """Can a file's name be the same to people, and another one?"""
+    """Whether another name could look the same to people."""
     return _MAY_DIFFER.search(name) is not None
 
 
@@ -86,13 +86,13 @@ def in_ascii(name: str) -> str:
 
 
 def existing(path: Path) -> Path | None:
-    """What stands at a path, or the one thing whose name there is the same to people. Raises OSError, ValueError."""
+    """The path, or the only one beside it that looks the same; None: no such file. Raises OSError, ValueError."""
     found = lookalikes(path)
     return found[0] if len(found) == 1 else None
 
 
 def lookalikes(path: Path) -> list[Path]:
-    """What stands at a path, or all whose names there are the same to people. Raises OSError, ValueError."""
+    """The path if it exists, else all beside it that look the same. Raises OSError, ValueError."""
     if os.path.lexists(path):
         return [path]
     above = path.parent if path.parent == path else existing(path.parent)
@@ -109,5 +109,5 @@ def _composed(name: str) -> str:
 
 
 def plain(name: str) -> str:
-    """A name composed, with the plainest dashes, quotes and blanks, and none at its ends."""
+    """A name composed, with plain dashes, quotes and blanks, and no blanks at its ends."""
     return normalize("NFC", name).translate(PLAIN).strip()

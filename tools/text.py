@@ -1,7 +1,7 @@
 """Text for a model or a person: without characters that control instead of being read, and not too long.
 
-`readable` and `bounded` are for the result of any tool. `Bounded`, `clean` and `trim` are for a program's output, which
-may be endless and is written for a terminal.
+`readable` and `trim` are for the result of any tool. `Bounded` and `clean` are for a program's output, which may be
+endless and is written for a terminal.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PLAIN: Final = str.maketrans(
         **dict.fromkeys("\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " "),
     }
 )
-"""Typographic dashes, quotes and blanks, and the plain one that people and models type in their place."""
+"""Typographic dashes, quotes and blanks, and the plain ones that people and models type instead."""
 
 _CONTROLS = re.compile(f"[{CONTROLS}]")
 _DRAWS = re.compile("[\x08\r\x1b\x9b]")
@@ -45,7 +45,7 @@ _SEQUENCE = re.compile(
 )
 _ACTS = re.compile(f"[{CONTROLS}{REORDERS}{TAGS}]")
 _CHARS_PER_TOKEN = 16
-"""A token seldom has more (o200k's mean is 4): a text beyond that is too long, without counting."""
+"""A token seldom has more (o200k's mean is 4): a longer text is too long, without counting."""
 _UNSEEN = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\U000e0000-\U000e0fff]"
 )
@@ -78,34 +78,8 @@ def has_unseen(text: str) -> bool:
     return _UNSEEN.search(text) is not None
 
 
-def bounded(text: str, max_tokens: int, count_tokens: Callable[[str], int]) -> str:
-    """The text; if it has more than `max_tokens`, its head and tail around `[... N characters omitted]`.
-
-    Three quarters are head. It is cut by characters in proportion, so it may come out a little shorter than necessary.
-    """
-    keep = fitting(text, max_tokens, count_tokens, both_ends=True)
-    if keep == len(text):
-        return text
-    return without_middle(text, keep * 3 // 4, keep // 4) if keep else _omission(len(text))
-
-
-def fitting(text: str, max_tokens: int, count_tokens: Callable[[str], int], *, both_ends: bool = False) -> int:
-    """How many characters of the start, or of head and tail as in `bounded`, fit: close to the most that would."""
-    keep = len(text)
-    if keep <= max_tokens and len(text.encode("utf-8", "replace")) <= max_tokens:  # a token has at least one byte
-        return keep
-    keep = min(keep, max_tokens * _CHARS_PER_TOKEN)
-    while keep:
-        head, tail = (keep * 3 // 4, keep // 4) if both_ends and keep < len(text) else (keep, 0)
-        tokens = count_tokens(text[:head] + text[len(text) - tail :])
-        if tokens <= max_tokens:
-            break
-        keep = min(keep * max_tokens // tokens, keep - 1)
-    return keep
-
-
 def without_middle(text: str, head: int, tail: int) -> str:
-    """Its first `head` and last `tail` characters around `[... N characters omitted]`; all of it if it is shorter."""
+    """The first `head` and last `tail` characters around `[... N characters omitted]`; all of a shorter text."""
     cut = len(text) - head - tail
     return text if cut <= 0 else f"{text[:head]}\n{_omission(cut)}\n{text[len(text) - tail :]}"
 
@@ -150,7 +124,7 @@ class Bounded:
         return "".join(self._tail)
 
     def cleaned(self, max_tokens: int, count: Callable[[str], int], *, first: Callable[[str], str] = str) -> str:
-        """All of it for a model: through `first`, cleaned and trimmed, without line ends at its end."""
+        """The text for a model: through `first`, cleaned and trimmed, without line ends at its end."""
         head, tail = self.head, self.tail
         if not self.omitted:  # as one text: a path or an escape sequence may lie across the seam
             head, tail = head + tail, ""
@@ -163,10 +137,7 @@ class Bounded:
 
 
 def clean(text: str) -> str:
-    r"""What a terminal would show at the end, without control characters.
-
-    `clean("10%\r100%\n\x1b[31mred\x1b[0m")` is `"100%\nred"`.
-    """
+    r"""The text on a terminal's screen after `text`: `clean("10%\r100%\n\x1b[31mred\x1b[0m")` is `"100%\nred"`."""
     text = text.replace("\r\n", "\n")
     if _DRAWS.search(text):
         text = drawn(text)
@@ -174,14 +145,16 @@ def clean(text: str) -> str:
     return _CONTROLS.sub("", text).encode("utf-8", "replace").decode("utf-8")
 
 
-def trim(head: str, tail: str, omitted: int, *, max_tokens: int, count_tokens: Callable[[str], int]) -> str:
+def trim(
+    head: str, tail: str = "", omitted: int = 0, *, max_tokens: int, count_tokens: Callable[[str], int]
+) -> str:
     """`head + tail` if nothing is missing and it fits; else 3/4 of the tokens from the start and 1/4 from the end.
 
-    Between them stands `[... N characters omitted]`, N being what was cut here plus `omitted`.
+    Between them stands `[... N characters omitted]`, where N includes the `omitted` between head and tail.
     """
     whole = head + tail
     if not omitted:
-        if count_tokens(whole) <= max_tokens:
+        if len(whole) <= max_tokens * _CHARS_PER_TOKEN and count_tokens(whole) <= max_tokens:
             return whole
         head = tail = whole
     start = head[: _longest(head, 3 * max_tokens // 4, count_tokens)]
@@ -195,7 +168,7 @@ def trim(head: str, tail: str, omitted: int, *, max_tokens: int, count_tokens: C
 
 
 def _longest(text: str, max_tokens: int, count_tokens: Callable[[str], int], *, from_end: bool = False) -> int:
-    """How many characters from one end of `text` fit into `max_tokens`, to within 1 %."""
+    """The number of characters from one end of `text` that fit into `max_tokens`, to within 1 %."""
 
     def fits(length: int) -> bool:
         return count_tokens(text[len(text) - length :] if from_end else text[:length]) <= max_tokens

@@ -33,7 +33,7 @@ from ossia.tools.spec import (
     ToolStarted,
     interrupted,
 )
-from ossia.tools.text import bounded, readable
+from ossia.tools.text import readable, trim
 
 REFUSED = "User denied this call. Do not retry it; ask or choose another way."
 UNASKED = "This call needs approval, and there is nobody to ask: it did not run. Choose another way, or do without."
@@ -134,8 +134,8 @@ class Toolbox:
             self.forget_refusals()
         context = replace(self._context, stop=stop, taint=taint, said=said, read_only=self._policy.read_only)
         ran, ms, result = yield from self._checked(call, context, fault)
-        text = bounded(readable(result.text), self._max_result_tokens, self._context.count_tokens)
-        result = replace(result, text=text)
+        limit, count_tokens = self._max_result_tokens, self._context.count_tokens
+        result = replace(result, text=trim(readable(result.text), max_tokens=limit, count_tokens=count_tokens))
         yield ToolFinished(ran, result, ms)
         return result
 
@@ -191,7 +191,8 @@ class Toolbox:
     def _change(self, ready: _Ready) -> str:
         """Tells the model what its call became; otherwise it would take the result for that of its own."""
         written = readable(f"{ready.tool.spec.name} {json.dumps(ready.args, ensure_ascii=False)}")
-        return f"{CHANGED} {bounded(written, self._max_result_tokens // 4, self._context.count_tokens)}"
+        shown = trim(written, max_tokens=self._max_result_tokens // 4, count_tokens=self._context.count_tokens)
+        return f"{CHANGED} {shown}"
 
     def _read(self, call: ToolCall) -> tuple[Tool, object]:
         """The tool that is meant, and its arguments. A patch for a shell is a call of `apply_patch`, if that is on."""

@@ -778,6 +778,7 @@ a/**/b
 tail/**
 \\#file
 \\!file
+\\*star
 sp\\ ace
 trail\x20\x20
 f[0-9]o
@@ -791,7 +792,8 @@ q?e
 _PATHS = (
     *("x.log", "keep.log", "s/x.log", "s/keep.log", "é.log", "top.txt", "s/top.txt", "doc/a.txt", "doc/s/a.txt"),
     *("s/doc/a.txt", "deep/x", "s/deep/x", "s/t/deep/x", "deep/s/x", "a/b", "a/s/b", "a/s/t/b", "c/a/b", "tail/x"),
-    *("tail/s/x", "s/tail/x", "#file", "!file", "sp ace", "trail", "f1o", "fxo", "f/o", "gao", "gdo", "qwe", "q/e"),
+    *("tail/s/x", "s/tail/x", "#file", "!file", "*star", "a*star", "sp ace", "trail", "f1o", "fxo", "f/o"),
+    *("gao", "gdo", "qwe", "q/e"),
     *("[broken", "x.bak", "x.b", "build"),  # build: a file, and the pattern wants a folder
 )
 

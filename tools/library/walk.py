@@ -213,10 +213,8 @@ def _pattern(folder: str, line: str) -> _Pattern | None:
     line = re.sub(r"(?<!\\)\s+$", "", line)
     if not line or line.startswith("#"):
         return None
-    keeps = line.startswith("!")
-    line = line[1:] if keeps else line.removeprefix("\\")
-    folders = line.endswith("/")
-    line = line.rstrip("/")
+    keeps, folders = line.startswith("!"), line.endswith("/")
+    line = line.removeprefix("!").rstrip("/")
     if not line or "[" in _PIECE.findall(line):  # as in git, an unclosed set matches nothing
         return None
     prefix = re.escape(folder + "/") if folder else ""

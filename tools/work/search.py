@@ -72,7 +72,7 @@ class Search(FileTool):
         shown = [f"{escaped(path)}:{number}:{line}" for path, number, line in hits]
         remarks = [f"[{interrupted(context.stop)}]"] if context.stop.stopped else self._remarks(job, hits, end)
         found = "\n".join(shown)
-        found = trim(found, "", 0, max_tokens=MAX_CHARS, count_tokens=share(context.count_tokens))
+        found = trim(found, max_tokens=MAX_CHARS, count_tokens=share(context.count_tokens))
         return answer("\n".join(filter(None, (found, *remarks))), workspace)
 
     def _job(self, query: str, max_hits: int, place: Place) -> dict[str, object]:

@@ -446,12 +446,12 @@ def test_output_that_still_comes_after_the_reply_is_waited_for(tmp_path: Path) -
 
 @pytest.mark.parametrize("text", ["", "short", "x" * 400, "a b " * 100])
 def test_what_fits_is_not_trimmed(text: str) -> None:
-    assert trim(text, "", 0, max_tokens=100, count_tokens=count_tokens) == text
+    assert trim(text, max_tokens=100, count_tokens=count_tokens) == text
 
 
 def test_trimmed_by_tokens_not_by_characters() -> None:
     spaces = " " * 100_000 + "end"
-    cut = trim(spaces, "", 0, max_tokens=100, count_tokens=lambda text: -(-len(text) // 500))
+    cut = trim(spaces, max_tokens=100, count_tokens=lambda text: -(-len(text) // 500))
     assert cut.endswith("end") and "characters omitted" in cut
 
 
