@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from ossia.tools.browser.document import Hit, Source
+from ossia.tools.ending import WasCut, Watch
 from ossia.tools.spec import Fault, Stop, Taint, ToolFailed, interrupted
 from ossia.tools.text import has_unseen, one_line
 
@@ -262,7 +263,7 @@ class DdgsSource:
             raise ValueError(_INSTALL)
 
     def search(self, query: str, *, limit: int, stop: Stop) -> tuple[Hit, ...]:
-        from ossia.tools.fetch._network import WasCut, Watch, in_a_thread
+        from ossia.tools.fetch._network import in_a_thread
 
         ddgs: Any = import_module("ddgs")  # takes 0.2 s, so only when somebody searches
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
 import os
@@ -11,12 +10,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ossia.tools.browser.document import Document
 from ossia.tools.convert._documents import REASONS, kind_of
 from ossia.tools.decoding import GUESSES
+from ossia.tools.ending import WasCut, Watch
 from ossia.tools.spec import Stop, ToolFailed, interrupted
 
 _START_S = 30.0
@@ -187,7 +188,7 @@ class _Worker:
         self._popen.kill()
         self._popen.wait()
         for pipe in (self._popen.stdin, self._popen.stdout):
-            with contextlib.suppress(OSError):  # what was not flushed into a broken pipe
+            with suppress(OSError):  # what was not flushed into a broken pipe
                 assert pipe is not None
                 pipe.close()
 
@@ -195,25 +196,14 @@ class _Worker:
         self, seconds: float, talk: Callable[[], dict[str, object]], stop: Stop, too_late: str, died: str
     ) -> dict[str, object]:
         """The result of `talk`. Killing the worker ends its blocking reads and writes."""
-        reasons: list[str] = []
-
-        def kill(reason: str) -> None:
-            reasons.append(reason)
-            self._popen.kill()
-
-        timer = threading.Timer(seconds, kill, (too_late,))
-        timer.daemon = True
-        timer.start()
-        forget = stop.on_stop(lambda: kill(interrupted(stop)))
-        try:
-            answer = talk()
-        except (OSError, EOFError, ValueError, RecursionError):
-            raise _Ended(reasons[0] if reasons else died) from None
-        finally:
-            timer.cancel()
-            forget()
-        if reasons:  # it was killed just after it had answered
-            raise _Ended(reasons[0])
+        with closing(Watch(stop, seconds)) as watch:
+            watch.on_cut(self._popen.kill)
+            try:
+                answer = talk()
+                watch.check()  # it may have been killed just after it had answered
+            except (OSError, EOFError, ValueError, RecursionError, WasCut):
+                reasons = {"stopped": interrupted(stop), "too slow": too_late, None: died}
+                raise _Ended(reasons[watch.reason]) from None
         return answer
 
     def _read(self) -> dict[str, object]:

@@ -10,6 +10,7 @@ from functools import cached_property
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from ossia.tools.ending import WasCut, Watch
 from ossia.tools.fetch.guard import Guard, HostPort, Refused, WebUrl
 from ossia.tools.spec import Stop, interrupted
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     import httpcore2
 
-    from ossia.tools.fetch._network import Stream, Watch
+    from ossia.tools.fetch._network import Stream
 
 _REDIRECTS = (301, 302, 303, 307, 308)
 _COMPRESSED = ("gzip", "x-gzip", "deflate")
@@ -95,8 +96,6 @@ class Link:
 def watching(stop: Stop, timeout_s: float) -> Iterator[Watch]:
     """A `Watch` for the `with`, and every failure in it as `ExchangeFailed`."""
     import httpcore2
-
-    from ossia.tools.fetch._network import WasCut, Watch
 
     try:
         with closing(Watch(stop, timeout_s)) as watch:

@@ -7,70 +7,18 @@ import errno
 import socket
 import ssl
 import threading
-import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import httpcore2
 
+from ossia.tools.ending import Watch
 from ossia.tools.fetch.guard import Guard
-from ossia.tools.spec import Stop
 
-Cut = Literal["stopped", "too slow"]
 _Answer = TypeVar("_Answer")
 _CONNECT_SHARE_S = 5.0
 """How long one address is tried before the next: a machine without IPv6 still gets IPv6 addresses."""
-
-
-class WasCut(Exception):
-    """The user stopped the turn, or the time is over."""
-
-
-class Watch:
-    """Ends a fetch, at a stop or after `timeout_s`: wakes up whatever blocks. `close` ends the watch.
-
-    A server that sends a byte now and then would renew the timeouts of single reads.
-    """
-
-    def __init__(self, stop: Stop, timeout_s: float) -> None:
-        self._end = time.monotonic() + timeout_s
-        self._lock = threading.Lock()
-        self._wakers: list[Callable[[], None]] = []
-        self._timer = threading.Timer(timeout_s, self._cut, ("too slow",))
-        self._timer.daemon = True
-        self.reason: Cut | None = None
-        self._timer.start()
-        self._forget = stop.on_stop(lambda: self._cut("stopped"))
-
-    def close(self) -> None:
-        self._timer.cancel()
-        self._forget()
-
-    @property
-    def left_s(self) -> float:
-        return max(0.0, self._end - time.monotonic())
-
-    def check(self) -> None:
-        if self.reason is not None:
-            raise WasCut(self.reason)
-
-    def on_cut(self, waker: Callable[[], None]) -> None:
-        """Call `waker`, which must not block, when the fetch ends early; at once if it has."""
-        with self._lock:
-            if self.reason is None:
-                self._wakers.append(waker)
-                return
-        waker()
-
-    def _cut(self, reason: Cut) -> None:
-        with self._lock:
-            if self.reason is not None:
-                return
-            self.reason = reason
-            wakers = list(self._wakers)
-        for waker in wakers:
-            waker()
 
 
 class GuardedBackend(httpcore2.NetworkBackend):

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urljoin
 
+from ossia.tools.ending import Watch
 from ossia.tools.fetch._exchange import (
     Answer,
     ExchangeFailed,
@@ -36,9 +36,6 @@ from ossia.tools.fetch.guard import (
     resolve,
 )
 from ossia.tools.spec import Stop, ToolFailed
-
-if TYPE_CHECKING:
-    from ossia.tools.fetch._network import Watch
 
 _HEADERS = {
     "User-Agent": "Mozilla/5.0 (compatible; ossia)",
