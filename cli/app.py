@@ -1,29 +1,32 @@
-"""The commands, mounted. The modules of the commands import only typer and the standard library at their top.
+"""The commands, mounted, and the message about a command line that can't be read.
 
-That keeps `ossia --help` under a quarter of a second; a test looks at what it loaded.
+The modules of the commands import only typer and the standard library at their top. That keeps `ossia --help` under a
+quarter of a second; a test looks at what it loaded.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
 
 from ossia import __version__
+from ossia.cli import commands
 from ossia.cli.commands import cache, config, docs, harmony, mcp, models, python, sessions, tools
 from ossia.cli.commands.doctor import doctor
 from ossia.cli.commands.eval import evaluate
-from ossia.cli.commands.groups import Question, Root, UsageError
 from ossia.cli.commands.run import run
 from ossia.cli.commands.trust import trust
 from ossia.cli.commands.undo import undo
-from ossia.cli.settings.flags import with_flags
-from ossia.cli.settings.table import SETTINGS
+from ossia.cli.settings.table import SETTINGS, with_flags
+
+_SHOWN_SESSIONS = 10
 
 app = typer.Typer(
-    cls=Root,
+    cls=commands.Root,
     rich_markup_mode=None,  # rich's help takes 0.1 s more to start
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -57,7 +60,7 @@ def ossia(
     if invocation.invoked_subcommand is not None:
         flag = next((name for name, value in given.items() if value not in (None, [])), None)
         if flag is not None:
-            raise UsageError(f"{SETTINGS[flag].long_flag} must come after {invocation.invoked_subcommand}")
+            raise commands.UsageError(f"{SETTINGS[flag].long_flag} must come after {invocation.invoked_subcommand}")
         return
     from ossia.cli.runtime.session import Resume
 
@@ -75,7 +78,7 @@ def ossia(
     raise typer.Exit(chat(given, session))
 
 
-app.command(cls=Question)(run)
+app.command(cls=commands.Question)(run)
 app.command("eval")(evaluate)
 app.command()(doctor)
 app.command()(trust)
@@ -91,3 +94,31 @@ app.add_typer(python.app, name="python")
 app.add_typer(harmony.app, name="harmony")
 
 command = typer.main.get_command(app)
+
+def explain_usage(error: typer.BadParameter) -> tuple[str, list[str]]:
+    """The line about a usage error, and rows to print below it."""
+    path = error.ctx.command_path if error.ctx else "ossia"
+    option = getattr(error, "option_name", "")
+    known = getattr(error, "possibilities", None) is None  # else there is no such option
+    if option == "--resume" and known:
+        rows = _last_sessions()
+        which = "these were used last:" if rows else "no session is stored yet"
+        return f"--resume needs the id of a session, or part of its title; {which}", rows
+    chats = [one.long_flag for one in SETTINGS.values() if "run" not in one.flag.listed]
+    if path == "ossia run" and option in chats:
+        instead = "; --show-thinking shows the thinking here" if option == "--think" else ""
+        return f"{option} is a flag of the chat (`ossia` without a question), not of `ossia run`{instead}", []
+    said = error.format_message()
+    ask = '; to ask a question: ossia run "…"' if path == "ossia" and said.startswith("No such command") else ""
+    if path == "ossia run" and said.startswith("No such option") and not option.strip("-")[:1].isalpha():  # "-5 * 8"
+        ask = "; a question that begins with a minus goes after --, as in: ossia run -- '-5 * 8'"
+    return f"{said} (see `{path} --help`{ask})", []
+
+
+def _last_sessions() -> list[str]:
+    """The sessions to choose from, the last one first; empty if they can't be read."""
+    from ossia.agent.errors import AgentError
+
+    with suppress(AgentError), sessions.opened_sessions() as store:
+        return [sessions.row_of(info) for info in store.list(limit=_SHOWN_SESSIONS)]
+    return []

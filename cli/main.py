@@ -44,8 +44,8 @@ def invoke(argv: list[str]) -> int:
     """
     import typer
 
-    from ossia.cli.app import command
-    from ossia.cli.commands.groups import UsageError
+    from ossia.cli.app import command, explain_usage
+    from ossia.cli.commands import UsageError
 
     _open_streams()
     _never_fail_to_encode()
@@ -58,9 +58,7 @@ def invoke(argv: list[str]) -> int:
     except typer.Abort:  # the end of the input at a question
         return 130
     except UsageError as error:
-        from ossia.cli.commands.misread import told_of
-
-        line, rows = told_of(error)
+        line, rows = explain_usage(error)
         _complain(line, *rows)
         return 2
     except BrokenPipeError:

@@ -12,7 +12,7 @@ from ossia.tools.calls.names import work_tool
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """How a tool's calls look.
+    """The form of a tool's calls.
 
     `argument`: the one that is read and edited alone, as a text in `language`; "": the arguments are such a text; None:
     they are read and edited as JSON. `suffix`: that of a file to edit it in. `is_command`: the argument holds the words
@@ -62,5 +62,5 @@ _RECORDED = {"python": CODE, "container.exec": COMMAND, "repo_browser.apply_patc
 
 
 def present_of(name: str) -> Present:
-    """How a recorded call looks, by its name as the model wrote it (`"bash"` is `container.exec`)."""
+    """The form of a recorded call, by its name as the model wrote it (`"bash"` is `container.exec`)."""
     return _RECORDED.get(work_tool(name) or name, JSON)

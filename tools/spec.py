@@ -14,20 +14,17 @@ Effect = Literal["read", "write", "run", "send"]
 """read: looks at things; write: changes files; run: starts code; send: lets data leave the machine."""
 
 Provenance = Literal["built-in", "user", "mcp"]
-"""Who wrote a tool: we; the user, in a file or a package that they named; whoever runs an MCP server."""
+"""The author of a tool: ossia; the user, by a file or a package that they named; whoever runs an MCP server."""
 
 Taint = Literal["outside", "private"]
-"""What a text contains.
-
-outside: somebody else wrote it (the web, MCP, a folder that isn't trusted). private: it is the user's own (a
-workspace, the local library, python's output) and could be leaked by a URL or a search.
-"""
+"""A kind of text. outside: by somebody else (the web, MCP, a folder that isn't trusted). private: the user's own (a
+workspace, the local library, python's output), which a URL or a search could leak."""
 
 StopReason = Literal["user", "time"]
-"""Who stopped a turn: the user, or its time limit."""
+"""The cause of a stopped turn: the user, or its time limit."""
 
 INTERRUPTED: Final[Mapping[StopReason, str]] = {"user": "interrupted by the user", "time": "interrupted: out of time"}
-"""How the model is told that a call was stopped."""
+"""The words for the model about a stopped call."""
 
 
 class Stop(Protocol):
@@ -39,7 +36,7 @@ class Stop(Protocol):
 
     @property
     def stop_reason(self) -> StopReason | None:
-        """Who stopped it; None while it goes on."""
+        """The cause; None while the turn goes on."""
 
     def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` once, from whatever thread stops the turn (at once if it is stopped already).
@@ -50,22 +47,22 @@ class Stop(Protocol):
 
 
 def interrupted(stop: Stop) -> str:
-    """Why a stopped call has no more output, in words for the model: `"interrupted by the user"`."""
+    """The reason for the model that a stopped call has no more output: `"interrupted by the user"`."""
     return INTERRUPTED[stop.stop_reason or "user"]
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """What the model and the policy know about a tool.
+    """A tool for the model and the policy.
 
     `name` is the whole recipient: `"python"`, `"container.exec"`, `"functions.get_weather"`. `parameters` is a JSON
     Schema of the arguments. It is None if there are none, or if they are raw text (`input="text"`, as for python).
-    `trained`: the model was trained to call it; a section of the system prompt describes it. `section` is what that
-    section says, the same for all of its tools; None: the text as it was trained. `effects`: the most that a call can
-    do; a `Preview` may narrow it. `provenance`: who wrote it; the policy decides by that. `origin`: where it was found:
-    `"file tools.py"`, `"package weather"`, or the MCP server's name. `taints`: the kinds of text in its name,
-    description and parameters. `result_taints`: those of a call's result, however it ends; None: the workspace's.
-    `present`: how a person reads and edits its calls.
+    `trained`: the model was trained to call it; a section of the system prompt describes it. `section` is the text of
+    that section, the same for all of its tools; None: the text as it was trained. `effects`: the most that a call can
+    do; a `Preview` may narrow it. `provenance`: its author; the policy decides by that. `origin`: the place it was
+    found: `"file tools.py"`, `"package weather"`, or the MCP server's name. `taints`: the kinds of text in its name,
+    description and parameters. `result_taints`: those in a call's result, however it ends; None: those of the
+    workspace. `present`: the form of its calls for a person.
     """
 
     name: str
@@ -83,13 +80,13 @@ class ToolSpec:
 
     @property
     def source(self) -> str:
-        """Where it comes from, for people: `"built-in"`, `"file tools.py"`, `"mcp weather"`."""
+        """Its source, for people: `"built-in"`, `"file tools.py"`, `"mcp weather"`."""
         return f"mcp {self.origin}" if self.provenance == "mcp" else self.origin or self.provenance
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """What the model asks for: `ToolCall("call_1", "python", "print(2+2)")`. `arguments`: the text as it wrote it."""
+    """A call by the model: `ToolCall("call_1", "python", "print(2+2)")`. `arguments`: the text as it was written."""
 
     id: str
     name: str
@@ -105,7 +102,7 @@ class Attachment:
 
 
 CHANGED = "The user changed this call to:"
-"""What stands before the result of a call that the user changed, on a line with what ran."""
+"""The beginning of the result of a call that the user changed; the changed call follows on the same line."""
 
 
 FaultKind = Literal[
@@ -115,7 +112,7 @@ FaultKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a call failed, for who helps the user: `Fault("module", "numpy")`.
+    """The reason of a failed call, for whoever helps the user: `Fault("module", "numpy")`.
 
     missing: no such tool is on. refused: the user said no; unasked: nobody was asked (again). planning: only a plan is
     being made. timeout: the command ran out of time. server: its MCP server failed. search: the search failed; source:
@@ -129,13 +126,12 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What goes back to the model (`text`) and what only we keep.
+    """The result of a call: `text` goes back to the model, the rest stays here.
 
-    `error`: the call failed or was refused; the text says so in a form the model can act on. `fault`: why, where
-    something can be done about it; not stored. `taints`: the kinds of
-    text in it, beyond its tool's `result_taints`. `state` is JSON-like data that is stored with the message, and that
-    resume, fork and undo restore.
-    `notices` are lines for the user. They are always shown, however little else of the call is.
+    `error`: the call failed or was refused; the text says so in a form the model can act on. `fault`: the reason, where
+    something can be done about it; not stored. `taints`: the kinds of text in it, beyond its tool's `result_taints`.
+    `state` is JSON-like data that is stored with the message, and that resume, fork and undo restore. `notices` are
+    lines for the user, shown even where little else of the call is.
     """
 
     text: str
@@ -149,7 +145,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a person is asked to approve, and what the policy decides on.
+    """A call as a person is asked to approve it, and as the policy judges it.
 
     `summary` is one line; `detail` is the diff, the command or the code. `subjects` are matched against the patterns of
     rules: the paths in the workspace that are read or written (`"docs/a.md"`), or the URL; with `command`, one shell
@@ -179,9 +175,9 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a call may rely on. `count_tokens` counts in the vocabulary of the model that reads the result.
+    """The circumstances of a call. `count_tokens` counts in the vocabulary of the model that reads the result.
 
-    `taint`: what kinds of text stand in the prompt, or in a summary of it. `said` is what the user typed in this
+    `taint`: the kinds of text in the prompt, or in a summary of it. `said` is the text that the user typed in this
     conversation (not what was piped in or read from files). `read_only`: a plan is being made, and a command must not
     be able to change anything. `preview` is what the tool's `preview` returned for this call; None while that runs.
     """
@@ -232,8 +228,8 @@ class Decision:
     the rest of the session, and for every other edit of a plain file that can be undone.
 
     A toolbox treats "always" as "session": whoever answers stores the question's rules. `arguments`: written by the
-    user in place of the model's. Then even an allowing decision is no approval yet: the changed call is previewed and
-    asked about. `unasked`: a refusal, since nobody could be asked, which is what the model is told.
+    user instead of the model. Then even an allowing decision is no approval yet: the changed call is previewed and
+    asked about. `unasked`: a refusal because nobody could be asked; the model reads that.
     """
 
     call_id: str
@@ -245,7 +241,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class ApprovalDecided:
-    """What was decided, and by whom: the policy's rule or the user."""
+    """The decision, by a rule of the policy or by the user."""
 
     call_id: str
     allow: bool
@@ -255,7 +251,7 @@ class ApprovalDecided:
 
 @dataclass(frozen=True, slots=True)
 class ToolShown:
-    """A dry run: all that the call would do, in place of doing it. The result holds as much of it as a model reads."""
+    """A dry run: the call is only described. The result holds as much of that as a model reads."""
 
     call: ToolCall
     preview: Preview
@@ -295,13 +291,13 @@ class Tool(Protocol):
 
     `args` is what `spec.parameters` describes: a dict that the toolbox has parsed and validated, or a str with
     `input="text"`. A fault of the call (a file that isn't there) is a `ToolResult(error=True)` or a `ToolFailed`. Any
-    other exception is a bug of ours and ends the turn.
+    other exception is a bug and ends the turn.
     """
 
     spec: ToolSpec
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
-        """What would happen, without doing it."""
+        """Describe what would happen, without doing it."""
 
     def run(
         self, args: object, *, call_id: str, context: ToolContext
@@ -319,7 +315,7 @@ class ToolFailed(Exception):
     """A call's own fault; the message goes to the model as it stands: `Error: <what> <where> <what to do>`.
 
     `taints`: the kinds of text in the message; None: the usual ones of this tool's results. `fault` and `state`:
-    as a `ToolResult`'s; the state is kept although the call failed.
+    as a `ToolResult`'s; the state is stored although the call failed.
     """
 
     def __init__(self, message: str, *, taints: frozenset[Taint] | None = None, fault: Fault | None = None) -> None:

@@ -56,8 +56,8 @@ class _Ready:
         return self.context.preview
 
     @property
-    def wish(self) -> tuple[str, str]:
-        """What is asked for, in one form however it was written: `("python", 'print(1)')`."""
+    def request(self) -> tuple[str, str]:
+        """The tool and its arguments in one form, however they were written: `("python", 'print(1)')`."""
         return self.tool.spec.name, json.dumps(self.args, sort_keys=True)
 
 
@@ -84,7 +84,7 @@ class Toolbox:
         self._context = context
         self._max_result_tokens = max_result_tokens
         self._dry_run = dry_run
-        self._refused: dict[tuple[str, str], str] = {}  # and what the model is told of it
+        self._refused: dict[tuple[str, str], str] = {}  # request → the result for the model
         self._said = ""
         self.by_name: Mapping[str, ToolSpec]
         self.turn_off(())
@@ -105,7 +105,7 @@ class Toolbox:
         return frozenset[Taint]().union(*(spec.taints for spec in self.specs))
 
     def turn_off(self, names: Collection[str]) -> None:
-        """Offer all tools but these: the model isn't told of them, its calls don't find them. Only between turns."""
+        """Offer all tools but these: the prompt doesn't name them, calls don't find them. Only between turns."""
         self._tools = {name: tool for name, tool in self._every.items() if name not in names}
         self.by_name = MappingProxyType({name: tool.spec for name, tool in self._tools.items()})
 
@@ -125,9 +125,9 @@ class Toolbox:
         """Run one call. Yields what happens, the last event being `ToolFinished`; returns the result.
 
         After `ApprovalAsked` the generator expects a `Decision` for that call; anything else refuses. One with new
-        arguments leads to a new question, and the result says what ran in place of the model's call. `fault`: already
-        known to be wrong with the call, which is answered with it and not run. `taint`: the kinds of text in the
-        prompt. `said`: what the user typed so far; once they type more, what they refused may be asked again.
+        arguments leads to a new question, and the result says what ran instead of the model's call. `fault`: an error
+        found before; it answers the call, which doesn't run. `taint`: the kinds of text in the prompt. `said`: the text
+        that the user typed so far; once they type more, what they refused may be asked again.
         """
         if said != self._said:
             self._said = said
@@ -151,16 +151,16 @@ class Toolbox:
         call = replace(call, name=resolve_name(call.name, self._tools) or call.name)
         if fault is not None:
             return call, 0, ToolResult(fault, error=True)
-        wished = self._previewed(call, context)
-        if isinstance(wished, ToolResult):
-            return call, 0, wished
-        ready, result = yield from self._approved(wished)
+        first = self._previewed(call, context)
+        if isinstance(first, ToolResult):
+            return call, 0, first
+        ready, result = yield from self._approved(first)
         if (stop := context.stop).stopped:  # also while asking: that isn't a refusal of the call
             return call, 0, ToolResult(f"[{interrupted(stop)}]", error=True)
         ms = 0
         if result is None:
             ms, result = yield from self._started(ready)
-        if ready.wish != wished.wish:
+        if ready.request != first.request:
             result = replace(result, text=f"{self._change(ready)}\n{result.text}")
         return ready.call, ms, result
 
@@ -189,7 +189,7 @@ class Toolbox:
         return _Ready(called, tool, args, replace(context, preview=preview))
 
     def _change(self, ready: _Ready) -> str:
-        """Tells the model what its call became; otherwise it would take the result for that of its own."""
+        """The line for the model on what its call became; it would take the result for that of its own."""
         written = readable(f"{ready.tool.spec.name} {json.dumps(ready.args, ensure_ascii=False)}")
         shown = trim(written, max_tokens=self._max_result_tokens // 4, count_tokens=self._context.count_tokens)
         return f"{CHANGED} {shown}"
@@ -205,22 +205,22 @@ class Toolbox:
             tool, args = self._tools[PATCH_TOOL], self._readers[PATCH_TOOL].read(patch)
         return tool, args
 
-    def _approved(self, wished: _Ready) -> Generator[ToolEvent, Decision | None, tuple[_Ready, ToolResult | None]]:
+    def _approved(self, first: _Ready) -> Generator[ToolEvent, Decision | None, tuple[_Ready, ToolResult | None]]:
         """The call, with None if it may run, else with the result that answers it.
 
-        Arguments that the user wrote in place of the model's are previewed and checked like any others, but always
-        asked about: the user has not seen yet what they would do.
+        Arguments that the user wrote instead are previewed and checked like any others, but always asked about: the
+        user has not seen yet what they would do.
         """
-        if wished.wish in self._refused:
-            return wished, ToolResult(self._refused[wished.wish], error=True, fault=Fault("unasked"))
-        ready, fault, rejected = wished, "", ""
+        if first.request in self._refused:
+            return first, ToolResult(self._refused[first.request], error=True, fault=Fault("unasked"))
+        ready, fault, rejected = first, "", ""
         while True:
             spec, preview, context = ready.tool.spec, ready.preview, ready.context
             ruling = self._policy.rule_on(spec, preview, ready.args, taint=context.taint)
             if self._dry_run and ruling.action != "deny" and acts(spec, preview):
                 yield ToolShown(ready.call, preview)
                 return ready, _shown(preview, context)
-            if ruling.action == "deny" or (ruling.action == "allow" and ready is wished):
+            if ruling.action == "deny" or (ruling.action == "allow" and ready is first):
                 yield ApprovalDecided(ready.call.id, ruling.action == "allow", "policy", ruling.reason)
                 return ready, None if ruling.action == "allow" else _not_allowed(spec, ruling)
             asked = _question(ready, ruling, fault, rejected, edits=self._can_accept(ready))
@@ -229,7 +229,7 @@ class Toolbox:
             if decision is None or decision.arguments is None or not allow:
                 yield ApprovalDecided(ready.call.id, allow, "user", asked.reason)
                 unasked = decision is not None and decision.unasked
-                return self._answered(wished, ready, decision if allow else None, unasked=unasked)
+                return self._answered(first, ready, decision if allow else None, unasked=unasked)
             changed = self._previewed(replace(asked.call, arguments=decision.arguments), replace(context, preview=None))
             if isinstance(changed, ToolResult):
                 fault, rejected = changed.text, decision.arguments
@@ -237,14 +237,14 @@ class Toolbox:
                 ready, fault, rejected = changed, "", ""
 
     def _answered(
-        self, wished: _Ready, ready: _Ready, decision: Decision | None, *, unasked: bool
+        self, first: _Ready, ready: _Ready, decision: Decision | None, *, unasked: bool
     ) -> tuple[_Ready, ToolResult | None]:
-        """What follows from a person's answer. None refuses the call, and also what the model first asked for."""
+        """Carry out a person's answer. None refuses the call, and the one that the model first asked for."""
         if decision is None:
             if not ready.context.stop.stopped:
-                self._refused |= dict.fromkeys((wished.wish, ready.wish), UNASKED if unasked else REFUSED_AGAIN)
+                self._refused |= dict.fromkeys((first.request, ready.request), UNASKED if unasked else REFUSED_AGAIN)
             fault = Fault("unasked" if unasked else "refused")
-            return wished, ToolResult(UNASKED if unasked else REFUSED, error=True, fault=fault)
+            return first, ToolResult(UNASKED if unasked else REFUSED, error=True, fault=fault)
         if decision.remember == "session":
             self._policy.remember(ready.tool.spec, ready.preview, ready.args)
         elif decision.remember == "edits" and self._can_accept(ready):
@@ -252,7 +252,7 @@ class Toolbox:
         return ready, None
 
     def _can_accept(self, ready: _Ready) -> bool:
-        """Is it an edit that can be undone?"""
+        """True for an edit that can be undone."""
         workspace = ready.context.workspace
         undone = workspace is not None and workspace.keeper is not None
         return undone and self._policy.is_edit(ready.tool.spec, ready.preview)
@@ -292,7 +292,7 @@ def _failure(error: ToolFailed, spec: ToolSpec, context: ToolContext) -> ToolRes
 
 
 def _always(spec: ToolSpec, context: ToolContext) -> frozenset[Taint]:
-    """The kinds of text in any result of the tool, however the call ends: no tool can omit them."""
+    """The kinds of text in a call's result however it ends: no tool can omit them."""
     return _workspace_taints(context) if spec.result_taints is None else spec.result_taints
 
 

@@ -24,8 +24,7 @@ from ossia.agent.events import (
 )
 from ossia.agent.kinds import is_answer
 from ossia.cli.chat.one_rows import beginning, call_row, edit_row, recalled, thought_row
-from ossia.cli.chat.pager.diffs import diff_of, diffstat
-from ossia.cli.chat.pager.items import Item
+from ossia.cli.chat.pager.items import Item, diff_of, diffstat
 from ossia.cli.clean import clean, one_line
 from ossia.cli.emoji import clean_parts
 from ossia.cli.runtime.failures import failure_rows

@@ -1,18 +1,18 @@
 """The shell commands besides the chat: `ossia run`, `ossia models`, `ossia docs` and others, a module each.
 
-`cli.app` lists them. A module named after a command reads its flags; one that ends in `_report`, `_list` or `_call`
-does its work. Here is what they share.
+`cli.app` lists them. This module is their common part: groups of commands, and how words on the command line are read.
 """
 
 from __future__ import annotations
 
+import shlex
 import sys
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Literal
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
-
-from ossia.cli.commands.groups import Group
+from typer.core import TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,7 +20,67 @@ if TYPE_CHECKING:
 
     from ossia.cli.exits import ExitError
 
+UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
+"""The error of a bad command line. typer exports only its subclass `BadParameter`."""
+
 _MAX_BYTES = 256 << 20
+_SHOWN_CHARS = 200  # of a question that was typed without quotes
+_OTHER_NAMES = {
+    "remove": ("rm", "unset"), "delete": ("rm", "unset"), "del": ("rm", "unset"), "rm": ("unset",), "clear": ("rm",),
+    "list": ("show",), "ls": ("list", "show"), "cat": ("show",), "view": ("show",), "get": ("show",),
+    "find": ("search",), "download": ("pull",), "install": ("setup",),
+}  # fmt: skip
+
+
+class Group(TyperGroup):
+    """A group of commands. `ossia mcp remove` is `ossia mcp rm`, and the like."""
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]
+        names = (cmd_name, *_OTHER_NAMES.get(cmd_name, ()))
+        return next(filter(None, (super(Group, self).get_command(ctx, name) for name in names)), None)
+
+
+class Root(Group):
+    """`ossia` itself. `ossia "why is the sky blue?"` is `ossia run "why is the sky blue?"`, with the same flags."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        try:
+            rest = self.make_parser(ctx).parse_args(list(args))[1]  # from the first word on that is no option
+        except UsageError as error:
+            own = {name for param in self.commands["run"].params for name in param.opts}
+            if getattr(error, "possibilities", None) is None or getattr(error, "option_name", "") not in own:
+                raise
+            return super().parse_args(ctx, ["run", *args])  # `--schema`, which only a question has
+        before, first = args[: len(args) - len(rest)], next(iter(rest), "")
+        groups = {name: getattr(command, "commands", {}) for name, command in self.commands.items()}
+        if first == "chat":
+            return self.parse_args(ctx, [*before, *rest[1:]])
+        if first == "version":
+            args = ["--version"]
+        elif first == "help":
+            args = [*rest[1:], "--help"]
+            if rest[1:] and rest[1] not in groups:
+                ctx.fail(f"No such command {rest[1]!r}.")
+        elif first and first not in groups:
+            within = [f"`ossia {name} {first}`" for name, commands in groups.items() if first in commands]
+            if within:
+                ctx.fail(f"No such command {first!r}. Did you mean {' or '.join(within)}?")
+            # A misspelt command must not start a model.
+            if any(char.isspace() for char in first) or not get_close_matches(first.lower(), [*groups, *_OTHER_NAMES]):
+                args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+class Question(TyperCommand):
+    """`ossia run`, whose question is one argument."""
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
+        ctx.allow_extra_args = True
+        more = super().parse_args(ctx, args)
+        if more:
+            asked = shlex.quote(" ".join([str(ctx.params["prompt"]), *more])[:_SHOWN_CHARS])
+            ctx.fail(f"a question of several words needs quotes: ossia run {asked}")
+        return more
 
 
 def group(about: str, alone: Callable[[], None] | None = None) -> typer.Typer:

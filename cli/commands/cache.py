@@ -1,43 +1,94 @@
-"""`ossia cache`: the KV caches that are kept on disk, so that a model needn't read the same text again."""
+"""`ossia cache`: the KV caches on disk, which spare a model from reading the same text again."""
 
 from __future__ import annotations
 
 import os
-from typing import Annotated
+import time
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ossia.cli.commands.groups import Group
-from ossia.cli.settings.flags import option
+from ossia.cli.commands import exit_error, group
+from ossia.cli.settings.table import option
 
-app = typer.Typer(cls=Group, rich_markup_mode=None)
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ossia.agent.control import Control
+    from ossia.agent.engine.base import Progress
+    from ossia.agent.worker import Worker
+    from ossia.cli.runtime.assemble import Assembly
+    from ossia.cli.runtime.progress import Display
+    from ossia.cli.settings.config import Resolved
+    from ossia.tools.workspace import Folder
+
+VERSION = 1
+"""The version of what `--json` prints."""
+_GRACE_S = 0.6
+"""How long an interrupted reading may take to end, and what was read whole to reach the disk."""
 
 
-@app.callback(invoke_without_command=True)
-def cache(context: typer.Context) -> None:
+def show(json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False) -> None:
+    """List them: kind, tokens, size, last use, whether it holds text of yours, model."""
+    from json import dumps
+
+    from ossia.agent.engine.stored import inspect
+    from ossia.agent.models.memory import size_text
+    from ossia.cli import paths
+    from ossia.cli.clean import clean, one_line
+    from ossia.cli.streams import say
+    from ossia.cli.words import when
+
+    found = [(used, size, folder, inspect(folder)) for used, size, folder in _folders()]
+    kinds = ["prompt" if folder.name.startswith("prompt-") else "session" for _, _, folder, _ in found]
+    if json:
+        entries = [
+            {"kind": kind, "id": folder.name, "tokens": about and about[1], "bytes": size, "used": used,
+             "personal": about and about[0].personal, "model": about and about[0].model}
+            for kind, (used, size, folder, about) in zip(kinds, found, strict=True)
+        ]  # fmt: skip
+        print(dumps({"version": VERSION, "kept": entries}))
+        return
+    if not found:
+        say("no KV cache is kept yet")
+        return
+    print(f"{'KIND':<7}  {'ID':<14}  {'TOKENS':>7}  {'SIZE':>8}  {'LAST USED':<16}  {'YOURS':<5}  MODEL")
+    for kind, (used, size, folder, about) in zip(kinds, found, strict=True):
+        digest = clean(one_line(folder.name.rpartition("-")[2]))[:14]  # of `prompt-633-4be2…`: tokens have a column
+        tokens, yours, model = "?", "?", "?"
+        if about:
+            tokens, yours, model = f"{about[1]:,}", "yes" if about[0].personal else "no", about[0].model or "?"
+        print(
+            f"{kind:<7}  {digest:<14}  {tokens:>7}  {size_text(size):>8}  {when(used):<16}  {yours:<5}  "
+            f"{clean(one_line(model))}"
+        )
+    say(f"{_total([size for _, size, _, _ in found])}, in {paths.host().kv}")
+
+
+app = group(
     """Show, remove or prepare the KV caches kept on disk: show, rm, warm.
 
     A KV cache is what a model computes of the text it reads. Those of stored sessions and of what prompts begin with
     are kept, so that the text needn't be read again. Only you can read them. --private keeps none.
-    """
-    if context.invoked_subcommand is None:
-        show()
-
-
-@app.command()
-def show(json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False) -> None:
-    """List them: kind, tokens, size, last use, whether it holds text of yours, model."""
-    from ossia.cli.commands.cache_report import kept, print_kept
-
-    print_kept(kept(), json=json)
+    """,
+    alone=show,
+)
+app.command()(show)
 
 
 @app.command()
 def rm() -> None:
     """Remove all of them. Sessions stay; their prompts are read once more."""
-    from ossia.cli.commands.cache_report import print_removed, remove
+    from ossia.agent.engine.prompts import unfinished_in
+    from ossia.agent.engine.stored import delete
+    from ossia.cli import paths
 
-    print_removed(remove())
+    found = _folders()
+    for folder in [*(folder for _, _, folder in found), *unfinished_in(paths.host().kv)]:
+        delete(folder)
+    if left := _folders():
+        raise exit_error(f"can't remove {left[0][2]}", "FAILED")
+    print(f"removed {_total([size for _, size, _ in found])}" if found else "nothing was kept")
 
 
 @app.command()
@@ -58,12 +109,119 @@ def warm(
     That is what a run begins with and, with --workspace, what one in that folder begins with. Give the flags that you
     run with. Ctrl-C keeps what is whole. It is refused with --private.
     """
+    flags: dict[str, object] = dict(locals())
     if hasattr(os, "nice"):
         os.nice(19)  # before any library starts threads
-    from ossia.cli.commands.cache_warm import warm as warmed
+    from ossia.cli.settings.engines import LLAMA
+    from ossia.cli.settings.workspace import resolve_with_folder
+    from ossia.cli.terminal.keyboard import plain_keys
 
-    given: dict[str, object] = {
-        "workspace": workspace, "trust": trust, "model": model, "tools": tools, "no_tools": no_tools, "web": web,
-        "effort": effort, "instructions": instructions, "private": private, "quiet": quiet,
-    }  # fmt: skip
-    warmed(given)
+    with plain_keys():
+        runs = [resolve_with_folder(flags)]
+        if workspace:
+            runs.insert(0, resolve_with_folder({**flags, "workspace": None, "trust": None}))
+        resolved = runs[-1][0]
+        if resolved.settings.private:
+            raise exit_error(f"cache warm: {resolved.origins['private']} keeps no cache: take that back first")
+        if resolved.settings.engine != LLAMA:
+            raise exit_error("cache warm: only a model that runs here has a KV cache to keep: leave out --engine")
+        _warm_all(runs)
+
+
+def _warm_all(runs: list[tuple[Resolved, Folder | None]]) -> None:
+    """Load the model for each run, and once more as a chat does if that makes another copy of the weights.
+
+    Raises ExitError, and the errors of `begin` and `finish`.
+    """
+    from ossia.agent.control import Control
+    from ossia.agent.worker import Worker
+    from ossia.cli.exits import ExitCode
+    from ossia.cli.runtime.ending import end_now
+    from ossia.cli.runtime.progress import make_display
+
+    display, worker, control = make_display(runs[-1][0].settings), Worker(), Control()
+    display.once = True  # each loading has the same to say
+    for resolved, _ in runs:
+        for warning in resolved.warnings:
+            display.warn(warning)
+    try:
+        for resolved, folder in runs:
+            for stays in (False, True) if resolved.settings.repack == "auto" else (False,):
+                _warm(resolved, folder, display, worker, control, stays=stays)
+    except KeyboardInterrupt:
+        control.stop()
+        worker.close(_GRACE_S)
+        if worker.busy:
+            end_now(ExitCode.INTERRUPTED)  # a C call that loads doesn't notice
+        raise
+    worker.close()
+
+
+def _warm(
+    resolved: Resolved, folder: Folder | None, display: Display, worker: Worker, control: Control, *, stays: bool
+) -> None:
+    from ossia.agent.engine.prompts import stored_in
+    from ossia.cli import paths
+    from ossia.cli.runtime.assemble import begin
+
+    began = time.time()
+    assembly = begin(resolved, folder, display, worker, display.wait, stays=stays).finish(tap=None)
+    try:
+        if stays and not (assembly.plan and assembly.plan.repack):
+            return None  # as a run has it
+        start = time.monotonic()
+        static, reused = display.wait(worker.submit(lambda: _read(assembly, resolved, folder, display, control)))
+        took_s = time.monotonic() - start
+    finally:
+        display.pause()
+        assembly.close_tools()
+        closed = worker.submit(assembly.engine.close)  # waits for what is being written
+    display.wait(closed)
+    name = f"{'chat' if stays else 'run'}{f' in {folder.workspace.root}' if folder else ''}"
+    if reused >= static:
+        return display.note(f"ossia: {name}: all {static:,} tokens were kept already")
+    stored = stored_in(paths.host().kv, prompts=True)
+    if not any(used >= began and one.name.startswith(f"prompt-{static}-") for used, _, one in stored):
+        raise exit_error(f"cache warm: {name}: {static:,} tokens can't be kept in {paths.host().kv}", "FAILED")
+    return display.note(f"ossia: {name}: {static - reused:,} of {static:,} tokens read in {took_s:.1f} s, and kept")
+
+
+def _read(
+    assembly: Assembly, resolved: Resolved, folder: Folder | None, display: Display, control: Control
+) -> tuple[int, int]:
+    """Read and store, on the worker's thread. Returns the tokens that prompts begin with, and those stored before."""
+    from ossia.agent.kv_cache import save_prompt_cache
+    from ossia.agent.respond import LocalResponder
+    from ossia.agent.sessions.session import Session
+    from ossia.cli.runtime.options import fresh_options
+    from ossia.cli.runtime.pace import Reading
+
+    responder, reading, reused = assembly.responder, Reading(), 0
+    assert isinstance(responder, LocalResponder)
+    request = Session(fresh_options(resolved, folder)).request_ahead(assembly.tools.toolbox.specs)
+
+    def on_progress(progress: Progress) -> None:
+        nonlocal reused
+        reused = progress.reused
+        reading.see(progress)
+
+    display.line.set(reading.text)
+    responder.prefill(request, control=control, on_progress=on_progress)
+    save_prompt_cache(assembly.engine)
+    return responder.measure(request).static_tokens, reused
+
+
+def _folders() -> list[tuple[float, int, Path]]:
+    """Those on disk, the last used first: its time of use, its bytes, its folder."""
+    from ossia.agent.engine.prompts import stored_in
+    from ossia.cli import paths
+
+    folder = paths.host().kv
+    return sorted([*stored_in(folder, prompts=True), *stored_in(folder, prompts=False)], reverse=True)
+
+
+def _total(sizes: list[int]) -> str:
+    from ossia.agent.models.memory import size_text
+    from ossia.cli.words import count
+
+    return f"{count(len(sizes), 'kept cache')}, {size_text(sum(sizes))}"

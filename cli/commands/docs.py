@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ossia.cli.commands import exit_error, group
-from ossia.cli.settings.flags import option
+from ossia.cli.settings.table import option
 from ossia.cli.terminal.keyboard import plain_keys
 
 app = group("Keep documents of yours for the model to search.")

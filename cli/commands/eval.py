@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ossia.cli.settings.flags import option
+from ossia.cli.settings.table import option
 
 
 def evaluate(

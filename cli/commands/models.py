@@ -1,4 +1,4 @@
-"""`ossia models`: what is on this machine, and how to get more."""
+"""`ossia models`: the models on this machine. `models_files` removes and downloads them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,29 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ossia.cli.commands import exit_error, group
-from ossia.cli.settings.flags import option
+from ossia.cli.settings.table import option
 
 if TYPE_CHECKING:
-    from ossia.agent.models.find import Found
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from ossia.agent.models.describe import Description
+    from ossia.agent.models.find import Found, Locations
     from ossia.agent.models.memory import Memory
+    from ossia.agent.models.model import ModelFile
+    from ossia.agent.models.plan import Plan
+    from ossia.cli.settings.table import Settings
+
+    Row = tuple[str, str]
+
+VERSION = 1
+"""The version of what `--json` prints."""
+_NETWORK = (
+    {"layers": "{:,} layers", "embedding": " of {:,}"},
+    {"experts": "{:,} experts", "experts_used": ", {:,} for a token"},
+    {"heads": "{:,} heads", "head_size": " of {:,}", "kv_heads": ", {:,} for keys and values"},
+)
+"""The parts of a network in words, by our names of the numbers; the first number of each is needed."""
 
 app = group("Look at models, get or remove them: list, show, plan, pull, rm, default, path.")
 
@@ -41,15 +59,14 @@ def list_() -> None:
     Looks into ossia's own folder and those of Hugging Face, llama.cpp, LM Studio and Ollama.
     """
     from ossia.agent.models.catalog import DOWNLOADS
-    from ossia.agent.models.find import find_models, locations, unfinished
+    from ossia.agent.models.find import find_models, unfinished
     from ossia.agent.models.memory import size_text
-    from ossia.cli import paths
     from ossia.cli.clean import one_line
     from ossia.cli.paths import data_dir
     from ossia.cli.runtime.models import free_memory
     from ossia.cli.streams import say, shown
 
-    found, memory = find_models(locations(paths.host())), free_memory()
+    found, memory = find_models(_locations()), free_memory()
     rows = [("NAME", "SIZE", "FITS", "FROM", "PATH"), *(_row(one, memory) for one in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
@@ -70,18 +87,20 @@ def show(model: MaybeModel = None, json: Json = False) -> None:
     """
     from ossia.agent.errors import ModelError
     from ossia.agent.models.describe import describe, unreadable
-    from ossia.cli.commands.models_report import print_description
     from ossia.cli.exits import ExitCode
 
     found = _located(model)
     try:
-        told = describe(found.path, origin=found.origin)
+        described = describe(found.path, origin=found.origin)
     except ModelError as error:
         if not json:
             raise
-        told = unreadable(found, error)
-    print_description(found.name, told, as_json=json)
-    if told.problem is not None:
+        described = unreadable(found, error)
+    if json:
+        _print_json(_document(found.name, described))
+    else:
+        _print_rows(found.name, described.path, _rows(described))
+    if described.problem is not None:
         raise typer.Exit(ExitCode.MODEL)
 
 
@@ -99,18 +118,39 @@ def plan(
 
     What goes to the GPU, what doesn't, and why. Nothing is loaded.
     """
-    from ossia.cli.commands.models_report import print_plan
+    from ossia.agent.models.resolve import locate, resolve
+    from ossia.cli.runtime.models import free_memory
+    from ossia.cli.runtime.planning import plan_for
+    from ossia.cli.streams import say
 
-    given = {"model": model, "context": context, "gpu_layers": gpu_layers, "n_cpu_moe": n_cpu_moe, "kv_type": kv_type}
-    print_plan(given | {"repack": repack}, as_json=json)
+    settings = _settings(
+        model=model, context=context, gpu_layers=gpu_layers, n_cpu_moe=n_cpu_moe, kv_type=kv_type, repack=repack
+    )
+    if not model:
+        _say_engine(settings)
+    if settings.model:
+        _say_more(settings.model, locate(settings.model, locations=_locations()))
+    memory = free_memory()
+    file = resolve(settings.model, locations=_locations(), memory=memory)
+    planned = plan_for(settings, file, memory, stays=True)
+    if json:
+        _print_json(_plan_document(file, memory, planned))
+        return
+    for note in (*file.notes, *planned.warnings):
+        say(f"warning: {note}")
+    _print_rows(file.name, file.path, _figures(file, memory, planned))
 
 
 @app.command()
 def path(model: MaybeModel = None, json: Json = False) -> None:
     """Print where a model's (first) file is."""
-    from ossia.cli.commands.models_report import print_path
+    from ossia.cli.streams import shown
 
-    print_path(_first_file(_located(model)), as_json=json)
+    found = _first_file(_located(model))
+    if json:
+        _print_json({"model": found.name, "path": str(found.path), "from": found.origin, "bytes": found.file_bytes})
+    else:
+        print(shown(str(found.path)))
 
 
 @app.command()
@@ -119,9 +159,17 @@ def default(model: Model) -> None:
 
     As `ossia config set model`, but only if it can be used.
     """
-    from ossia.cli.commands.models_call import set_default
+    from pathlib import Path
 
-    set_default(model)
+    from ossia.agent.models.memory import read_memory
+    from ossia.agent.models.resolve import locate, resolve
+    from ossia.cli.commands.config import set_
+
+    resolve(model, locations=_locations(), memory=read_memory())
+    _say_more(model, locate(model, locations=_locations()))
+    here = Path(model)
+    set_("model", [str(here.absolute()) if not here.is_absolute() and here.is_file() else model])
+    _say_engine(_settings())
 
 
 @app.command()
@@ -130,7 +178,7 @@ def rm(model: Model, yes: Annotated[bool, typer.Option("--yes", help="Remove it 
 
     Or a partial download. Models of other programs stay.
     """
-    from ossia.cli.commands.models_call import remove
+    from ossia.cli.commands.models_files import remove
 
     remove(model, yes=yes)
 
@@ -149,35 +197,61 @@ def pull(
 
     It goes into ossia's folder, and its path is printed.
     """
-    from ossia.cli.commands.models_call import pull_model
+    from ossia.cli.commands.models_files import pull_model
 
     pull_model(name)
 
 
 def _located(model: str | None) -> Found:
     """The file that `model` names, the first one of that name; None: the one that a run without --model uses."""
-    import os
-
-    from ossia.agent.models.find import found_at, locations
+    from ossia.agent.models.find import found_at
     from ossia.agent.models.resolve import locate, resolve
-    from ossia.cli import paths
-    from ossia.cli.commands.models_call import say_engine, say_more
     from ossia.cli.runtime.models import free_memory
-    from ossia.cli.settings.config import resolve as resolve_settings
 
-    where = locations(paths.host())
+    where = _locations()
     if model is None:
-        settings = resolve_settings({}, environ=os.environ).settings
-        say_engine(settings)
+        settings = _settings()
+        _say_engine(settings)
         model = settings.model
     if model is None:
         return found_at(resolve(None, locations=where, memory=free_memory()).path, where)
     files = locate(model, locations=where)
-    say_more(model, files)
+    _say_more(model, files)
     found = files[0]
     if found.path.is_dir():
         raise exit_error(f"{found.path}: is a directory; name a GGUF file in it")
     return found
+
+
+def _locations() -> Locations:
+    from ossia.agent.models.find import locations
+    from ossia.cli import paths
+
+    return locations(paths.host())
+
+
+def _settings(**given: object) -> Settings:
+    import os
+
+    from ossia.cli.settings.config import resolve
+
+    return resolve(given, environ=os.environ).settings
+
+
+def _say_more(model: str, found: Sequence[Found]) -> None:
+    """On stderr: the first of the files with this name is meant, and there are more."""
+    from ossia.cli.streams import say
+
+    if len(found) > 1:
+        say(f"{len(found) - 1} more called {model}: {found[0].path} is meant; for another one give its path")
+
+
+def _say_engine(settings: Settings) -> None:
+    """On stderr: a server answers, by the settings, so that no local model is used."""
+    from ossia.cli.streams import say
+
+    if settings.engine != "llama":
+        say(f"the engine is {settings.engine}: a local model is used with --engine llama only")
 
 
 def _first_file(found: Found) -> Found:
@@ -207,3 +281,122 @@ def _row(found: Found, memory: Memory) -> tuple[str, str, str, str, str]:
     except ModelError as error:
         return found.name, size_text(found.file_bytes), "unusable", found.origin, str(error)
     return found.name, size_text(found.file_bytes), fit, found.origin, str(found.path)
+
+
+# -- printing ----------------------------------------------------------------------------------------------------------
+
+
+def _print_json(found: dict[str, object]) -> None:
+    import json
+
+    print(json.dumps({"version": VERSION, **found}))
+
+
+def _figures(model: ModelFile, memory: Memory, planned: Plan) -> list[Row]:
+    """`[("context", "32,768 of 131,072 tokens, KV cache 0.8 GB as f16"), ("GPU", …), ("memory", …)]`."""
+    from ossia.agent.models.memory import size_text
+    from ossia.cli.runtime.assemble import memory_lines
+    from ossia.cli.runtime.planning import on_gpu
+
+    own, put = model.architecture.context_tokens, planned.offload
+    cache = f"KV cache {size_text(planned.needs.kv)} as {planned.kv_type}"
+    each = zip(put.gpu_bytes or (0,) * len(memory.gpu_free), memory.gpu_free, strict=True)
+    gpus = ", ".join(f"{size_text(used)} of {size_text(free)}" for used, free in each)
+    free = "an unknown amount is" if memory.ram_free is None else f"{size_text(memory.ram_free)} are"
+    _, parts = memory_lines(planned)
+    copy = "" if planned.repack else "; not repacked"
+    return [
+        ("context", f"{planned.context_tokens:,} of {own:,} tokens, {cache}"),
+        ("GPU", f"{on_gpu(planned)}: {gpus}" if gpus else "none that llama.cpp can use"),
+        ("memory", f"{size_text(planned.ram_bytes)}, {free} free: {parts}{copy}"),
+    ]
+
+
+def _print_rows(name: str, path: Path, rows: Sequence[Row]) -> None:
+    """The rows, wrapped on a terminal; in a pipe each is one line."""
+    from ossia.cli.clean import one_line
+    from ossia.cli.runtime.progress import columns
+    from ossia.cli.streams import shown, stdout
+    from ossia.cli.words import wrapped
+
+    print(shown(f"{one_line(name)}  {one_line(str(path))}"))
+    indent = max(len(label) for label, _ in rows) + 2
+    for label, text in rows:
+        first = f"{label:<{indent}}"
+        whole = [f"{first}{one_line(text)}"]
+        for line in wrapped(text, first, " " * indent, columns(stdout())) if stdout().isatty() else whole:
+            print(shown(line))
+
+
+def _rows(described: Description) -> list[Row]:
+    from itertools import groupby
+
+    from ossia.agent.models.memory import size_text
+
+    numbers = described.numbers
+    parts = f" in {len(described.parts)} files" if len(described.parts) > 1 else ""
+    window = f"; every other layer sees {numbers['window']:,}" if "window" in numbers else ""
+    return [
+        *([] if described.title is None else [("title", described.title)]),
+        ("usable", "yes" if described.problem is None else f"no: {described.problem}"),
+        ("architecture", ", ".join([described.architecture or "not named", *_network(numbers)])),
+        ("context", f"{numbers['context']:,} tokens{window}" if "context" in numbers else "not given"),
+        ("vocabulary", "none" if described.vocabulary is None else f"{described.vocabulary:,} tokens"),
+        ("size", f"{size_text(described.file_bytes)}{parts}"),
+        ("from", described.origin),
+        *(
+            (group, ", ".join(f"{one.kind} {size_text(one.bytes)}" for one in stored))
+            for group, stored in groupby(described.stored, lambda one: one.group)
+        ),
+    ]
+
+
+def _network(numbers: dict[str, int]) -> list[str]:
+    """`["24 layers of 2,880", "32 experts, 4 for a token", "64 heads of 64, 8 for keys and values"]`."""
+    return [
+        "".join(text.format(numbers[key]) for key, text in parts.items() if key in numbers)
+        for parts in _NETWORK
+        if next(iter(parts)) in numbers
+    ]
+
+
+def _document(name: str, described: Description) -> dict[str, object]:
+    return {
+        "model": name,
+        "path": str(described.path),
+        "from": described.origin,
+        "usable": described.problem is None,
+        "problem": described.problem,
+        "title": described.title,
+        "architecture": described.architecture,
+        **described.numbers,
+        "vocabulary": described.vocabulary,
+        "files": [str(part) for part in described.parts],
+        "bytes": described.file_bytes,
+        "tensors": [
+            {"group": row.group, "type": row.kind, "count": row.tensors, "bytes": row.bytes} for row in described.stored
+        ],
+    }
+
+
+def _plan_document(model: ModelFile, memory: Memory, planned: Plan) -> dict[str, object]:
+    from dataclasses import asdict
+
+    put = planned.offload
+    return {
+        "model": model.name,
+        "path": str(model.path),
+        "context": planned.context_tokens,
+        "gpu_layers": put.layers,
+        "n_cpu_moe": put.cpu_moe,
+        "gpu_split": put.split,
+        "kv_type": planned.kv_type,
+        "repack": planned.repack,
+        "needs": {**asdict(planned.needs), "total": planned.needs.total},
+        "ram": {"used": planned.ram_bytes, "free": memory.ram_free, "shared": memory.shared},
+        "gpus": [
+            {"used": used, "free": free}
+            for used, free in zip(put.gpu_bytes or (0,) * len(memory.gpu_free), memory.gpu_free, strict=True)
+        ],
+        "warnings": [*model.notes, *planned.warnings],
+    }

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from ossia.cli.settings.flags import with_flags
+from ossia.cli.settings.table import with_flags
 
 
 @with_flags("run")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -10,9 +10,12 @@ import typer
 from ossia.cli.commands import exit_error, group, read_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from ossia.agent.sessions.store import SessionInfo, SessionStore
+
+VERSION = 1
+"""The version of what `--json` prints."""
 
 app = group(
     """Look through stored conversations: list, show, search, export, import, fork, rm.
@@ -33,10 +36,21 @@ def list_(
     json: Json = False,
 ) -> None:
     """Print the sessions, the last one first: id, time, turns, title."""
-    from ossia.cli.commands.sessions_report import print_list
+    from dataclasses import asdict
 
-    with _opened() as store:
-        print_list(store.list(limit=limit or None), json=json)
+    from ossia.cli.streams import say, shown
+
+    with opened_sessions() as store:
+        infos = store.list(limit=limit or None)
+    if json:
+        _print_json({"sessions": [asdict(info) for info in infos]})
+        return
+    if not infos:
+        say("no session is stored yet; a chat stores its own: start one with ossia")
+        return
+    print(f"{'ID':<8}  {'LAST USED':<16}  {'TURNS':>5}  TITLE")
+    for info in infos:
+        print(shown(row_of(info)))
 
 
 @app.command()
@@ -64,10 +78,24 @@ def search(
     json: Json = False,
 ) -> None:
     """Search what was said in all sessions, and their titles. Prints the best match of each."""
-    from ossia.cli.commands.sessions_report import print_hits
+    from dataclasses import asdict
 
-    with _opened() as store:
-        print_hits(store.search(text, limit=limit, thinking=thinking), text, json=json)
+    from ossia.cli.clean import one_line
+    from ossia.cli.streams import say, shown
+    from ossia.cli.words import when
+
+    with opened_sessions() as store:
+        hits = store.search(text, limit=limit, thinking=thinking)
+    if json:
+        found = [{**asdict(hit.info), "kind": hit.kind, "snippet": hit.snippet, "matches": hit.matches} for hit in hits]
+        _print_json({"query": text, "results": found})
+        return
+    if not hits:
+        say("nothing found")
+    for hit in hits:
+        print(f"{hit.info.id:<8}  {when(hit.info.updated):<16}  {shown(one_line(hit.info.title))}")
+        more = f"  (+{hit.matches - 1})" if hit.matches > 1 else ""
+        print(f"          {hit.kind}: {shown(one_line(hit.snippet))}{more}")
 
 
 @app.command()
@@ -109,14 +137,13 @@ def import_(
     Without --trust, all of it counts as written by somebody else: calls that send or write then ask for approval.
     """
     from ossia.agent.sessions.json import import_session
-    from ossia.cli.commands.sessions_report import print_one
 
     session, title = import_session(read_text(file), trusted=trust)
-    with _opened() as store:
+    with opened_sessions() as store:
         session_id = store.keep(session, title=title)
         if store.problem:
             raise exit_error(store.problem, "FAILED")
-        print_one(store.find(session_id))
+        _print_one(store.find(session_id))
 
 
 @app.command()
@@ -127,7 +154,7 @@ def rm(refs: Annotated[list[str], typer.Argument(metavar="ID...", help="As `list
     from ossia.cli.clean import one_line
     from ossia.cli.streams import shown
 
-    with _opened() as store:
+    with opened_sessions() as store:
         infos = [_by_id(store, ref) for ref in refs]
         store.remove(*(info.id for info in infos))
     for info in infos:
@@ -141,14 +168,36 @@ def fork(
     turn: Annotated[int | None, typer.Option(metavar="N", min=1, help="Only the first N turns. [default: all]")] = None,
 ) -> None:
     """Copy a session, to continue it in another way. Prints the copy's id."""
-    from ossia.cli.commands.sessions_report import print_one
     from ossia.cli.words import count
 
-    with _opened() as store:
+    with opened_sessions() as store:
         info = store.find(ref)
         if turn is not None and turn > info.turns:
             raise exit_error(f"--turn {turn}: session {info.id} has {count(info.turns, 'turn')}")
-        print_one(store.find(store.fork(info.id, turns=turn)))
+        _print_one(store.find(store.fork(info.id, turns=turn)))
+
+
+def row_of(info: SessionInfo) -> str:
+    """`k7m2v9xq  2026-11-22 18:00      2  What is 48*17?`: a session in a list, unclean."""
+    from ossia.cli.clean import one_line
+    from ossia.cli.words import when
+
+    return f"{info.id:<8}  {when(info.updated):<16}  {info.turns:>5}  {one_line(info.title)}"
+
+
+def _print_json(found: Mapping[str, object]) -> None:
+    from ossia.cli.words import json_line
+
+    print(json_line({"version": VERSION, **found}))
+
+
+def _print_one(info: SessionInfo) -> None:
+    """Print the id on stdout, for scripts, and the title on stderr."""
+    from ossia.cli.clean import one_line
+    from ossia.cli.streams import say
+
+    print(info.id)
+    say(f"{one_line(info.title)}; continue it with: ossia --resume {info.id}")
 
 
 @contextmanager
@@ -156,22 +205,17 @@ def _holding(ref: str) -> Iterator[SessionStore]:
     """The store that has this session: the user's, else that of `ossia eval`, which the list leaves out."""
     from ossia.agent.errors import SessionMissing
 
-    with _opened() as own, _opened(evaluated=True) as tasks:
-        try:
-            own.find(ref)
-        except SessionMissing:
-            try:
-                tasks.find(ref)
-            except SessionMissing:
-                pass
-            else:
-                yield tasks
-                return
-        yield own
+    with opened_sessions() as own, opened_sessions(evaluated=True) as tasks:
+        store = own
+        for holder in (tasks, own):
+            with suppress(SessionMissing):
+                holder.find(ref)
+                store = holder
+        yield store
 
 
 @contextmanager
-def _opened(*, evaluated: bool = False) -> Iterator[SessionStore]:
+def opened_sessions(*, evaluated: bool = False) -> Iterator[SessionStore]:
     """The store, closed in the end; `evaluated`: that of `ossia eval`."""
     import time
 

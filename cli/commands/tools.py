@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ossia.cli.commands import group
-from ossia.cli.settings.flags import with_flags
+from ossia.cli.settings.table import with_flags
 
 app = group("Show the tools that are on, or call one by hand.")
 

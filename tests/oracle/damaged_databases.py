@@ -379,7 +379,7 @@ _HEAVY = (
     *(
         "ossia.cli.oneshot.once",
         "ossia.cli.runtime.python",
-        "ossia.cli.commands.sessions_report",
+        "ossia.cli.commands.sessions",
         "ossia.cli.commands.tools_call",
         "ossia.cli.commands.tools_list",
         "ossia.tools.library.indexing",

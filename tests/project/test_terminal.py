@@ -15,9 +15,9 @@ _FOLDER = ROOT / "cli" / "terminal"
 _PRINTS = {
     *("main", "oneshot/output", "oneshot/stdin", "runtime/consent", "runtime/progress"),
     "streams",
-    *(f"commands/{name}" for name in ("cache_report", "config", "docs", "docs_report", "harmony", "mcp", "models")),
-    *("commands/models_call", "commands/models_report"),
-    *(f"commands/{name}" for name in ("python", "sessions", "sessions_report", "tools_call", "tools_list")),
+    *(f"commands/{name}" for name in ("cache", "config", "docs", "docs_report", "harmony", "mcp", "models")),
+    "commands/models_files",
+    *(f"commands/{name}" for name in ("python", "sessions", "tools_call", "tools_list")),
     *("commands/trust", "commands/undo", "doctor/examine", "eval/evaluation"),
 }
 

@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 
 IMPORTED = (
-    *("ossia.cli.main", "ossia.cli.app", "ossia.cli.commands.groups", "ossia.cli.commands.misread", "ossia.cli.exits"),
+    *("ossia.cli.main", "ossia.cli.app", "ossia.cli.commands", "ossia.cli.exits"),
     *("ossia.cli.oneshot.once", "ossia.cli.oneshot.ask", "ossia.cli.oneshot.report", "ossia.cli.runtime.assemble"),
     *("ossia.cli.runtime.toolset", "ossia.cli.runtime.session", "ossia.cli.runtime.python", "ossia.cli.runtime.ending"),
     *("ossia.cli.runtime.browsing", "ossia.cli.runtime.consent", "ossia.cli.settings.workspace", "ossia.cli.visible"),

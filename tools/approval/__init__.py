@@ -1,4 +1,4 @@
-"""May a call run? Rules and the defaults without them (`policy`); what the user stored (`trust`).
+"""Allowing calls: rules and the defaults without them (`policy`), stored answers and trusted folders (`trust`).
 
 Begin with `policy`. `sensitive` and `autorun` know the files that are secret, or that run or instruct later tools.
 """

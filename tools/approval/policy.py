@@ -1,6 +1,6 @@
-"""Who may do what: allow, ask or deny, by rules, by what a call would do, and by what stands in the prompt.
+"""Rulings on calls: allow, ask or deny, by rules, by a call's effects, and by the kinds of text in the prompt.
 
-`docs/approvals.md` explains the order, and what each part means for a user; its table is what `rule_on` does.
+`docs/approvals.md` explains the order, and each part for a user; its table is `rule_on`.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ CAN: Mapping[Effect, str] = {
     "run": "run code",
     "send": "send data away from this machine",
 }
-"""What a call with an effect can do, for people."""
+"""The effects of a call in words for people."""
 BY_RULE = "the rule "
-"""How the reason of a ruling begins that a rule of the user's is behind."""
+"""The beginning of the reason where a rule of the user decided."""
 FROM_OUTSIDE = "the model has read text from outside"
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What a policy says about a call, and why, in words for people.
+    """The decision on a call, and its reason in words for people.
 
     `firm`: a person must answer; `--yes` doesn't. `rules`: what "always" would store; empty: "always" isn't offered.
     """
@@ -53,9 +53,9 @@ class Policy:
         self.rules = tuple(rules)
         self._remembered: set[tuple[object, ...]] = set()
         self.accepts_edits = False
-        """For the rest of the session, is every call allowed that `is_edit` is true of?"""
+        """For the rest of the session, every call with `is_edit` is allowed."""
         self.read_only = False
-        """Is a plan being made? Then calls may only look, whatever rules and answers say."""
+        """A plan is being made: calls may only look, whatever rules and answers say."""
 
     def rule_on(
         self, spec: ToolSpec, preview: Preview, arguments: object = "", *, taint: frozenset[Taint] = frozenset()
@@ -109,7 +109,7 @@ class Policy:
         self.accepts_edits = False
 
     def is_edit(self, spec: ToolSpec, preview: Preview) -> bool:
-        """Does such a call only write plain files of the workspace, so that accepting edits may answer for it?
+        """True for a call that only writes plain files of the workspace, so that accepting edits may answer for it.
 
         Not files that run or instruct later tools, secrets or parts of ossia, nor what a rule denies or says to ask
         about.
@@ -130,7 +130,7 @@ class Policy:
 
 
 def suggested_rules(spec: ToolSpec, preview: Preview) -> tuple[str, ...]:
-    """What "always" would store for a call: `("container.exec:git status",)`, `("functions.x",)`.
+    """The rules that "always" would store for a call: `("container.exec:git status",)`, `("functions.x",)`.
 
     Empty if a rule would not be exact (a subject with wildcards) or would allow nothing (a command that isn't
     simple, a caution, unconfined code).
@@ -155,16 +155,16 @@ def _is_exact(text: str, spec: ToolSpec, preview: Preview) -> bool:
 
 
 def acts(spec: ToolSpec, preview: Preview) -> bool:
-    """Does a call do more than read: does it write, run code, or send anything but a request for a page?"""
+    """True for a call that writes, runs code, or sends anything but a request for a page."""
     effects = _effects(spec, preview)
     return bool(effects & {"write", "run"}) or ("send" in effects and not _is_browser(spec))
 
 
 def _only_looks(spec: ToolSpec, preview: Preview) -> bool:
-    """May a call run while a plan is made?
+    """True for a call that may run while a plan is made.
 
-    Ours if it writes nothing: commands and python then run where they can't. A user's function if it says that it only
-    reads; an MCP server's tool if the user's own config says so (it leaves the machine, so it sends at least).
+    A built-in tool's if it writes nothing: commands and python then run where they can't. A user's function if it says
+    that it only reads; an MCP server's tool if the user's own config says so (it leaves the machine, so it sends).
     """
     effects = _effects(spec, preview)
     if spec.provenance == "built-in":
@@ -180,7 +180,7 @@ def _concerns(rule: Rule, spec: ToolSpec) -> bool:
 
 
 def _matchers(spec: ToolSpec, preview: Preview) -> tuple[Callable[[str, str], bool], Callable[[str, str], Match]]:
-    """How the subjects of a call are matched: to allow, and to deny or ask."""
+    """The functions that match a call's subjects: to allow, and to deny or ask."""
     if preview.command:
         return shell_words.command_allowed, shell_words.command_denied
     if _is_browser(spec) or any("://" in subject for subject in preview.subjects):
@@ -189,7 +189,7 @@ def _matchers(spec: ToolSpec, preview: Preview) -> tuple[Callable[[str, str], bo
 
 
 def _allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
-    """Do these rules, taken together, allow every subject?"""
+    """True if these rules, taken together, allow every subject."""
     if not preview.subjects:
         return any(rule.pattern is None for rule in rules)
     matches, _ = _matchers(spec, preview)
@@ -200,7 +200,7 @@ def _allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
 
 
 def _clears_caution(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
-    """Are these rules meant for what the caution is about? For a secret or `.git`, `**` isn't, but `.git/**` is.
+    """True if these rules are meant for the subject of the caution: for a secret or `.git`, `**` isn't, `.git/**` is.
 
     What is firm for a reason other than its name (a file of a bare repository) must be named by its whole path. Parts
     of ossia itself must match a pattern that begins with a folder's or a file's name: `tools/**`.
@@ -226,7 +226,7 @@ def _safely(matches: Callable[[str, str], bool], pattern: str, subject: str) -> 
 
 
 def _strictest(rules: list[Rule], action: Action, spec: ToolSpec, preview: Preview) -> tuple[Match, str]:
-    """Whether a rule of this action (deny or ask) is about the call, and which one."""
+    """The best match of a rule of this action (deny or ask) with the call, and the rule."""
     _, matches = _matchers(spec, preview)
     best: tuple[Match, str] = ("no", "")
     for rule in (rule for rule in rules if rule.action == action):
@@ -246,7 +246,7 @@ def _strictest(rules: list[Rule], action: Action, spec: ToolSpec, preview: Previ
 
 
 def _keys(spec: ToolSpec, preview: Preview, arguments: object) -> set[tuple[object, ...]]:
-    """What a remembered answer covers: the same tool, effects, subject (kept or deleted) and reason to ask."""
+    """The scope of a remembered answer: the same tool, effects, subject (left or deleted) and reason to ask."""
     what = (spec.name, preview.command, preview.inside, preview.caution, preview.unconfined, _effects(spec, preview))
     if preview.subjects:
         return {(*what, subject, subject in preview.deletes) for subject in preview.subjects}
@@ -261,13 +261,13 @@ def _is_browser(spec: ToolSpec) -> bool:
 
 
 def _effects(spec: ToolSpec, preview: Preview) -> frozenset[Effect]:
-    """What this call can do; code that declares no effects can do anything."""
+    """The effects of this call; code that declares none can do anything."""
     effects = spec.effects if preview.effects is None else preview.effects
     return effects or (frozenset() if spec.provenance == "built-in" else frozenset({"run"}))
 
 
 def _taint_reason(spec: ToolSpec, preview: Preview, taint: frozenset[Taint]) -> str:
-    """Why the text in the prompt makes a call be asked about; "" when it doesn't.
+    """The reason to ask that lies in the text of the prompt; "" without one.
 
     Text from outside alone is no reason to ask before reading the web: else no search result could be opened.
     """

@@ -22,13 +22,13 @@ BUILT_IN = (
     "container.exec", "repo_browser.open_file", "repo_browser.list_dir", "repo_browser.print_tree",
     "repo_browser.search", "repo_browser.apply_patch", "browser.search", "browser.open", "browser.find", "python",
 )  # fmt: skip
-"""All tools of ours, whether they are on or not."""
+"""All built-in tools, on or off."""
 _NAME = re.compile(r"[A-Za-z0-9_.*?-]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What holds for the calls that it matches: `Rule("container.exec", "allow", "git status*")`.
+    """A ruling on the calls that match: `Rule("container.exec", "allow", "git status*")`.
 
     `name` is a tool's, with or without `functions.`, with the wildcards of `fnmatch`; `browser` and `functions` stand
     for all of their tools. `pattern` is matched against the subjects of a call's preview; None: every call.
@@ -65,26 +65,21 @@ def parse_rule(text: str, action: Action, *, origin: Origin = "user") -> Rule:
 
 
 def is_about(name: str, tool: str) -> bool:
-    """Is a rule of this name about the tool? Of ours, the last part (`exec`, `open_file`) is enough to deny or to ask.
+    """True if a rule of this name denies the tool, or asks: of built-in tools, the last part (`exec`) is enough for it.
 
-    One that allows must also be one that `may_allow`.
+    A rule that allows must also pass `may_allow`: the last part alone could be the user's own function.
     """
-    return _matches(name, tool) or (tool in BUILT_IN and fnmatchcase(tool.rpartition(".")[2], name))
+    return may_allow(name, tool) or (tool in BUILT_IN and fnmatchcase(tool.rpartition(".")[2], name))
 
 
 def may_allow(name: str, tool: str) -> bool:
-    """May a rule of this name also allow the tool's calls? The last part alone may be a function of the user's, too."""
-    return _matches(name, tool)
-
-
-def _matches(name: str, tool: str) -> bool:
-    """The whole name, without `functions.`, or the namespace: `browser` is all of it."""
+    """True for the whole name, with or without `functions.`, and for the namespace: `browser` is all of it."""
     forms = tool, tool.removeprefix("functions."), tool.partition(".")[0]
     return any(fnmatchcase(form, name) for form in forms)
 
 
 def _fault_of(name: str, pattern: str, action: Action) -> str:
-    """Why a pattern would never do what it seems to; "" when it is sound."""
+    """The reason that a pattern would never do what it seems to; "" for a sound one."""
     if name in ("container.exec", "exec"):
         try:
             shell_words.pattern_words(pattern)

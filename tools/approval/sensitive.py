@@ -1,4 +1,4 @@
-"""Which files of a workspace a person is asked about even where a rule allows the call: by their names alone."""
+"""Files, by their names, that a person is asked about even where a rule allows the call."""
 
 from __future__ import annotations
 
@@ -36,19 +36,19 @@ _EVERYDAY = pattern_of(EVERYDAY)
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """Why a person is asked; `""` if there is no reason. `firm`: `--yes` doesn't answer it."""
+    """A reason to ask a person; `""` for no reason. `firm`: `--yes` doesn't answer it."""
 
     reason: str = ""
     firm: bool = False
 
 
 def of_reading(*names: str) -> str:
-    """Why a person must agree before these are read: "it reads src/.env, which often holds secrets"; "": no reason."""
+    """The reason to ask before these are read: "it reads src/.env, which often holds secrets"; "": no reason."""
     return next((f"it reads {name}, which often holds secrets" for name in names if SECRET.search(plain(name))), "")
 
 
 def of_writing(*names: str) -> Caution:
-    """The same before they are changed: the first firm reason (it is run or obeyed later), or the first if none is."""
+    """The same before they are changed: the first firm reason (it is run or obeyed later), else the first."""
     found = [caution for name in names if (caution := _of_writing(name)).reason]
     return next((caution for caution in found if caution.firm), found[0] if found else Caution())
 
@@ -66,5 +66,5 @@ def _of_writing(name: str) -> Caution:
 
 
 def must_be_named(name: str) -> bool:
-    """Whether a rule that allows this must name it: `**` isn't meant for secrets, nor for what is autorun."""
+    """True if a rule must name it to allow it: `**` isn't meant for secrets, nor for autorun files."""
     return bool(part_of(name)) or bool(SECRET.search(plain(name)))

@@ -74,7 +74,7 @@ def pattern_words(pattern: str) -> tuple[str, ...]:
 
 
 def command_allowed(pattern: str, command: str) -> bool:
-    """Does a pattern allow a command? Word by word: `*` and `?` match within a word, except for a `*` at the very end.
+    """True if a pattern allows a command, word by word: `*` and `?` match within a word, but for a `*` at the very end.
 
     That one matches the rest of its word and all words after it. `git status*` allows `git status` and `git status -s`,
     and never `git status; curl x`: a command that isn't simple is not allowed by any pattern.
@@ -107,7 +107,7 @@ _NOT_IN_WORDS = re.compile(r"[\s;|&()<>{}`$=,!\[\]*?'\"\\]+")
 
 
 def command_denied(pattern: str, command: str) -> Match:
-    """Does a pattern deny a command, or a part of it?
+    """Match a pattern that denies against a command and its parts.
 
     "yes": the pattern matches one of its commands (`rm*` in `cd x && sudo /bin/rm -rf y`). "maybe": it could be
     in there: the words occur somewhere in this order, or the command isn't simple, so that only a shell could tell.

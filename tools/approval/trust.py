@@ -1,8 +1,8 @@
-"""What the user granted for longer than a session: folders they trust, and the rules that an "always" stored.
+"""Grants for longer than a session: trusted folders, the rules that an "always" stored, servers that may get prompts.
 
-Both stand in one file, `trust.json` in the data folder: private, replaced atomically, and never overwritten when it
-can't be read. A folder is trusted as it was when looked at: a hash of what would take effect there (`.ossia/` and
-`AGENTS.md`) is kept with it. Once that content changes, the folder is no longer trusted. The content is read once, by
+All stand in one file, `trust.json` in the data folder: private, replaced atomically, and never overwritten when it
+can't be read. A folder is trusted as it was when looked at: with it stands a hash of all that would take effect there
+(`.ossia/` and `AGENTS.md`). Once that content changes, the folder is no longer trusted. The content is read once, by
 `look`: what is hashed is what is shown and used.
 """
 
@@ -39,7 +39,7 @@ class TrustError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """What would take effect in a folder: the bytes of `.ossia/…` and `AGENTS.md` by name, and a hash over them.
+    """The content that would take effect in a folder: the bytes of `.ossia/…` and `AGENTS.md` by name, and their hash.
 
     `root` is the folder's real path when it was looked at.
     """
@@ -55,7 +55,7 @@ class Offer:
 
 
 def look(folder: Path) -> Offer:
-    """What would take effect in a folder, once it is trusted; nothing in it is followed, run or parsed.
+    """Read the content that would take effect in a trusted folder; nothing in it is followed, run or parsed.
 
     Raises TrustError for more than 1,000 files or 8 MiB, for a link or something else that isn't a plain file (its
     content could change unseen), and for what can't be read. An `AGENTS.md` may be a link inside the folder.
@@ -133,7 +133,7 @@ class _File:
 
     @property
     def problem(self) -> str:
-        """Why nothing in it holds although it may hold something: a line for the user. "" when all is well."""
+        """A line for the user on a file that can't be read, so that nothing in it holds; "" when all is well."""
         try:
             self._read()
         except TrustError as error:
@@ -194,7 +194,7 @@ class TrustStore(_File):
     """
 
     def state(self, folder: Path) -> TrustState:
-        """Is this very folder (not one above it) trusted? If the file can't be read, nothing is: see `problem`."""
+        """The state of this very folder, not of one above it; "unknown" for all if there is a `problem`."""
         return self.content(folder)[0]
 
     def content(self, folder: Path) -> tuple[TrustState, Offer | None]:
@@ -218,7 +218,7 @@ class TrustStore(_File):
             content.digests[str(offer.root)] = offer.digest
 
     def revoke(self, folder: Path) -> bool:
-        """Stop trusting a folder, and forget the rules that were stored for it. False: there was nothing to forget."""
+        """Stop trusting a folder, and delete the rules that were stored for it. False: there was neither."""
         with self._change() as content:
             had = [content.digests.pop(_key(folder), None), content.rules.pop(_key(folder), None)]
         return had != [None, None]
@@ -232,7 +232,7 @@ class Grants(_File):
     """The rules that the user stored with "always", for each workspace, and for the runs that have none."""
 
     def add(self, rules: Iterable[str], *, workspace: Path | None = None) -> None:
-        """Store rules as `--allow` takes them. Raises ValueError for what is none, TrustError if it can't be done."""
+        """Store rules as `--allow` takes them. Raises ValueError for another text, TrustError if it can't be done."""
         texts = [str(parse_rule(text, "allow", origin="stored")) for text in rules]
         with self._change() as content:
             stored = content.rules.setdefault(_key(workspace), [])
@@ -250,11 +250,11 @@ class Grants(_File):
         return {Path(key) if key else None: _parsed(texts) for key, texts in sorted(self._read().rules.items())}
 
     def forget(self, rule: str) -> bool:
-        """Drop a rule wherever it is stored. False: it wasn't stored. Raises TrustError."""
+        """Delete a rule wherever it is stored. False: it wasn't stored. Raises TrustError."""
         with self._change() as content:
             had = any(rule in texts for texts in content.rules.values())
-            kept = {key: [text for text in texts if text != rule] for key, texts in content.rules.items()}
-            content.rules = {key: texts for key, texts in kept.items() if texts}
+            rest = {key: [text for text in texts if text != rule] for key, texts in content.rules.items()}
+            content.rules = {key: texts for key, texts in rest.items() if texts}
         return had
 
 
@@ -262,7 +262,7 @@ class Hosts(_File):
     """The servers that the user lets prompts be sent to, as `https://gpu.example:8000`."""
 
     def holds(self, host: str) -> bool:
-        """Is it one of them? None is where there is a `problem`."""
+        """True for one of them; False for all if there is a `problem`."""
         try:
             return host in self._read().hosts
         except TrustError:

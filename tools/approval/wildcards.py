@@ -32,7 +32,7 @@ def _compiled(pattern: str, any_char: str) -> re.Pattern[str]:
 
 
 def text_matches(pattern: str, text: str) -> bool:
-    """Does the whole text (a word of a command, a search query) match? `*` is any characters at all."""
+    """True if the whole text (a word of a command, a search query) matches; `*` is any characters at all."""
     return _compiled(pattern, ".").fullmatch(text) is not None
 
 
@@ -59,7 +59,7 @@ def _path_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def path_allowed(pattern: str, path: str) -> bool:
-    """Does a pattern allow a path of the workspace (`"docs/a.md"`, with slashes, relative, without `..`)?
+    """True if a pattern allows a path of the workspace (`"docs/a.md"`, with slashes, relative, without `..`).
 
     `docs/**` is everything below docs, `docs/*.md` what lies directly in it, `**/*.md` every Markdown file, `**` all.
     A path that isn't normalised is never allowed.
@@ -71,7 +71,7 @@ def path_allowed(pattern: str, path: str) -> bool:
 
 
 def path_denied(pattern: str, path: str, *, inside: bool = False) -> Match:
-    """Does a pattern deny a path? "yes" also below a denied path, "maybe" for a folder that could hold one.
+    """Match a pattern that denies against a path: "yes" also below a match, "maybe" for a folder that could hold one.
 
     `inside`: it is a folder whose content is looked at, so that wildcards may lead on from it: `**/*.pem` from `src`.
     """
@@ -89,7 +89,7 @@ def path_denied(pattern: str, path: str, *, inside: bool = False) -> Match:
 
 
 def _could_hold(pattern: str, folder: str) -> bool:
-    """Could something below the folder match? The pattern is matched a segment at a time; is any of it left?"""
+    """True if something below the folder could match: matched a segment at a time, a part of the pattern is left."""
     segments = pattern.split("/")
     reached = _behind_stars({0}, segments)
     for name in [] if folder == "." else folder.split("/"):
@@ -116,7 +116,7 @@ def _plain_pattern(pattern: str) -> str:
 
 
 def url_allowed(pattern: str, text: str) -> bool:
-    """Does a pattern allow a URL (`https://docs.python.org/*`) or another text (a search query)?
+    """True if a pattern allows a URL (`https://docs.python.org/*`) or another text (a search query).
 
     A `*` in the host matches only within the host. An ambiguous URL (blanks, backslashes, `..`) is never allowed.
     """
@@ -135,7 +135,7 @@ def url_allowed(pattern: str, text: str) -> bool:
 
 
 def url_denied(pattern: str, text: str) -> Match:
-    """Does a pattern deny a URL or another text? Scheme, port, user name and case don't matter.
+    """Match a pattern that denies against a URL or another text. Scheme, port, user name and case don't matter.
 
     Nor does the spelling of host and path: `ｅvil。test`, `0x7f.1`, `/%61dmin`, `/x/../admin`. A pattern that is
     only a host (`https://a.test`, `a.test`) denies everything there.
@@ -168,7 +168,7 @@ def _hosts(host: str) -> set[str]:
 
 
 def _ways(rest: str) -> set[str]:
-    """What follows the host: as it is written, as it is sent, and as servers may read it."""
+    """The rest behind the host: as it is written, as it is sent, and as servers may read it."""
     sent = rest.partition("#")[0]
     path, mark, query = (sent if sent.startswith("/") else f"/{sent}").partition("?")
     plain = unquote(path)

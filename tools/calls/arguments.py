@@ -1,6 +1,6 @@
 """The arguments of a call: parsed as models write them, fitted to the tool's schema, and validated by it.
 
-Arguments meant for other programs' tools, as gpt-oss learned them, become those of our tools.
+Arguments meant for other programs' tools, as gpt-oss learned them, become those of the built-in tools.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ossia.tools.calls.patch_commands import BEGIN, command_patch
 from ossia.tools.spec import ToolFailed, ToolSpec
 
 NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}
-"""The schema of a tool that has none."""
+"""The schema of a tool without arguments."""
 _SHOWN_CHARS = 600
 _WRAPPER_NAMES = frozenset({"name", "tool", "function", "recipient"})
 _WRAPPERS = ("parameters", "arguments", "args", "kwargs", "input")
@@ -29,8 +29,8 @@ _IS_TEST = re.compile(r"\[\s[^\],]*\s\]\s*(?:&&|\|\|)")
 EXEC, PATCH_TOOL = "container.exec", "repo_browser.apply_patch"
 _FOLDER = ("dir", "directory", "folder", "dir_path", "directory_path")
 _FILE = ("file_path", "file", "filename", "filepath", "target_file")
-# Other names for our arguments, as models and other programs write them. Used only if ours isn't given and the tool has
-# no argument of that name.
+# Other names of arguments, as models and other programs write them. Used only if the right one isn't given and the tool
+# has no argument of the other name.
 _OTHER_NAMES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     EXEC: {
         "command": ("cmd", "commands", "script", "code", "input", "bash"),
@@ -112,7 +112,7 @@ class ArgumentReader:
         return value
 
     def _is_shell(self, text: str) -> bool:
-        """Is it a line for a shell, although it begins as JSON does: `[ "$x" ] && ls`, `"my program" -v`?"""
+        """True for a line for a shell that begins as JSON does: `[ "$x" ] && ls`, `"my program" -v`."""
         if self._spec.name != EXEC or not text.startswith('"'):
             return self._spec.name == EXEC and _IS_TEST.match(text) is not None
         try:
@@ -122,7 +122,7 @@ class ArgumentReader:
         return bool(text[end:].strip()) and not value.lstrip().startswith(("{", "["))
 
     def _decoded(self, text: str) -> object:
-        """The JSON value in a text. Is it a text that holds the arguments as JSON, it is these."""
+        """The JSON value in a text; if that is a text that holds the arguments as JSON, those."""
         value, inner = first_value(text), innermost(text)
         if self._schema.get("type") == "string" or (isinstance(value, str) and self._is_shell(value.strip())):
             return value
@@ -130,7 +130,7 @@ class ArgumentReader:
         return inner if isinstance(inner, dict | list if of_words else dict) else value
 
     def _text_key(self) -> str | None:
-        """The one argument that raw text stands for; "" if the arguments themselves are a text; None: there is none."""
+        """The one argument that raw text stands for; "" if the arguments themselves are a text; else None."""
         if self._schema.get("type") == "string":
             return ""
         properties = mapping(self._schema.get("properties"))
@@ -163,7 +163,7 @@ class ArgumentReader:
             return None
 
     def _is_me(self, name: object) -> bool:
-        """Does a wrapper's name mean this tool, as that of a call would? `"bash"` means `container.exec`."""
+        """True if a wrapper's name means this tool, as a call's would: `"bash"` means `container.exec`."""
         return isinstance(name, str) and resolve_name(name, (self._spec.name,)) is not None
 
     def _check(self, args: object) -> None:
@@ -192,7 +192,7 @@ def _short(text: str) -> str:
 
 
 def from_other_tools(name: str, value: object, schema: Mapping[str, object]) -> object:
-    """The arguments of one of our tools by its own names; those of any other tool as they are.
+    """The arguments of a built-in tool by its own names; those of any other tool as they are.
 
     from_other_tools("container.exec", {"cmd": "ls -l"}, …)      →  {"command": ["bash", "-lc", "ls -l"]}
     """
@@ -228,7 +228,7 @@ def _as_timeout(ms: object) -> object:
 
 
 def _one_patch(value: object) -> str | None:
-    """The text of a patch in `{"anything": patch}` or `{"command": ["apply_patch", patch]}`; None: there isn't one."""
+    """The text of a patch in `{"anything": patch}` or `{"command": ["apply_patch", patch]}`; None without one."""
     if isinstance(value, dict):
         value = next(iter(value.values())) if len(value) == 1 else value.get("patch")
     words = value if isinstance(value, list) else [value]

@@ -83,7 +83,7 @@ def _closed_part(part: object, depth: int) -> object:
 
 
 def _is_closed(schema: Mapping[str, object]) -> bool:
-    """Are the properties that it names the only ones?"""
+    """True if the properties that it names are the only ones."""
     more = schema.get("additionalProperties")
     return more is False or (more is None and bool(mapping(schema.get("properties"))) and _OPEN.isdisjoint(schema))
 
@@ -122,7 +122,7 @@ def _names_of(value: object) -> set[str]:
 
 
 def _of_text(text: str, kinds: frozenset[str]) -> object:
-    """What a text stands for if another type is wanted."""
+    """The value that a text stands for if another type is wanted."""
     bare = text.strip()
     if kinds & {"integer", "number"} and _WHOLE.fullmatch(bare):
         return int(bare.partition(".")[0])

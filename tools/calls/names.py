@@ -1,6 +1,6 @@
-"""Which tool a model means: maps the names that gpt-oss is known to write to the tools that are on.
+"""Names of tools as gpt-oss is known to write them, mapped to the tools that are on.
 
-Where the names come from: models know the tools of other programs, too, and pieces of the format leak into the
+The source of the names: models know the tools of other programs, too, and pieces of the format leak into the
 recipient (llama.cpp#15158, vllm#27385, codex#2186).
 """
 
@@ -31,12 +31,12 @@ _ALIASES = {
     "browser.open": ("open", "open_url"),
     "browser.find": ("find",),
 }
-"""Other names for our tools, compared with a name's last part. The first tool that is on is meant."""
+"""Other names for the built-in tools, compared with a name's last part. The first tool that is on is meant."""
 _WORK = tuple(name for name in _ALIASES if name.startswith(_WORK_PREFIXES))
 
 
 def resolve_name(written: str, known: Collection[str]) -> str | None:
-    """The tool in `known` (whole names) that a recipient means; None: none of those that are on.
+    """The tool in `known` (whole names) that a recipient means; None without one.
 
         resolve_name("open_file<|channel|>commentary", known)       →  repo_browser.open_file
         resolve_name("execjson", known)                             →  container.exec
@@ -71,7 +71,7 @@ def work_tool(written: str) -> str | None:
 
 
 def unknown_name(written: str, known: Collection[str]) -> str:
-    """What to tell the model about an unknown name: the tools there are, the nearest first."""
+    """The error for the model about an unknown name: it lists the tools, the nearest first."""
     if not known:
         return f"Error: there is no tool {_shown(written)}. No tools are on: answer without one."
     near = difflib.get_close_matches(written[:_MAX_CHARS], known, n=_MAX_LISTED, cutoff=0.5)

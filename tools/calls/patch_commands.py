@@ -70,7 +70,7 @@ def command_patch(words: Sequence[str], workdir: str) -> str | None:
 
 
 def applies_a_patch(words: Sequence[str]) -> bool:
-    """Does the command run `apply_patch`, which is no program, whatever else it does?"""
+    """True if the command runs `apply_patch`, which is no program, whatever else it does."""
     if len(words) == 1 or _is_shell(posixpath.basename(words[0])):
         script = words[-1]
     else:
@@ -84,7 +84,7 @@ def _is_shell(program: str) -> bool:
 
 
 def _argument(text: str, *, is_word: bool) -> str | None:
-    """The patch that stands behind the program's name; None if it is no patch, or anything follows it."""
+    """The patch behind the program's name; None if it is no patch, or anything follows it."""
     text = text.lstrip() if is_word else text
     heredoc = _HEREDOC.match(text) if is_word else None
     if heredoc:

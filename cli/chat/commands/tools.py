@@ -53,11 +53,12 @@ def tools(talk: Conversation, face: Face, argument: str) -> None:
 
 def calls(talk: Conversation, face: Face, argument: str) -> None:
     """`/calls [N]`: the calls of this conversation; N: one of them, whole."""
-    from ossia.cli.chat.pager.calls import call_rows, calls_rows
+    from ossia.cli.chat.pager.items import calls_rows
+    from ossia.cli.chat.pager.sections import call_rows
 
     items = talk.transcript.calls()
     if not argument:
-        return face.show(calls_rows(talk.transcript, face.painter))
+        return face.show(calls_rows(items, face.painter))
     if not items:
         raise CommandError("there are no calls yet")
     if not argument.isdecimal() or not 1 <= int(argument) <= len(items):

@@ -21,9 +21,9 @@ _MAX_PAINTED = 20  # pieces that are painted only to count their hits; 10 ms eac
 
 
 class Query:
-    """What is looked for: case doesn't matter, and a blank stands for any number of blanks.
+    """A text to find: case doesn't matter, and a blank stands for any number of blanks.
 
-    Query("two words").hits(piece, painter)      # where they stand on the piece's rows
+    Query("two words").hits(piece, painter)      # their places on the piece's rows
     """
 
     def __init__(self, text: str) -> None:
@@ -37,7 +37,7 @@ class Query:
         self._found: dict[Piece, tuple[int, list[Spans]]] = {}
 
     def guess(self, piece: Piece) -> int:
-        """How many hits the piece's source has: about as many as its rows have."""
+        """The number of hits in the piece's source: about as many as its rows have."""
         if piece not in self._guessed:
             found = self._in_source.findall(piece.section.source) if self._in_source else []
             self._guessed[piece] = len(found)
@@ -52,7 +52,7 @@ class Query:
         return hits
 
     def count(self, piece: Piece, painter: Painter) -> tuple[int, bool]:
-        """How many hits it has, and whether that is sure."""
+        """The number of hits, and True if it is certain."""
         if piece in self._found:
             return len(self.hits(piece, painter)), True
         return self.guess(piece), self.guess(piece) == 0
@@ -74,7 +74,7 @@ class Query:
 
 
 def _loose(word: str) -> str:
-    """A pattern: the word, with any marks between its letters; none beside a mark in the word: that takes for ever."""
+    """A pattern: the word, with any marks between its letters, but not beside a mark in it: that takes for ever."""
     done = re.escape(word[0])
     for before, char in pairwise(word):
         done += ("" if before in _MARKS or char in _MARKS else f"[{_MARKS}]*") + re.escape(char)
@@ -92,7 +92,7 @@ def _spans(start: int, stop: int, starts: list[int], texts: list[str]) -> Iterat
 
 @dataclass(slots=True)
 class Finder:
-    """A search in a view: the hit that it is at, and how many there are."""
+    """A search in a view: the current hit, and the number of all."""
 
     view: View
     query: Query
@@ -120,7 +120,7 @@ class Finder:
                 return
 
     def marks(self, line: Line) -> list[tuple[int, int, bool]]:
-        """The hits on this row: where each begins and ends, and whether it is the one that the search is at."""
+        """The hits on this row: begin and end of each, and True for the current one."""
         hits = self.query.hits(line.piece, self.view.painter)
         return [
             (begin, end, self._at == (line.piece, number))
@@ -133,7 +133,7 @@ class Finder:
     def where(self) -> str:
         """`3 of 17`; `3 of ~1,700` where some pieces that hold the text weren't painted yet; `none`.
 
-        What is switched off isn't searched, but its hits are told: `none · 3 in hidden thinking: t shows it`.
+        Text that is switched off isn't searched, but its hits are counted: `none · 3 in hidden thinking: t shows it`.
         """
         painter, at, total, sure = self.view.painter, 0, 0, True
         for _, piece in self._all():
@@ -143,15 +143,15 @@ class Finder:
             if self._at and piece is self._at[0]:
                 at = total + self._at[1] + 1
             total, sure = total + count, sure and known
-        told = [f"{at or '–'} of {'' if sure else '~'}{total:,}" if total else "none"]
-        told += ["around"] if self.wrapped else []
+        parts = [f"{at or '–'} of {'' if sure else '~'}{total:,}" if total else "none"]
+        parts += ["around"] if self.wrapped else []
         for kind, what, key in (("thinking", "thinking", "t"), ("call", "output", "o")):
             if hidden := self._hidden(kind):
-                told.append(f"{hidden:,}{' more' if total else ''} in hidden {what}: {key} shows it")
-        return " · ".join(told)
+                parts.append(f"{hidden:,}{' more' if total else ''} in hidden {what}: {key} shows it")
+        return " · ".join(parts)
 
     def _hidden(self, kind: str) -> int:
-        """About how many hits stand in what is switched off of the items of this kind."""
+        """The approximate number of hits in the parts of these items that are switched off."""
         view, hidden = self.view, 0
         for block in view.blocks:
             if block.item.kind == kind and not self._whole(block):

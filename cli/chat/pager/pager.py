@@ -1,7 +1,7 @@
 """The transcript on the alternate screen: all of the session, the thinking too. The scrollback is not touched.
 
-It is a prompt_toolkit application of its own, run while the chat's is aside (`Screen.aside`). The chat goes on: a few
-times a second the pager looks at the transcript's version, and draws what came.
+It is a prompt_toolkit application of its own, run while the chat's is suspended (`Screen.aside`). The chat goes on: a
+few times a second the pager looks at the transcript's version, and draws news.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ async def show(
 ) -> None:
     """Show the transcript until the reader leaves. To be called inside `Screen.aside()`.
 
-    `follow`: begin at its end and stay there, whatever comes, or at the call that is asked about; else at its top.
+    `follow`: begin at its end and stay there as it grows, or at the call that is asked about; else at its top.
     `head`: rows that stay above it, at most half of the screen. `page` gives the page behind a cursor of the browser,
     for footnotes. `painter` says whether there are colours; it is not changed.
     """
@@ -151,7 +151,7 @@ class Pager:
         return Layout(HSplit(parts), focused_element=self._body)
 
     def _foot(self) -> str:
-        """Where we are and what the keys do, in words; the least important parts go where there is no room."""
+        """The place and the keys, in words; the least important parts are left out where there is no room."""
         view = self.view
         width, wide = view.painter.width, view.painter.width > 60
         turns = sum(block.item.kind == "user" for block in view.blocks)
@@ -190,7 +190,7 @@ class Pager:
     # -- folds ---------------------------------------------------------------------------------------------------------
 
     def _current(self) -> Block | None:
-        """What Enter opens or closes: what Tab chose, else the first fold on screen, else the first item with one."""
+        """The block for Enter: the one that Tab chose, else the first fold on screen, else the first item with one."""
         shown = [line.block for line in self.view.lines]
         if self._chosen in shown:
             return self._chosen

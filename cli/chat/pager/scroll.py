@@ -33,7 +33,7 @@ class Piece:
 
     @property
     def drawn_rows(self) -> int:
-        """How many rows it had when it was drawn last; 0: never."""
+        """The number of rows at the last drawing; 0: never drawn."""
         return len(self._rows)
 
 
@@ -48,7 +48,7 @@ class Block:
     _made: dict[tuple[bool, Switches], tuple[int, list[Piece]]] = field(default_factory=dict)
 
     def pieces(self, switches: Switches, *, opened: bool | None = None) -> list[Piece]:
-        """Its pieces as they are shown, or as they would be when it is `opened`. Pieces that didn't change are kept."""
+        """Its pieces as they are shown, or would be when `opened`. Unchanged pieces stay the same objects."""
         key = (self.opened if opened is None else opened, switches)
         version, pieces = self._made.get(key, (-1, []))
         if version == self.item.version:
@@ -79,9 +79,9 @@ class Line:
 
 
 class View:
-    """What the reader sees: a place in the transcript, and the switches.
+    """The reader's view: a place in the transcript, and the switches.
 
-    `follow`: the view stays at the end, whatever comes.
+    `follow`: the view stays at the end as the transcript grows.
     """
 
     def __init__(self, transcript: Transcript, painter: Painter, *, page: Page | None = None) -> None:
@@ -95,10 +95,10 @@ class View:
         self._version = -1
         self._block, self._piece, self._row = 0, 0, 0  # the first row of the view
 
-    # -- what there is -------------------------------------------------------------------------------------------------
+    # -- the items -------------------------------------------------------------------------------------------------
 
     def sync(self) -> None:
-        """Take in what changed in the transcript."""
+        """Take in the changes of the transcript."""
         if self._version == self.transcript.version:
             return
         self._version = self.transcript.version
@@ -158,7 +158,7 @@ class View:
         return pieces[self._piece] if self._piece < len(pieces) else None
 
     def _clamp(self) -> None:
-        """What stood at the top may have become shorter, or be gone."""
+        """Correct a top that became shorter, or is gone."""
         if self._block >= len(self.blocks):
             self._block, self._piece, self._row = max(0, len(self.blocks) - 1), 0, 0
         if self.blocks:
@@ -250,7 +250,7 @@ class View:
             piece = 0
 
     def _backward(self, block: int, piece: int) -> Iterator[tuple[Block, Piece]]:
-        """What stands before, nearest first."""
+        """The pieces before, nearest first."""
         if block < len(self.blocks):
             one = self.blocks[block]
             yield from ((one, part) for part in reversed(self.pieces(one)[:piece]))

@@ -1,6 +1,6 @@
-"""What an item of the transcript looks like: pieces of at most a few thousand characters, painted when looked at.
+"""The look of an item of the transcript: pieces of at most a few thousand characters, painted when looked at.
 
-Where a text is cut depends only on what stands before the cut: when a text grows, only its last piece changes.
+A cut depends only on the text before it: when a text grows, only its last piece changes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from ossia.cli.chat.pager.calls import Shown, headline, shown_arguments, style_of
+from ossia.cli.chat.pager.items import Item, Shown, headline, shown_arguments, style_of
 from ossia.cli.emoji import clean_flat
 from ossia.cli.terminal.fold import folded
 from ossia.cli.terminal.markdown.paint import Painter, Row
@@ -20,12 +20,13 @@ from ossia.cli.words import count
 
 if TYPE_CHECKING:
     from ossia.agent.citations import Cited
-    from ossia.cli.chat.pager.items import Item
 
 Page: TypeAlias = "Callable[[int], Cited | None]"
 
 FOLD_LINES = 12
-"""This many lines of a long result, or of long arguments, are shown when it is folded."""
+"""The lines of a long result, or of long arguments, that a fold leaves."""
+MAX_RESULT_ROWS = 200
+"""The limit of `call_rows`."""
 _FOLD_CHARS = 2_000
 _CUT_CHARS = 1_500  # Markdown longer than this is cut at the next blank line
 _MUST_CHARS = 10_000  # and longer than this, at any line's end
@@ -40,7 +41,7 @@ _CONTINUES = re.compile(r"[ \t>|]|[-+*]\s|\d{1,9}[.)]\s")
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A piece of an item. `look`: how it is drawn; a fold is a line where Enter opens or closes.
+    """A piece of an item. `look`: the way it is drawn; a fold is a line where Enter opens or closes.
 
     `style` is that of plain text and of a line; `language` that of code. `gap`: an empty row goes before it.
     `begins_inside`, `ends_inside`: Markdown that was cut inside a fence, which is the same one for the reader.
@@ -79,7 +80,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Switches:
-    """What the reader wants to see: the thinking, what calls were given and gave back."""
+    """The parts that the reader wants to see: the thinking, the arguments and results of calls."""
 
     thinking: bool = True
     output: bool = True
@@ -130,7 +131,7 @@ def _cut_mark(item: Item) -> list[Section]:
 
 
 def remembering(page: Page) -> Page:
-    """The same lookup, but each page that is found is asked for once: asking reads all that the browser kept."""
+    """The same lookup, with a memory of the pages found: asking reads all that the browser stored."""
     known: dict[int, Cited] = {}
 
     def look(cursor: int) -> Cited | None:
@@ -142,7 +143,7 @@ def remembering(page: Page) -> Page:
 
 
 def foldable(item: Item, switches: Switches) -> bool:
-    """Would opening it show more?"""
+    """True if opening it would show more."""
     if item.kind == "thinking":
         return not switches.thinking and bool(item.text.strip())
     if item.kind == "user":
@@ -185,14 +186,33 @@ def _thinking(item: Item, *, shown: bool) -> list[Section]:
 def _call(item: Item, *, shown: bool, opened: bool) -> list[Section]:
     if not shown:
         return [Section("fold", headline(item, 60), style_of(item), gap=True)]
+    return [*_called(item, opened=opened), *_result(item, opened=opened), *_files(item)]
+
+
+def call_rows(item: Item, painter: Painter) -> list[Row]:
+    """A call outside the pager: its name, its arguments, the beginning of the result, the files it made."""
+
+    def rows(sections: list[Section]) -> list[Row]:
+        return [row for section in sections for row in section.rows(painter)]
+
+    gap, *result = rows(_result(item, opened=True)) or [[]]
+    more = len(result) - MAX_RESULT_ROWS
+    left_out = [Section("line", f"… {more:,} more rows of the result: Ctrl-O shows them", "dim")] if more > 0 else []
+    shown = [gap, *result[:MAX_RESULT_ROWS]] if result else []
+    return [*rows(_called(item, opened=True))[1:], *shown, *rows([*left_out, *_files(item)])]
+
+
+def _called(item: Item, *, opened: bool) -> list[Section]:
     done = [Section("line", headline(item), style_of(item), gap=True)]
     diff = Shown(item.diff, "diff") if item.diff else None
     if item.ran is not None:
         done += _arguments(shown_arguments(item), opened=opened)
         done.append(Section("line", "you changed it before it ran:", "dim"))
-    done += _arguments(diff or shown_arguments(item, item.ran), opened=opened)
-    done += _result(item, opened=opened)
-    return [*done, *(Section("line", seen_line(str(attachment.path)), "dim") for attachment in item.attachments)]
+    return [*done, *_arguments(diff or shown_arguments(item, item.ran), opened=opened)]
+
+
+def _files(item: Item) -> list[Section]:
+    return [Section("line", seen_line(str(attachment.path)), "dim") for attachment in item.attachments]
 
 
 def _arguments(shown: Shown, *, opened: bool) -> list[Section]:
@@ -216,7 +236,7 @@ def _result(item: Item, *, opened: bool) -> list[Section]:
 
 
 def _head(text: str) -> tuple[str, int]:
-    """The first lines, and how many are left out; the whole text and 0 if it isn't long."""
+    """The first lines, and the number of those left out; the whole text and 0 if it isn't long."""
     if not _is_long(text):
         return text, 0
     lines = text[:_FOLD_CHARS].split("\n")[:FOLD_LINES]
@@ -263,8 +283,8 @@ def _markdown(text: str, *, first_gap: bool = False) -> list[Section]:
 
 
 def _cut_markdown(text: str) -> Iterator[tuple[str, bool, bool, bool]]:
-    """Pieces of Markdown that can be read alone. Of each: did a blank line stand before it, is its beginning, is its
-    end inside a fence?
+    """Pieces of Markdown that can be read alone, each with three flags: a blank line before it, its beginning inside a
+    fence, its end inside a fence.
 
     Cut at a blank line where a new block begins; a fence that goes on is closed, and opened again in the next piece.
     """

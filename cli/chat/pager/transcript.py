@@ -1,7 +1,7 @@
-"""The log of a session as a person reads it: what was said, thought, called and answered, in order.
+"""The log of a session as a person reads it: words, thoughts, calls and answers, in order.
 
-It grows with the events of turns, or comes from a stored session: the items are the same except for what nobody stores
-(how long things took, what was asked, notes of ours).
+It grows with the events of turns, or comes from a stored session: the items are the same except for details that aren't
+stored (durations, questions, notes).
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from ossia.agent.events import (
 )
 from ossia.agent.kinds import model_kind
 from ossia.agent.sessions.session import Entry, Session
-from ossia.cli.chat.pager.diffs import diff_of
-from ossia.cli.chat.pager.items import TAIL_CHARS, Item, ItemKind, ItemState, item_name, tokens_of
+from ossia.cli.chat.pager.items import TAIL_CHARS, Item, ItemKind, ItemState, diff_of, item_name, tokens_of
 from ossia.cli.words import ENDS
 from ossia.harmony.messages import Message
 from ossia.tools.spec import ToolCall, ToolResult
@@ -73,7 +72,7 @@ class Transcript:
         return [item for item in self.items if item.kind == "call"]
 
     def last_answer(self) -> str | None:
-        """The text of the last answer that says anything, as the model wrote it; None when there is none."""
+        """The text of the last answer with any words, as the model wrote it; None without one."""
         answers = (item.text for item in reversed(self.items) if item.kind == "answer")
         return next((text for text in answers if text.strip()), None)
 
@@ -85,11 +84,11 @@ class Transcript:
         return self._typed
 
     def add_note(self, text: str, name: str = "") -> Item:
-        """A line of ours."""
+        """A line by ossia."""
         return self._add("note", text, name=name)
 
     def cut_back(self, turn: int) -> None:
-        """Forget this turn and those after it, as `Session.cut_back` does."""
+        """Drop this turn and those after it, as `Session.cut_back` does."""
         self.items = [item for item in self.items if item.turn < turn]
         self._waiting = [item for item in self._waiting if item.turn < turn]
         self._turn, self._typed, self._step = min(self._turn, turn - 1), None, {}
@@ -138,7 +137,7 @@ class Transcript:
                 self._close(before)
             item = self._step[delta.index] = self._add(model_kind(delta), "", name=item_name(delta), state="open")
             item.tokens, item.since = 0, self.clock()
-        item.said.add(delta.text)
+        item.said.append(delta.text)
         item.tokens = (item.tokens or 0) + (delta.text != "")
         self._touch(item)
 
@@ -161,12 +160,12 @@ class Transcript:
         while self._step and found is None:
             item = self._step.pop(next(iter(self._step)))
             self._close(item)
-            if item.kind == kind and item.said.text == message.text:
+            if item.kind == kind and "".join(item.said) == message.text:
                 found = item
             else:
                 self._remove(item)
         item = found or self._add(kind, "")
-        item.said.set(message.text)  # the session's own text: no second copy stays
+        item.said = [message.text]  # the session's own text: no second copy stays
         item.name, item.cut = item_name(message), cut
         item.tokens = tokens_of(message.sampled) if message.sampled else item.tokens
         return self._touch(item)
@@ -204,7 +203,7 @@ class Transcript:
             item.attachments, item.error = entry.attachments, entry.error
 
     def _drop_step(self) -> None:
-        """Drop what is in no session: what the model wrote after its call, or an empty message that was cut."""
+        """Drop the items that are in no session: text after the model's call, or an empty message that was cut."""
         for item in self._step.values():
             self._remove(item)
         self._step, self._step_over = {}, False
@@ -227,7 +226,7 @@ class Transcript:
         item = next((item for item in reversed(self._waiting) if not item.id), None)
         if item is None:
             item = self._add("call", "", name=call.name, state="open")
-            item.said.set(call.arguments)
+            item.said = [call.arguments]
         item.id = call.id
         return self._touch(item)
 
@@ -263,11 +262,11 @@ class Transcript:
             self.add_note(why or ENDS[end], name=end or "closed")
 
     def _summarise(self, text: str, turns: int) -> None:
-        """Put the summary before the first turn that it doesn't cover, in place of an older summary."""
+        """Put the summary before the first turn that it doesn't cover; it replaces an older one."""
         self.items = [item for item in self.items if item.kind != "summary"]
         at = next((number for number, item in enumerate(self.items) if item.turn >= turns), len(self.items))
         item = Item("summary", turn=turns - 1)
-        item.said.set(text)
+        item.said = [text]
         self.items.insert(at, item)
         self.version += 1
 
@@ -281,7 +280,7 @@ class Transcript:
         self, kind: ItemKind, text: str, *, name: str = "", state: ItemState = "done", turn: int | None = None
     ) -> Item:
         item = Item(kind, turn=self._turn if turn is None else turn, name=name, state=state)
-        item.said.set(text)
+        item.said = [text]
         self.items.append(item)
         if kind == "call":
             self._waiting.append(item)

@@ -26,9 +26,10 @@ from ossia.agent.events import (
     ToolStarted,
     TurnEnded,
 )
-from ossia.cli.chat.pager.calls import call_rows, calls_rows
+from ossia.cli.chat.pager.items import calls_rows
 from ossia.cli.chat.pager.pager import show
 from ossia.cli.chat.pager.scroll import View
+from ossia.cli.chat.pager.sections import call_rows
 from ossia.cli.chat.pager.transcript import Transcript
 from ossia.cli.terminal.fold import folded
 from ossia.cli.terminal.markdown.paint import Painter, Row
@@ -483,7 +484,7 @@ def test_hostile_text() -> None:
             await stage.press("enter", "n")
             text = "".join(stage.terminal.sent)
         assert "␛[2J" in text
-        for row in [*calls_rows(note, Painter(60)), *call_rows(note.calls()[0], Painter(60))]:
+        for row in [*calls_rows(note.calls(), Painter(60)), *call_rows(note.calls()[0], Painter(60))]:
             assert not BAD.search("".join(segment.text for segment in row))
         ours = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[78]|\x1b\][02];[^\x07\x1b]*\x07|[\r\n\x08]", "", text)
         assert not BAD.search(ours)
@@ -650,18 +651,18 @@ def test_the_list_of_calls() -> None:
     transcript = of(asked("Go."), called(PRINT, NUMBERS), failed, empty)
     transcript.see(MessageAdded(Message("assistant", ("1+",), recipient="python", channel="analysis"), cut=True))
     transcript.see(TurnEnded("stopped"))
-    assert texts(calls_rows(transcript, Painter(80))) == [
+    assert texts(calls_rows(transcript.calls(), Painter(80))) == [
         "1 ▸ python  for i in range(30): print(i) · 1.2 s · 30 lines, 79 bytes",
         "2 ✗ browser.search  capybaras in winter · 1.2 s · 1 line, 11 bytes",
         '3 ▸ functions.write  a.txt · nothing',
         "4 ✗ python: not called (stopped)",
     ]
     for width in (20, 46, 200):
-        assert all(cell_len(row) <= width for row in texts(calls_rows(transcript, Painter(width))))
-    assert texts(calls_rows(transcript, Painter(46)))[0] == "1 ▸ python  for … · 1.2 s · 30 lines, 79 bytes"
-    assert texts(calls_rows(of(), Painter(80))) == ["No calls yet."]
+        assert all(cell_len(row) <= width for row in texts(calls_rows(transcript.calls(), Painter(width))))
+    assert texts(calls_rows(transcript.calls(), Painter(46)))[0] == "1 ▸ python  for … · 1.2 s · 30 lines, 79 bytes"
+    assert texts(calls_rows(of().calls(), Painter(80))) == ["No calls yet."]
     hidden = ToolCall("call_4", "container.exec", r'{"command": ["bash", "-lc", "ls\r\u202e x\r\ny\r\n"]}')
-    assert "ls␍⟨U+202E⟩ x␍ y␍" in texts(calls_rows(of(called(hidden, "")), Painter(80)))[0]
+    assert "ls␍⟨U+202E⟩ x␍ y␍" in texts(calls_rows(of(called(hidden, "")).calls(), Painter(80)))[0]
 
 
 @pytest.mark.parametrize(

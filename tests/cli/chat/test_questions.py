@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ossia.cli.chat.pager.diffs import diffstat
+from ossia.cli.chat.pager.items import diffstat
 from ossia.cli.terminal.question import QUIET_S
 from ossia.tools.work import _diff
 from tests.support.command import write_script

@@ -86,7 +86,7 @@ def test_a_call_is_one_row(call: ToolFinished, row: str) -> None:
 
 def test_what_a_command_printed_in_our_form_is_shown_when_its_call_is_recalled() -> None:
     item = Item("call", name="container.exec", result=formed(formed("one", HERE), HERE), answered=True)
-    item.said.set('{"command": ["cat", "log"]}')
+    item.said = ['{"command": ["cat", "log"]}']
     shown = view()
     shown.recall([item])
     assert rows(shown) == ["▸ container.exec  cat log · 5 lines, 73 bytes"]

@@ -1,4 +1,4 @@
-"""`ossia models rm`, `default` and `pull`: what they do."""
+"""`ossia models rm` and `pull`: removing model files, and downloading them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,14 +15,10 @@ from ossia.cli.streams import say
 from ossia.cli.terminal.keyboard import plain_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from ossia.agent.models.catalog import CatalogModel
     from ossia.agent.models.find import Found
-    from ossia.agent.models.transfer import PullProgress
-    from ossia.cli.settings.table import Settings
-
-_T = TypeVar("_T")
 
 
 def remove(model: str, *, yes: bool) -> None:
@@ -158,43 +154,6 @@ def _elsewhere(one: Found) -> str:
     return f"{one.path} is no model that ossia downloaded; `rm {path}` removes it"
 
 
-def set_default(model: str) -> None:
-    """Write `model` into the config file, after a look at whether it can be used."""
-    import json
-
-    from ossia.agent.models.find import locations
-    from ossia.agent.models.memory import read_memory
-    from ossia.agent.models.resolve import locate, resolve
-    from ossia.cli import paths
-    from ossia.cli.settings.config import config_path
-    from ossia.cli.settings.config import resolve as resolve_settings
-    from ossia.cli.settings.config_file import set_value
-    from ossia.cli.settings.table import SETTINGS
-
-    resolve(model, locations=locations(paths.host()), memory=read_memory())
-    say_more(model, locate(model, locations=locations(paths.host())))
-    here = Path(model)
-    stored = str(here.absolute()) if not here.is_absolute() and here.is_file() else model
-    with writing(config_path(os.environ)) as path:
-        set_value(os.environ, "model", [stored])
-    one = SETTINGS["model"]
-    wins = f"; {one.variable} is set and overrides it" if os.environ.get(one.variable) else ""
-    say(f"{path}: model = {json.dumps(stored, ensure_ascii=False)}{wins}")
-    say_engine(resolve_settings({}, environ=os.environ).settings)
-
-
-def say_more(model: str, found: Sequence[Found]) -> None:
-    """On stderr: the first of the files with this name is meant, and there are more."""
-    if len(found) > 1:
-        say(f"{len(found) - 1} more called {model}: {found[0].path} is meant; for another one give its path")
-
-
-def say_engine(settings: Settings) -> None:
-    """On stderr: a server answers, by the settings, so that no local model is used."""
-    if settings.engine != "llama":
-        say(f"the engine is {settings.engine}: a local model is used with --engine llama only")
-
-
 @plain_keys()
 def pull_model(name: str) -> None:
     """Download what `name` names, and print its path. A file that is no usable gpt-oss stays, and is exit code 3.
@@ -203,9 +162,11 @@ def pull_model(name: str) -> None:
     """
     from ossia.agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, download_of
     from ossia.agent.models.find import in_repository
+    from ossia.agent.models.model import open_model
     from ossia.agent.models.pull import on_the_hub
     from ossia.agent.models.transfer import token_kept_back
     from ossia.cli import paths
+    from ossia.cli.streams import shown
 
     if name == ETUDE:
         print(ETUDE_PATH)
@@ -213,15 +174,16 @@ def pull_model(name: str) -> None:
     if line := token_kept_back():
         say(line)
     model, found = download_of(name), in_repository(name)
-    if model is None and found is None:
+    if found is not None and model is None:
+        model = on_the_hub(*found, paths.data_dir())
+        _say_same_size(name, model)
+    if model is None:
         choices = ", ".join(download.name for download in DOWNLOADS)
         seen = "an address: download that with `curl -LOC -`, then --model FILE" if "://" in name else repr(name)
         raise typer.BadParameter(f"must be {choices} or ORG/REPO[:FILE], not {seen}", param_hint="NAME")
-    if model is None:
-        assert found is not None
-        model = on_the_hub(*found, paths.data_dir())
-        _say_same_size(name, model)
-    _from_hub(name, model)
+    path = _downloaded(name, model)
+    open_model(path).vocabulary()
+    print(shown(str(path)))
 
 
 def _say_same_size(name: str, model: CatalogModel) -> None:
@@ -238,46 +200,21 @@ def _say_same_size(name: str, model: CatalogModel) -> None:
             return
 
 
-def _from_hub(name: str, model: CatalogModel) -> None:
+def _downloaded(name: str, model: CatalogModel) -> Path:
+    """Download a model, with its progress on a line of a terminal. An interrupt says what resumes it."""
     from ossia.agent.models.pull import parts_kept, pull
-    from ossia.cli import paths
-
-    data = paths.data_dir()
-
-    def download(show: Callable[[PullProgress], None]) -> Path:
-        return pull(model, data, on_progress=show)
-
-    path = _shown(name, f"`ossia models pull {name}`", download, lambda: bool(parts_kept(model, data)))
-    _checked(path)
-
-
-def _shown(
-    label: str, again: str, download: Callable[[Callable[[PullProgress], None]], _T], kept: Callable[[], bool]
-) -> _T:
-    """What `download` returns, with its progress on a line of a terminal.
-
-    After an interrupt it says what is `kept`, and that `again` resumes it.
-    """
     from ossia.cli.clean import clean, one_line
+    from ossia.cli.paths import data_dir
     from ossia.cli.runtime.models import download_line
     from ossia.cli.runtime.progress import LiveLine
 
-    line = LiveLine(sys.stderr, shown=sys.stderr.isatty())
+    line, data = LiveLine(sys.stderr, shown=sys.stderr.isatty()), data_dir()
     try:
-        return download(download_line(line, clean(one_line(label, 60))))
+        return pull(model, data, on_progress=download_line(line, clean(one_line(name, 60))))
     except KeyboardInterrupt:
         line.erase()
-        more = f"; partial download kept, {clean(again)} resumes it" if kept() else ""
-        print(f"ossia: stopped{more}", file=sys.stderr)
+        resumes = f"; partial download kept, `ossia models pull {name}` resumes it"
+        say(f"stopped{resumes if parts_kept(model, data) else ''}")
         raise
     finally:
         line.erase()
-
-
-def _checked(path: Path) -> None:
-    """Print the path of a usable model. Raises ModelUnusable, which names it, for another file."""
-    from ossia.agent.models.model import open_model
-    from ossia.cli.streams import shown
-
-    open_model(path).vocabulary()
-    print(shown(str(path)))
