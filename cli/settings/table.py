@@ -210,8 +210,8 @@ SAMPLING = tuple(one.name for one in SETTINGS.values() if one.in_chat and one.in
 
 _LAST = ("raw", "json", "private")
 """These are at the end of the help of `ossia run`: what is printed, and what is stored."""
-_RUN = sorted((key for key, one in SETTINGS.items() if "run" in one.flag.listed), key=lambda key: key in _LAST)
-_CHAT = [*_RUN, *(key for key in SETTINGS if key not in _RUN)]
+_RUN_KEYS = sorted((key for key, one in SETTINGS.items() if "run" in one.flag.listed), key=lambda key: key in _LAST)
+_CHAT_KEYS = [*_RUN_KEYS, *(key for key in SETTINGS if key not in _RUN_KEYS)]
 
 
 def option(key: str, of: Listing = "run") -> Any:
@@ -237,7 +237,7 @@ def with_flags(of: Listing) -> Callable[[Callable[..., None]], Callable[..., Non
         @with_flags("run")
         def run(prompt: …, given: dict[str, object]) -> None: …
     """
-    keys = _CHAT if of == "chat" else _RUN
+    keys = _CHAT_KEYS if of == "chat" else _RUN_KEYS
 
     def with_them(command: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(command, include_extras=True)
