@@ -169,16 +169,12 @@ class StepStats:
         return self.completion_tokens / self.decode_s if self.decode_s > 0 and self.completion_tokens else None
 
 
-class Generation(Protocol):
+class Generation(Iterator[int | Progress | ConstraintDropped], Protocol):
     """An iterator of ids (plain ints, or `Forced`), prefill `Progress`, and `ConstraintDropped`.
 
     The stop id is yielded too. `close()` ends it after any item, on the thread that iterates; the engine is then ready
     for the next prompt. `stats` is complete once the iterator is exhausted or closed (if closed early, end is "stop").
     """
-
-    def __iter__(self) -> Iterator[int | Progress | ConstraintDropped]: ...
-
-    def __next__(self) -> int | Progress | ConstraintDropped: ...
 
     @property
     def stats(self) -> StepStats: ...

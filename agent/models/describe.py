@@ -12,7 +12,7 @@ from ossia.agent.models.find import Found
 from ossia.agent.models.gguf import read_header
 from ossia.agent.models.gguf_parts import GgufHeader, StringArray, TensorInfo
 from ossia.agent.models.model import Origin, model_of
-from ossia.agent.models.offload import is_expert
+from ossia.agent.models.plan import is_expert
 
 _MAX_TEXT_CHARS: Final = 80  # of a text in the header
 _NUMBERS: Final = {

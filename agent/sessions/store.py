@@ -230,7 +230,7 @@ class SessionStore:
     @contextmanager
     def _changing(self, session_id: str) -> Iterator[tuple[sqlite3.Connection, int]]:
         with self._reading(session_id):
-            pass  # raises before `writing` would make the file
+            pass  # it raises before `writing` would make the file
         with self._database.writing() as db, self._whole(session_id):
             yield db, rows.number_of(db, session_id)
 

@@ -212,8 +212,7 @@ def _is_here(model: str) -> bool:
 
 
 def _server(client: Client, found: Found, model: str, tokenizer: Tokenizer) -> IdServer:
-    from ossia.agent.engine.remote.llama_server import LlamaServer
-    from ossia.agent.engine.remote.vllm import Vllm
+    from ossia.agent.engine.remote.server import LlamaServer, Vllm
 
     if found.props is not None:
         return LlamaServer(client, found.props, tokenizer.vocabulary)

@@ -22,7 +22,7 @@ from ossia.agent.engine.remote.address import parse_url
 from ossia.agent.engine.remote.client import Client
 from ossia.agent.engine.remote.detect import detect, prove
 from ossia.agent.engine.remote.engine import RemoteEngine
-from ossia.agent.engine.remote.llama_server import LlamaServer as Remote
+from ossia.agent.engine.remote.server import LlamaServer as Remote
 from ossia.harmony.tokenizer import Tokenizer
 from tests.etude.dialogues import SKILLS, unseen_dialogue
 from tests.etude.words.values import Values

@@ -13,7 +13,7 @@ import pytest
 from ossia.agent.engine.base import Prompt
 from ossia.agent.models.model import open_model
 from ossia.agent.models.needs import kv_bytes
-from ossia.agent.models.offload import Offload
+from ossia.agent.models.plan import Offload
 from tests.support.engines import ETUDE, generate, load_engine
 
 _SOURCE = random.Random(3)

@@ -26,8 +26,7 @@ from ossia.agent.models.needs import (
     reason_against,
     repacked_bytes,
 )
-from ossia.agent.models.offload import Offload
-from ossia.agent.models.plan import LoadOptions, Plan, plan
+from ossia.agent.models.plan import LoadOptions, Offload, Plan, plan
 from tests.support.announced import REAL, announced
 from tests.support.toy_gguf import write_toy_gguf
 

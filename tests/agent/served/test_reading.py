@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from ossia.agent.request import Request
 from ossia.agent.served.api import Kind
+from ossia.agent.served.respond import Writing
 from ossia.agent.served.wire import Called, Names, Reasoning, Said, conversation
-from ossia.agent.served.writing import Writing
 from ossia.harmony.messages import Message
 from ossia.tools.spec import ToolSpec
 from tests.support.served import APIS

@@ -12,8 +12,7 @@ from ossia.agent.engine.base import Prompt, Task
 from ossia.agent.engine.remote.client import Json
 from ossia.agent.engine.remote.detect import detect
 from ossia.agent.engine.remote.engine import RemoteEngine
-from ossia.agent.engine.remote.llama_server import LlamaServer
-from ossia.agent.engine.remote.vllm import Vllm
+from ossia.agent.engine.remote.server import LlamaServer, Vllm
 from ossia.agent.errors import EngineFailed
 from ossia.harmony.tokenizer import Tokenizer
 from tests.support.remote import Canned

@@ -16,7 +16,7 @@ from ossia.agent.engine.remote.address import Address, parse_url
 from ossia.agent.engine.remote.client import Client, Json
 from ossia.agent.engine.remote.detect import detect, prove
 from ossia.agent.engine.remote.engine import RemoteEngine
-from ossia.agent.engine.remote.llama_server import LlamaServer as Remote
+from ossia.agent.engine.remote.server import LlamaServer as Remote
 from ossia.agent.errors import ContextFull, EngineFailed
 from ossia.harmony.tokenizer import Tokenizer, Vocabulary
 from tests.oracle.engine import LlamaServer, ServerError

@@ -11,9 +11,7 @@ from ossia.agent.control import Control
 from ossia.agent.engine.base import Prompt, Sampling, StepStats, Task
 from ossia.agent.engine.remote.detect import detect, prove
 from ossia.agent.engine.remote.engine import RemoteEngine, RemoteGeneration
-from ossia.agent.engine.remote.llama_server import LlamaServer, samplers
-from ossia.agent.engine.remote.server import seed_of
-from ossia.agent.engine.remote.vllm import Vllm
+from ossia.agent.engine.remote.server import LlamaServer, Vllm, samplers, seed_of
 from ossia.agent.errors import EngineFailed
 from ossia.harmony.tokenizer import Tokenizer
 from tests.support.remote import Canned

@@ -22,7 +22,7 @@ from ossia.agent.engine.remote.address import parse_url
 from ossia.agent.engine.remote.client import Client
 from ossia.agent.engine.remote.detect import Found, Listed, detect, prove
 from ossia.agent.engine.remote.engine import RemoteEngine, RemoteGeneration
-from ossia.agent.engine.remote.vllm import Vllm
+from ossia.agent.engine.remote.server import Vllm
 from ossia.agent.errors import EngineFailed
 from ossia.harmony.tokenizer import Tokenizer
 from tests.support.site import Reply, Request, Site
