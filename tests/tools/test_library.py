@@ -41,7 +41,7 @@ class Web:
     def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
         assert refresh
         if url not in self.pages:
-            raise ToolFailed(f"Error fetching URL `{url}`: 404 Not Found")
+            raise ToolFailed("Error: 404 Not Found")
         return self.pages[url]
 
 

@@ -30,11 +30,10 @@ _PACKAGES = ("lxml", "webencodings", "pypdfium2", "pypdfium2_raw", "landlockpy")
 
 
 class ConversionFailed(ToolFailed):
-    """No text could be extracted: ``Error converting `URL`: page too complex…``; `reason` is the last part."""
+    """No text could be extracted: `Error: page too complex…`."""
 
-    def __init__(self, url: str, reason: str) -> None:
-        shown = "".join(char if char.isprintable() else "�" for char in url[:1024])
-        super().__init__(f"Error converting `{shown}`: {reason}", taints=frozenset())
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"Error: {reason}", taints=frozenset())
         self.reason = reason
 
 
@@ -106,15 +105,13 @@ class Converter:
         kind = kind_of(media_type, body)
         limit = self._limits.max_pdf_bytes if kind == "pdf" else self._limits.max_bytes
         if len(body) > limit:
-            raise ConversionFailed(url, f"it has {len(body) / 1e6:.1f} MB, more than {limit / 1e6:g} MB")
+            raise ConversionFailed(f"it has {len(body) / 1e6:.1f} MB, more than {limit / 1e6:g} MB")
         while not self._lock.acquire(timeout=0.1):
             if stop.stopped:
-                raise ConversionFailed(url, interrupted(stop))
+                raise ConversionFailed(interrupted(stop))
         try:
             meta = {"kind": kind, "url": url, "charset": charset, "source": source, "refresh": refresh}
             answer = self._ask(body, meta, stop)
-        except _Ended as error:
-            raise ConversionFailed(url, str(error)) from None
         finally:
             self._lock.release()
         return _document(answer, url)
@@ -127,21 +124,17 @@ class Converter:
 
     def _ask(self, body: bytes, meta: Mapping[str, object], stop: Stop) -> dict[str, object]:
         if self._closed:
-            raise _Ended("the converter is closed")
+            raise ConversionFailed("the converter is closed")
         if self._worker is not None and not self._worker.alive:  # it ended while idle: the system was out of memory
             self._worker.end()
             self._worker = None
         worker = self._worker = self._worker or _Worker(self._limits)
         try:
             return worker.ask(body, meta, stop)
-        except _Ended:
+        except ConversionFailed:
             worker.end()
             self._worker = None
             raise
-
-
-class _Ended(Exception):
-    """The worker is gone or unusable; the message says why."""
 
 
 class _Worker:
@@ -166,7 +159,7 @@ class _Worker:
         return self._popen.poll() is None
 
     def ask(self, body: bytes, meta: Mapping[str, object], stop: Stop) -> dict[str, object]:
-        """The worker's answer. Raises `_Ended` if none comes: after a stop, in time, or because the worker died."""
+        """The worker's answer. Raises `ConversionFailed` if none comes: a stop, too late, the worker died."""
         if not self._ready:
             hello = self._within(_START_S, self._read, stop, _NO_START, _NO_START)
             confined = hello.get("confined")
@@ -203,7 +196,7 @@ class _Worker:
                 watch.check()  # it may have been killed just after it had answered
             except (OSError, EOFError, ValueError, RecursionError, WasCut):
                 reasons = {"stopped": interrupted(stop), "too slow": too_late, None: died}
-                raise _Ended(reasons[watch.reason]) from None
+                raise ConversionFailed(reasons[watch.reason]) from None
         return answer
 
     def _read(self) -> dict[str, object]:
@@ -232,11 +225,11 @@ def _document(answer: dict[str, object], url: str) -> Document:
     """The worker reads untrusted documents, so its answer is validated."""
     if "failed" in answer:
         reason = answer["failed"]
-        raise ConversionFailed(url, reason if isinstance(reason, str) and reason in REASONS else _ENDED)
+        raise ConversionFailed(reason if isinstance(reason, str) and reason in REASONS else _ENDED)
     title, text, links, guessed = (answer.get(name) for name in ("title", "text", "links", "guessed"))
     known = guessed in ("", *GUESSES)
     if not isinstance(title, str) or not isinstance(text, str) or not isinstance(links, dict) or not known:
-        raise ConversionFailed(url, "the worker's answer isn't one")
+        raise ConversionFailed("the worker's answer isn't one")
     kept = {int(number): str(to) for number, to in links.items() if number.isdecimal()}
     return Document(title, url, text, kept, guessed=str(guessed))
 

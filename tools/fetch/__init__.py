@@ -5,8 +5,8 @@
 
 from __future__ import annotations
 
-from ossia.tools.fetch._exchange import FetchLimits
-from ossia.tools.fetch.client import Fetched, Fetcher, FetchFailed, JsonClient, ServiceFailed
+from ossia.tools.fetch._exchange import FetchFailed, FetchLimits
+from ossia.tools.fetch.client import Fetched, Fetcher, JsonClient
 from ossia.tools.fetch.guard import HostPort
 
 __all__ = [
@@ -16,5 +16,4 @@ __all__ = [
     "Fetcher",
     "HostPort",
     "JsonClient",
-    "ServiceFailed",
 ]

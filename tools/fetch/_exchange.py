@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ossia.tools.ending import WasCut, Watch
 from ossia.tools.fetch.guard import Guard, HostPort, Refused, WebUrl
-from ossia.tools.spec import Stop, interrupted
+from ossia.tools.spec import Stop, ToolFailed, interrupted
 
 if TYPE_CHECKING:
     import ssl
@@ -43,8 +43,15 @@ class FetchLimits:
     redirects: int = 5
 
 
-class ExchangeFailed(Exception):
-    """No whole answer came. The message, a reason for the model, holds nothing that the server sent."""
+class FetchFailed(ToolFailed):
+    """No usable answer: `Error: <reason>`, without keys and paths, and with nothing that the server sent.
+
+    `status`: the HTTP status of a service's answer, None without any.
+    """
+
+    def __init__(self, reason: str, status: int | None = None) -> None:
+        super().__init__(f"Error: {reason}", taints=frozenset())
+        self.reason, self.status = reason, status
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,7 @@ class Link:
 
 @contextmanager
 def watching(stop: Stop, timeout_s: float) -> Iterator[Watch]:
-    """A `Watch` for the `with`, and every failure in it as `ExchangeFailed`."""
+    """A `Watch` for the `with`, and every failure in it as `FetchFailed`."""
     import httpcore2
 
     try:
@@ -102,19 +109,19 @@ def watching(stop: Stop, timeout_s: float) -> Iterator[Watch]:
             yield watch
     except WasCut as error:
         slow = f"no whole answer within {timeout_s:g} s"
-        raise ExchangeFailed(interrupted(stop) if str(error) == "stopped" else slow) from None
+        raise FetchFailed(interrupted(stop) if str(error) == "stopped" else slow) from None
     except Refused as error:
-        raise ExchangeFailed(str(error)) from None
+        raise FetchFailed(str(error)) from None
     except httpcore2.ProxyError:
-        raise ExchangeFailed("the proxy refused it") from None
+        raise FetchFailed("the proxy refused it") from None
     except httpcore2.ConnectError as error:
-        raise ExchangeFailed(str(error) if _of_tls(error) else "it can't be connected to") from None
+        raise FetchFailed(str(error) if _of_tls(error) else "it can't be connected to") from None
     except httpcore2.LocalProtocolError:
-        raise ExchangeFailed("a header of the request holds characters that can't be sent") from None
+        raise FetchFailed("a header of the request holds characters that can't be sent") from None
     except httpcore2.ProtocolError:
-        raise ExchangeFailed("the server's answer is incomplete, or isn't HTTP, or its headers are too long") from None
+        raise FetchFailed("the server's answer is incomplete, or isn't HTTP, or its headers are too long") from None
     except (httpcore2.NetworkError, httpcore2.TimeoutException, OSError):
-        raise ExchangeFailed("the connection broke off") from None
+        raise FetchFailed("the connection broke off") from None
 
 
 def _of_tls(error: Exception) -> bool:
@@ -148,7 +155,7 @@ def opened(
         except httpcore2.ConnectError as error:
             if proxy is None or _of_tls(error):
                 raise
-            raise ExchangeFailed("the proxy can't be connected to") from None
+            raise FetchFailed("the proxy can't be connected to") from None
         # of a repeated header the first counts: which of two redirect targets is used must not be left to chance
         answered = {name.decode("latin-1").lower(): _text(value) for name, value in reversed(response.headers)}
         yield Answer(response.status, answered, response.iter_stream(), response.extensions["network_stream"])
@@ -192,7 +199,7 @@ def read_bounded(chunks: Iterable[bytes], max_bytes: int, *, start: bytes = b"")
 def plain_chunks(answer: Answer) -> Iterator[bytes]:
     """The body in decompressed pieces of at most 256 kB, however strongly it was compressed.
 
-    Raises `ExchangeFailed` for an encoding other than gzip and deflate (which is all we ask for), or broken data.
+    Raises `FetchFailed` for an encoding other than gzip and deflate (which is all we ask for), or broken data.
     """
     if not answer.encoding:
         yield from answer.chunks
@@ -201,9 +208,9 @@ def plain_chunks(answer: Answer) -> Iterator[bytes]:
             framed = not {"content-length", "transfer-encoding"}.isdisjoint(answer.headers)
             yield from _inflated(answer.chunks, may_be_empty=framed)
         except zlib.error:
-            raise ExchangeFailed("its compressed data is broken") from None
+            raise FetchFailed("its compressed data is broken") from None
     else:
-        raise ExchangeFailed("it is compressed in a way that wasn't asked for")
+        raise FetchFailed("it is compressed in a way that wasn't asked for")
 
 
 def _inflated(chunks: Iterable[bytes], *, may_be_empty: bool) -> Iterator[bytes]:
@@ -220,7 +227,7 @@ def _inflated(chunks: Iterable[bytes], *, may_be_empty: bool) -> Iterator[bytes]
             if decoder.eof:
                 decoder, ended = None, True
     if decoder is not None or not (ended or may_be_empty):
-        raise ExchangeFailed("its compressed data ends early: the page is incomplete")
+        raise FetchFailed("its compressed data ends early: the page is incomplete")
 
 
 def _has_header(chunk: bytes) -> bool:

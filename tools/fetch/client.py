@@ -15,7 +15,7 @@ from urllib.parse import urlencode, urljoin
 from ossia.tools.ending import Watch
 from ossia.tools.fetch._exchange import (
     Answer,
-    ExchangeFailed,
+    FetchFailed,
     FetchLimits,
     Link,
     opened,
@@ -35,7 +35,7 @@ from ossia.tools.fetch.guard import (
     parse_url,
     resolve,
 )
-from ossia.tools.spec import Stop, ToolFailed
+from ossia.tools.spec import Stop
 
 _HEADERS = {
     "User-Agent": "Mozilla/5.0 (compatible; ossia)",
@@ -47,22 +47,11 @@ _TYPES = ("application/xhtml+xml", "application/xml", "application/json", "appli
           "application/x-ndjson", "application/toml", "application/yaml")  # fmt: skip
 _PDF, _GZIP = b"%PDF-", b"\x1f\x8b"
 _SNIFFED_BYTES = 1024
-_URL_CHARS = 1024
 _BAD_REDIRECT = "it redirects to a URL that can't be opened (unknown, not http(s), or not on the public internet)"
 _LOOK_BYTES = 4096  # for signs of the end
 _BEGIN = re.compile(rb"<(?:html|body)[\s>]", re.IGNORECASE)
 _END = re.compile(rb"</(?:html|body)\s*>", re.IGNORECASE)
 _CLOSING = {b"{": b"}", b"[": b"]", b"<": b">"}
-
-
-class FetchFailed(ToolFailed):
-    """A page couldn't be had: ``Error fetching URL `…`: <reason>``, with nothing of the answer but its HTTP status."""
-
-    def __init__(self, url: str, reason: str) -> None:
-        shown = "".join(char if char.isprintable() else "�" for char in url)
-        shown = shown if len(shown) <= _URL_CHARS else shown[:_URL_CHARS] + "…"
-        super().__init__(f"Error fetching URL `{shown}`: {reason}", taints=frozenset())
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +95,13 @@ class Fetcher:
         self._limits = limits or FetchLimits()
 
     def fetch(self, url: str, *, stop: Stop) -> Fetched:
-        """The content of `url`. Raises `FetchFailed` (a `ToolFailed`); soon after a stop, too.
+        """The content of `url`. Raises `FetchFailed`; soon after a stop, too.
 
         >>> fetcher.fetch("https://example.com/", stop=stop)
         Fetched(url='https://example.com/', media_type='text/html', charset='utf-8', body=b'<!doctype…')
         """
-        try:
-            with watching(stop, self._limits.timeout_s) as watch:
-                return self._follow(url.strip(" "), watch)
-        except ExchangeFailed as error:
-            raise FetchFailed(url, str(error)) from None
+        with watching(stop, self._limits.timeout_s) as watch:
+            return self._follow(url.strip(" "), watch)
 
     def _follow(self, url: str, watch: Watch) -> Fetched:
         private = False
@@ -130,24 +116,24 @@ class Fetcher:
             except Refused:
                 if hop == 0:
                     raise
-                raise ExchangeFailed(_BAD_REDIRECT) from None  # its words would name where the redirect leads
-        raise ExchangeFailed("too many redirects")
+                raise FetchFailed(_BAD_REDIRECT) from None  # its words would name where the redirect leads
+        raise FetchFailed("too many redirects")
 
     def _read(self, url: str, answer: Answer) -> Fetched:
         status = f"HTTP status {status_text(answer.status)}"
         if answer.status >= 400 or answer.status == HTTPStatus.PARTIAL_CONTENT:  # we ask for no part
             check = ", a check against programs" if answer.headers.get("cf-mitigated") == "challenge" else ""
-            raise ExchangeFailed(f"{status}{check}")
+            raise FetchFailed(f"{status}{check}")
         limits, chunks = self._limits, plain_chunks(answer)
         start = _first_bytes(chunks)
         lost = f"{status}, without the address it leads to" if answer.status >= 300 else ""
         if lost and not start.strip():
-            raise ExchangeFailed(lost)
+            raise FetchFailed(lost)
         media_type, charset = _content_type(answer.headers.get("content-type", ""), start)
         pdf = media_type == "application/pdf"
         body, truncated = read_bounded(chunks, limits.max_pdf_bytes if pdf else limits.max_bytes, start=start)
         if pdf and truncated:
-            raise ExchangeFailed(f"the PDF is larger than {limits.max_pdf_bytes / 1e6:g} MB")
+            raise FetchFailed(f"the PDF is larger than {limits.max_pdf_bytes / 1e6:g} MB")
         cut = "" if truncated else _why_cut(answer, media_type, body)
         remark = "; ".join(filter(None, (lost, cut and f"the end of this page may be missing: {cut}")))
         return Fetched(
@@ -159,7 +145,7 @@ def _joined(url: str, location: str) -> str:
     try:
         return urljoin(url, location)
     except ValueError:
-        raise ExchangeFailed(_BAD_REDIRECT) from None
+        raise FetchFailed(_BAD_REDIRECT) from None
 
 
 def _first_bytes(chunks: Iterator[bytes]) -> bytes:
@@ -172,7 +158,7 @@ def _first_bytes(chunks: Iterator[bytes]) -> bytes:
 
 
 def _content_type(header: str, start: bytes) -> tuple[str, str | None]:
-    """Media type and charset. Raises `ExchangeFailed` for what can't be read as text."""
+    """Media type and charset. Raises `FetchFailed` for what can't be read as text."""
     from email.message import Message
 
     message = Message()
@@ -183,10 +169,10 @@ def _content_type(header: str, start: bytes) -> tuple[str, str | None]:
     if media_type in ("", "application/octet-stream"):
         media_type = _sniffed(start)
     if start.startswith(_GZIP):
-        raise ExchangeFailed("it is compressed in a way that wasn't asked for")
+        raise FetchFailed("it is compressed in a way that wasn't asked for")
     known = media_type.startswith("text/") or media_type in _TYPES or media_type.endswith(("+xml", "+json"))
     if not known or media_type == "application/pdf":
-        raise ExchangeFailed("unsupported content type: only text, HTML, XML, JSON and PDF can be read")
+        raise FetchFailed("unsupported content type: only text, HTML, XML, JSON and PDF can be read")
     return media_type, charset
 
 
@@ -230,18 +216,6 @@ def _has_end(media_type: str, body: bytes) -> bool | None:
 # -- a service ---------------------------------------------------------------------------------------------------------
 
 
-class ServiceFailed(ToolFailed):
-    """The service gave no usable answer: `Error: search.example answered 403 Forbidden`, without keys or paths.
-
-    `status` is the HTTP status, None without any answer.
-    """
-
-    def __init__(self, reason: str, status: int | None = None) -> None:
-        super().__init__(f"Error: {reason}", taints=frozenset())
-        self.reason = reason
-        self.status = status
-
-
 class JsonClient:
     """Talks to exactly one host and port, which may be private: the user wrote it into their configuration.
 
@@ -280,7 +254,7 @@ class JsonClient:
         """The decoded JSON of the answer (a dict, a list, …), of 3 MB at the most.
 
         `url_or_path` is joined to `base`, which counts as a folder: `"search"` below `http://h/searxng` is
-        `/searxng/search`, `"/search"` is that of the host. `json` is sent as the body. Raises `ServiceFailed` for a
+        `/searxng/search`, `"/search"` is that of the host. `json` is sent as the body. Raises `FetchFailed` for a
         status of 300 and above, an answer that isn't JSON or is too large, no answer within the time, or a stop;
         ValueError for a URL of another scheme, host or port.
 
@@ -297,12 +271,14 @@ class JsonClient:
         try:
             with watching(stop, self._limits.timeout_s) as watch:
                 body = self._exchange(method, url, sent, content, watch)
-        except ExchangeFailed as error:
-            raise ServiceFailed(f"{self._base.host_header} gave no answer: {error}") from None
+        except FetchFailed as error:
+            if error.status is not None:
+                raise
+            raise FetchFailed(f"{self._base.host_header} gave no answer: {error.reason}") from None
         try:
             return jsonlib.loads(body)
         except (ValueError, RecursionError):
-            raise ServiceFailed(f"{self._base.host_header} didn't answer with JSON", 200) from None
+            raise FetchFailed(f"{self._base.host_header} didn't answer with JSON", 200) from None
 
     def _within(self, url_or_path: str, params: Mapping[str, str | int] | None) -> WebUrl:
         joined = urljoin(f"{str(self._base).rstrip('/')}/", url_or_path)
@@ -324,7 +300,7 @@ class JsonClient:
                 if answer.location is None or method != "GET":
                     return self._body(answer)
                 url = self._redirected(url, answer)
-        raise ServiceFailed(f"{self._base.host_header} redirects in a circle", answer.status)
+        raise FetchFailed(f"{self._base.host_header} redirects in a circle", answer.status)
 
     def _redirected(self, url: WebUrl, answer: Answer) -> WebUrl:
         """The target of a redirect, within the service: a key must not travel to another host."""
@@ -334,14 +310,14 @@ class JsonClient:
             target = None
         if target is None or not self._same_place(target):
             elsewhere = "redirects to another place: the configuration must name its final address"
-            raise ServiceFailed(f"{self._base.host_header} {elsewhere}", answer.status)
+            raise FetchFailed(f"{self._base.host_header} {elsewhere}", answer.status)
         return target
 
     def _body(self, answer: Answer) -> bytes:
         if not 200 <= answer.status < 300:
-            raise ServiceFailed(f"{self._base.host_header} answered {status_text(answer.status)}", answer.status)
+            raise FetchFailed(f"{self._base.host_header} answered {status_text(answer.status)}", answer.status)
         body, truncated = read_bounded(plain_chunks(answer), self._limits.max_bytes)
         if truncated:
             size = f"{self._limits.max_bytes / 1e6:g} MB"
-            raise ServiceFailed(f"{self._base.host_header} answered with more than {size}", answer.status)
+            raise FetchFailed(f"{self._base.host_header} answered with more than {size}", answer.status)
         return body

@@ -15,12 +15,12 @@ from pathlib import Path
 from urllib.parse import urldefrag
 
 from ossia.tools.browser.document import Document
-from ossia.tools.convert import ConversionFailed, Converter
+from ossia.tools.convert import Converter
 from ossia.tools.convert._documents import CUT_PDF
-from ossia.tools.fetch.client import Fetched, Fetcher, FetchFailed
+from ossia.tools.fetch.client import Fetched, Fetcher
 from ossia.tools.fetch.guard import Refused, parse_url
 from ossia.tools.files import make_private, write_whole
-from ossia.tools.spec import Stop, ToolFailed
+from ossia.tools.spec import Stop
 
 _FORMAT = 3
 """Incremented when pages are converted differently: entries from before are then no longer found."""
@@ -59,11 +59,8 @@ class WebLoader:
         if kept is not None:
             return kept
         self._converter.prepare()
-        try:
-            fetched = self._fetcher.fetch(url, stop=stop)
-            document = self._converted(fetched, source, stop)
-        except (FetchFailed, ConversionFailed) as error:
-            raise ToolFailed(f"Error: {error.reason}", taints=frozenset()) from error
+        fetched = self._fetcher.fetch(url, stop=stop)
+        document = self._converted(fetched, source, stop)
         whole = not fetched.remark and not document.text.endswith(CUT_PDF)
         if self._cache and key and whole and not fetched.private:
             self._cache.put(key, document)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import threading
 import time
 from collections import deque
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from ossia.tools.browser.document import Document, Loader
-from ossia.tools.convert import ConversionFailed, Converter
+from ossia.tools.convert import Converter
 from ossia.tools.library import _files as files
 from ossia.tools.library._files import MAKER, MAX_PDF_BYTES, NotADocument
 from ossia.tools.library._store import Row, Seen
@@ -34,7 +33,6 @@ _BATCH_ROWS: Final = 100
 _BATCH_CHARACTERS: Final = 8_000_000
 _BATCH_S: Final = 2.0  # the most that is lost when the machine, not the user, ends it
 _WORKERS: Final = 4
-_ABOUT: Final = re.compile(r"^Error(?: fetching URL `[^`]*`)?: ")
 
 
 # -- the events, in order ----------------------------------------------------------------------------------------------
@@ -104,7 +102,7 @@ def _fetched(library: Library, root: Root, web: Loader | None, stop: Stop) -> Ev
     try:
         got = web.load(root.place, refresh=True, stop=stop)
     except ToolFailed as error:
-        return Failed(root.place, _said(error))
+        return Failed(root.place, _reason(error))
     if not got.text.strip():
         return Failed(root.place, "no text found")
     page = got.text.encode()
@@ -227,7 +225,7 @@ class _Run:
             self._seen.discard(file.path)
             return Skipped(file.path, str(error))
         except ToolFailed as error:
-            return Failed(file.path, _said(error))
+            return Failed(file.path, _reason(error))
         except OSError as error:
             return Failed(file.path, (error.strerror or type(error).__name__).lower())
         if not isinstance(result, Row):
@@ -264,6 +262,6 @@ def _digest(data: bytes) -> bytes:
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
-def _said(error: ToolFailed) -> str:
-    """A line for people, made from one for the model: without the URL, which is shown beside it anyway."""
-    return error.reason if isinstance(error, ConversionFailed) else _ABOUT.sub("", str(error))
+def _reason(error: ToolFailed) -> str:
+    """A line for people, made from one for the model."""
+    return str(error).removeprefix("Error: ")

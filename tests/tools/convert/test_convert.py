@@ -48,8 +48,7 @@ def convert(
 def reason(converter: Converter, body: str | bytes, media_type: str = "text/html") -> str:
     with pytest.raises(ConversionFailed) as caught:
         convert(converter, body, media_type)
-    assert str(caught.value) == f"Error converting `{URL}`: {caught.value.reason}"
-    return caught.value.reason
+    return str(caught.value).removeprefix("Error: ")
 
 
 # -- what comes out ----------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 
 from ossia.agent.control import Control
-from ossia.tools.fetch import Fetched, Fetcher, FetchFailed, FetchLimits, HostPort, JsonClient, ServiceFailed
+from ossia.tools.fetch import Fetched, Fetcher, FetchFailed, FetchLimits, HostPort, JsonClient
 from ossia.tools.fetch.guard import is_public, parse_allow_host, parse_url
 from ossia.tools.spec import INTERRUPTED, NoStop, StopReason, ToolFailed
 from tests.support.site import Names, Reply, Site, wait_until
@@ -37,13 +37,11 @@ def fetcher(site: Site) -> Fetcher:
 
 
 def reason(fetcher: Fetcher, url: str) -> str:
-    """Why a URL isn't fetched; its first part is the same for all and checked here."""
+    """Why a URL isn't fetched."""
     with pytest.raises(FetchFailed) as caught:
         fetcher.fetch(url, stop=NoStop())
-    begin = f"Error fetching URL `{url}`: "
-    assert str(caught.value).startswith(begin)
-    assert str(caught.value).isprintable()
-    return str(caught.value).removeprefix(begin)
+    assert str(caught.value) == f"Error: {caught.value.reason}" and caught.value.reason.isprintable()
+    return caught.value.reason
 
 
 # -- addresses ---------------------------------------------------------------------------------------------------------
@@ -226,8 +224,7 @@ def test_control_characters_in_a_url_are_refused_and_not_repeated(site: Site, ch
     fetcher = Fetcher(allow_hosts=[site.at("a.test")], resolver=Names(NAMES))
     with pytest.raises(FetchFailed) as caught:
         fetcher.fetch(site.url(f"/x{char}Host: evil", host="a.test"), stop=NoStop())
-    shown = site.url(f"/x{'�' * len(char)}Host: evil", host="a.test")
-    assert str(caught.value) == f"Error fetching URL `{shown}`: the URL holds a control character"
+    assert str(caught.value) == "Error: the URL holds a control character"
     assert site.connections == 0
 
 
@@ -391,7 +388,7 @@ def test_a_connection_that_is_reset_in_mid_body_is_an_error(headers: str) -> Non
         port = server.getsockname()[1]
         with pytest.raises(FetchFailed, match=r"broke off|incomplete"):
             Fetcher(allow_hosts=[HostPort("127.0.0.1", port)]).fetch(f"http://127.0.0.1:{port}/", stop=NoStop())
-        with pytest.raises(ServiceFailed, match=r"broke off|incomplete"):
+        with pytest.raises(FetchFailed, match=r"broke off|incomplete"):
             JsonClient(f"http://127.0.0.1:{port}").request_json("GET", "/", stop=NoStop())
         thread.join()
 
@@ -557,7 +554,7 @@ def test_a_stop_ends_a_fetch_at_once(site: Site, where: str) -> None:
     control.stop()
     thread.join(5)  # it takes some milliseconds; without the stop it takes 20 s
     hold.set()
-    assert told == [f"Error fetching URL `{site.url(f'/{where}')}`: interrupted by the user"]
+    assert told == ["Error: interrupted by the user"]
 
 
 @pytest.mark.parametrize(("reason", "told"), INTERRUPTED.items())
@@ -675,8 +672,8 @@ def test_a_service_is_sent_json(site: Site) -> None:
     assert sent.headers["content-type"] == "application/json"
 
 
-def service_fails(client: JsonClient) -> ServiceFailed:
-    with pytest.raises(ServiceFailed) as caught:
+def service_fails(client: JsonClient) -> FetchFailed:
+    with pytest.raises(FetchFailed) as caught:
         client.request_json("GET", "/search", params={"api_key": "SECRET"}, stop=NoStop())
     assert "SECRET" not in str(caught.value)
     assert str(caught.value) == f"Error: {caught.value.reason}"
@@ -733,6 +730,6 @@ def test_a_service_on_the_web_is_asked_through_the_proxy_and_a_local_one_is_not(
 
 
 def test_a_key_that_holds_a_line_break_is_not_sent(site: Site) -> None:
-    with pytest.raises(ServiceFailed, match="a header of the request holds characters that can't be sent"):
+    with pytest.raises(FetchFailed, match="a header of the request holds characters that can't be sent"):
         JsonClient(site.url()).request_json("GET", "/", headers={"X-Key": "k\r\nHost: x"}, stop=NoStop())
     assert site.requests == []
