@@ -38,8 +38,8 @@ def conversation_to_json(messages: Iterable[Message]) -> dict[str, object]:
 def message_to_json(message: Message) -> dict[str, object]:
     """One message in openai_harmony's shape.
 
-        message_to_json(Message("assistant", ("4",), channel="final"))
-        # {"role": "assistant", "name": None, "content": [{"type": "text", "text": "4"}], "channel": "final"}
+    message_to_json(Message("assistant", ("4",), channel="final"))
+    # {"role": "assistant", "name": None, "content": [{"type": "text", "text": "4"}], "channel": "final"}
     """
     content: list[dict[str, object]] = []
     for item in message.content:
@@ -162,13 +162,14 @@ def _without_twice(items: list[Content]) -> tuple[Content, ...]:
 
 def _system(json: Json) -> SystemPrompt:
     channels = json.field("channel_config")
+    valid = tuple(one.text() for one in channels.field("valid_channels").items()) if channels.there else ()
     return SystemPrompt(
         identity=json.field("model_identity").text_or_none(),
         effort=_effort(json.field("reasoning_effort")),
         knowledge_cutoff=json.field("knowledge_cutoff").text_or_none(),
         date=json.field("conversation_start_date").text_or_none(),
         tools=_tools(json.field("tools")),
-        channels=_channels(channels) if channels.there else None,
+        channels=ChannelConfig(valid, channels.field("channel_required").flag()) if channels.there else None,
     )
 
 
@@ -181,24 +182,13 @@ def _effort(json: Json) -> Effort | None:
     return effort
 
 
-def _channels(json: Json) -> ChannelConfig:
-    valid = tuple(item.text() for item in json.field("valid_channels").items())
-    return ChannelConfig(valid, json.field("channel_required").flag())
-
-
 def _developer(json: Json) -> DeveloperPrompt:
     formats = json.field("response_formats")
-    return DeveloperPrompt(
-        json.field("instructions").text_or_none(),
-        _tools(json.field("tools")),
-        tuple(_response_format(item) for item in formats.items()) if formats.there else (),
+    answers = tuple(
+        ResponseFormat(one.field("name").text(), one.field("schema").value, one.field("description").text_or_none())
+        for one in (formats.items() if formats.there else ())
     )
-
-
-def _response_format(json: Json) -> ResponseFormat:
-    return ResponseFormat(
-        json.field("name").text(), json.field("schema").value, json.field("description").text_or_none()
-    )
+    return DeveloperPrompt(json.field("instructions").text_or_none(), _tools(json.field("tools")), answers)
 
 
 def _tools(json: Json) -> dict[str, Namespace] | None:

@@ -293,6 +293,7 @@ def _fingerprint(path: Path, settings: LlamaSettings, native: Native) -> str:
     and the ids drawn from them wouldn't be the same again.
     """
     found = path.stat()
+    placement = (settings.gpu_layers, settings.cpu_moe, settings.split, gpu_names(libggml))
     facts = {
         "llama.cpp": lib.__version__,
         "file": (path.name, found.st_size, found.st_mtime_ns),
@@ -300,14 +301,10 @@ def _fingerprint(path: Path, settings: LlamaSettings, native: Native) -> str:
         "flash attention": lib.LLAMA_FLASH_ATTN_TYPE_AUTO,
         "batch": (native.batch_tokens, native.step_tokens),
         "repacked": settings.repack,
-        "devices": _placement(settings) if lib.llama_supports_gpu_offload() else (),
+        "devices": placement if lib.llama_supports_gpu_offload() else (),
         "processor": sorted(processor_features()),
     }
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def _placement(settings: LlamaSettings) -> tuple[object, ...]:
-    return (settings.gpu_layers, settings.cpu_moe, settings.split, gpu_names(libggml))
 
 
 def _load_error(path: Path, what: str) -> ModelUnusable | OutOfMemory:

@@ -72,14 +72,14 @@ def describe(path: Path, *, origin: Origin = "path") -> Description:
         model.vocabulary()
     except ModelError as error:
         problem = str(error).removeprefix(f"{path}: ")
-    architecture = _text(header, "general.architecture")
+    architecture, tokens = _text(header, "general.architecture"), header.metadata.get("tokenizer.ggml.tokens")
     return Description(
         path=path,
         origin=origin,
         architecture=architecture,
         title=_text(header, "general.name"),
         numbers=_numbers(header, architecture or ""),
-        vocabulary=_length(header, "tokenizer.ggml.tokens"),
+        vocabulary=len(tokens.value) if tokens is not None and isinstance(tokens.value, StringArray) else None,
         parts=parts,
         file_bytes=file_bytes,
         stored=_stored(tensors),
@@ -96,11 +96,6 @@ def unreadable(one: Found, error: ModelError) -> Description:
 def _text(header: GgufHeader, key: str) -> str | None:
     entry = header.metadata.get(key)
     return str(entry.value)[:_MAX_TEXT_CHARS] if entry is not None and entry.kind == "str" else None
-
-
-def _length(header: GgufHeader, key: str) -> int | None:
-    entry = header.metadata.get(key)
-    return len(entry.value) if entry is not None and isinstance(entry.value, StringArray) else None
 
 
 def _numbers(header: GgufHeader, architecture: str) -> dict[str, int]:

@@ -89,16 +89,14 @@ def _blob(manifest: Path, folder: Path) -> Path | None:
 
 @dataclass(frozen=True, slots=True)
 class Locations:
-    """The folders to search, in this order: ossia's data folder, those of Hugging Face, llama.cpp, LM Studio, Ollama.
-
-    A folder that isn't there is skipped.
-    """
+    """The folders to search, in order: the one in ossia's `data`, then `others`. A missing folder is skipped."""
 
     data: Path
-    huggingface: Path | None = None
-    llama_cpp: Path | None = None
-    lm_studio: tuple[Path, ...] = ()
-    ollama: tuple[Path, ...] = ()
+    others: tuple[tuple[Origin, Path], ...] = ()
+
+    @property
+    def folders(self) -> tuple[tuple[Origin, Path], ...]:
+        return (("ossia", self.data / MODELS_FOLDER), *self.others)
 
 
 def locations(host: Host) -> Locations:
@@ -113,15 +111,18 @@ def locations(host: Host) -> Locations:
     hub_home = Path(env.get("HF_HOME") or caches / "huggingface")
     hub = env.get("HF_HUB_CACHE") or env.get("HUGGINGFACE_HUB_CACHE") or hub_home / "hub"
     llama_caches = {"darwin": home / "Library" / "Caches", "win32": Path(env.get("LOCALAPPDATA") or home)}
-    service = (Path("/usr/share/ollama/.ollama/models"),) if sys.platform == "linux" else ()
-    named = env.get("OLLAMA_MODELS")
-    return Locations(
-        data=host.data,
-        huggingface=expanded(hub),
-        llama_cpp=expanded(env.get("LLAMA_CACHE") or llama_caches.get(sys.platform, caches) / "llama.cpp"),
-        lm_studio=(home / ".lmstudio" / "models", home / ".cache" / "lm-studio" / "models"),
-        ollama=(expanded(named),) if named else (home / ".ollama" / "models", *service),
-    )
+    others: list[tuple[Origin, Path]] = [
+        ("huggingface", expanded(hub)),
+        ("llama.cpp", expanded(env.get("LLAMA_CACHE") or llama_caches.get(sys.platform, caches) / "llama.cpp")),
+        ("lm-studio", home / ".lmstudio" / "models"),
+        ("lm-studio", home / ".cache" / "lm-studio" / "models"),
+    ]
+    if named := env.get("OLLAMA_MODELS"):
+        others.append(("ollama", expanded(named)))
+    else:
+        others.append(("ollama", home / ".ollama" / "models"))
+        others += [("ollama", Path("/usr/share/ollama/.ollama/models"))] if sys.platform == "linux" else []
+    return Locations(host.data, tuple(others))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ def find_models(locations: Locations) -> tuple[Found, ...]:
     """
     found: list[Found] = []
     seen: set[tuple[str, Path]] = set()
-    for origin, folder in _folders(locations):
+    for origin, folder in locations.folders:
         for name, path in _named_files(origin, folder):
             named = (name, path.resolve())
             if named not in seen:
@@ -172,7 +173,7 @@ def _owner(path: Path, locations: Locations) -> Origin:
     What a link leads to may be in another's folder, too. A link in ossia's own is ossia's: `ossia models rm` may
     remove it.
     """
-    own, *others = [(origin, _real(folder)) for origin, folder in _folders(locations)]
+    own, *others = [(origin, _real(folder)) for origin, folder in locations.folders]
     here = _real(path.parent) / path.name
     for place, folders in ((here, [*others, own]), (_real(path), others)):
         for origin, folder in folders:
@@ -197,18 +198,6 @@ def _named_files(origin: Origin, folder: Path) -> Iterator[tuple[str, Path]]:
         yield from ((name, path) for name, path in models if _file_bytes(path) is not None)
     else:
         yield from ((name_of(path), path) for path in _gguf_files(origin, folder))
-
-
-def _folders(locations: Locations) -> Iterator[tuple[Origin, Path]]:
-    yield "ossia", locations.data / MODELS_FOLDER
-    if locations.huggingface:
-        yield "huggingface", locations.huggingface
-    if locations.llama_cpp:
-        yield "llama.cpp", locations.llama_cpp
-    for folder in locations.lm_studio:
-        yield "lm-studio", folder
-    for folder in locations.ollama:
-        yield "ollama", folder
 
 
 def _gguf_files(origin: Origin, folder: Path) -> list[Path]:

@@ -13,7 +13,7 @@ from ossia.agent.errors import ModelMissing, ModelUnusable
 from ossia.agent.models.catalog import ETUDE_PATH, name_of, part_of, part_path
 from ossia.agent.models.find import Found, Locations, find_models, locations
 from ossia.agent.models.memory import Memory
-from ossia.agent.models.model import open_model
+from ossia.agent.models.model import Origin, open_model
 from ossia.agent.models.needs import needs_of
 from ossia.agent.models.resolve import resolve
 from tests.support.gguf_edit import split_gguf
@@ -26,12 +26,8 @@ PLENTY, LITTLE = Memory(1 << 40), Memory(10 << 20)
 
 @pytest.fixture
 def places(tmp_path: Path) -> Locations:
-    return Locations(
-        data=tmp_path / "data",
-        huggingface=tmp_path / "hub",
-        llama_cpp=tmp_path / "llama.cpp",
-        lm_studio=(tmp_path / "lmstudio", tmp_path / "old-lmstudio"),
-    )
+    names: dict[str, Origin] = {"hub": "huggingface", "llama.cpp": "llama.cpp", "lmstudio": "lm-studio"}
+    return Locations(tmp_path / "data", tuple((origin, tmp_path / name) for name, origin in names.items()))
 
 
 def _put(source: Path, *names: Path) -> None:
@@ -76,18 +72,17 @@ def test_nothing_there(places: Locations) -> None:
 
 
 def test_the_folders_of_all_programs_in_order(places: Locations, toy: Path) -> None:
-    assert places.huggingface
-    assert places.llama_cpp
-    repo = places.huggingface / "models--ggml-org--gpt-oss-20b-GGUF"
+    hub, llama_cpp, lm_studio = (folder for _, folder in places.others)
+    repo = hub / "models--ggml-org--gpt-oss-20b-GGUF"
     blob, snapshot = repo / "blobs" / "2118aa9e", repo / "snapshots" / "0123abcd" / "gpt-oss-20b-mxfp4.gguf"
     _put(toy, blob)
     snapshot.parent.mkdir(parents=True)
     snapshot.symlink_to(os.path.relpath(blob, snapshot.parent))
     (snapshot.parent / "gpt-oss-20b-cut.gguf").symlink_to("nowhere")
     ours = places.data / "models" / "gpt-oss-120b-mxfp4.gguf"
-    llama = places.llama_cpp / "ggml-org_gpt-oss-20b-GGUF_gpt-oss-20b-mxfp4.gguf"
-    studio = places.lm_studio[0] / "someone" / "gpt-oss-20b-tuned-GGUF" / "gpt-oss-20b-tuned.gguf"
-    others = [places.lm_studio[0] / "someone" / "llama-3-GGUF" / "llama-3.gguf", places.data / "models" / "gpt-oss.txt"]
+    llama = llama_cpp / "ggml-org_gpt-oss-20b-GGUF_gpt-oss-20b-mxfp4.gguf"
+    studio = lm_studio / "someone" / "gpt-oss-20b-tuned-GGUF" / "gpt-oss-20b-tuned.gguf"
+    others = [lm_studio / "someone" / "llama-3-GGUF" / "llama-3.gguf", places.data / "models" / "gpt-oss.txt"]
     _put(toy, ours, llama, studio, *others)
     size = toy.stat().st_size
     assert find_models(places) == (
@@ -100,11 +95,10 @@ def test_the_folders_of_all_programs_in_order(places: Locations, toy: Path) -> N
 
 
 def test_one_file_in_two_places_comes_once(places: Locations, toy: Path) -> None:
-    assert places.llama_cpp
-    one = places.data / "models" / "gpt-oss-20b.gguf"
+    one, llama_cpp = places.data / "models" / "gpt-oss-20b.gguf", places.others[1][1]
     _put(toy, one)
-    places.llama_cpp.mkdir()
-    (places.llama_cpp / "gpt-oss-20b.gguf").symlink_to(one)
+    llama_cpp.mkdir()
+    (llama_cpp / "gpt-oss-20b.gguf").symlink_to(one)
     assert [found.path for found in find_models(places)] == [one, ETUDE_PATH]
 
 
@@ -194,8 +188,7 @@ def test_without_a_model_the_first_that_fits(places: Locations, toy: Path, tmp_p
 
 
 def test_a_damaged_model_is_passed_over_and_said(places: Locations, toy: Path) -> None:
-    assert places.llama_cpp
-    cut, good = places.data / "models" / "gpt-oss-20b.gguf", places.llama_cpp / "gpt-oss-20b.gguf"
+    cut, good = places.data / "models" / "gpt-oss-20b.gguf", places.others[1][1] / "gpt-oss-20b.gguf"
     _put(toy, cut, good)
     cut.write_bytes(toy.read_bytes()[:-100])
     chosen = resolve(None, locations=places, memory=PLENTY)
@@ -214,20 +207,21 @@ def test_files_that_go_with_a_model_are_not_the_model(beside: str) -> None:
 
 
 def test_locations_from_the_environment(tmp_path: Path) -> None:
-    def found(**environ: str) -> Locations:
-        return locations(host_in(tmp_path, **environ))
+    assert locations(host_in(tmp_path)).data == tmp_path / "data"
 
-    plain = found()
-    assert plain.data == tmp_path / "data"
-    assert plain.huggingface == tmp_path / ".cache" / "huggingface" / "hub"
-    assert plain.lm_studio == (tmp_path / ".lmstudio" / "models", tmp_path / ".cache" / "lm-studio" / "models")
-    assert plain.ollama[0] == tmp_path / ".ollama" / "models"
+    def found(origin: Origin, **environ: str) -> list[Path]:
+        return [folder for one, folder in locations(host_in(tmp_path, **environ)).others if one == origin]
+
+    hub = found("huggingface")
+    assert hub == [tmp_path / ".cache" / "huggingface" / "hub"]
+    assert found("lm-studio") == [tmp_path / ".lmstudio" / "models", tmp_path / ".cache" / "lm-studio" / "models"]
+    assert found("ollama")[0] == tmp_path / ".ollama" / "models"
     if sys.platform == "linux":
-        assert plain.llama_cpp == tmp_path / ".cache" / "llama.cpp"
-        assert found(XDG_CACHE_HOME="/c").llama_cpp == Path("/c/llama.cpp")
-    assert found(XDG_CACHE_HOME="/c").huggingface == Path("/c/huggingface/hub")
-    assert found(HF_HOME="/h").huggingface == Path("/h/hub")
-    assert found(HF_HOME="/h", HF_HUB_CACHE="~/x").huggingface == tmp_path / "x"
-    assert found(HF_HUB_CACHE="").huggingface == plain.huggingface
-    assert found(LLAMA_CACHE="/l").llama_cpp == Path("/l")
-    assert found(OLLAMA_MODELS="~").ollama == (tmp_path,)
+        assert found("llama.cpp") == [tmp_path / ".cache" / "llama.cpp"]
+        assert found("llama.cpp", XDG_CACHE_HOME="/c") == [Path("/c/llama.cpp")]
+    assert found("huggingface", XDG_CACHE_HOME="/c") == [Path("/c/huggingface/hub")]
+    assert found("huggingface", HF_HOME="/h") == [Path("/h/hub")]
+    assert found("huggingface", HF_HOME="/h", HF_HUB_CACHE="~/x") == [tmp_path / "x"]
+    assert found("huggingface", HF_HUB_CACHE="") == hub
+    assert found("llama.cpp", LLAMA_CACHE="/l") == [Path("/l")]
+    assert found("ollama", OLLAMA_MODELS="~") == [tmp_path]

@@ -58,7 +58,7 @@ def test_its_models_by_their_names(tmp_path: Path, toy: Path) -> None:
         OllamaModel("gpt-oss:20b", "gpt-oss:20b", own),
     ]
     assert called_there(own) == ("gpt-oss:20b",)
-    places = Locations(tmp_path / "data", ollama=(tmp_path,))
+    places = Locations(tmp_path / "data", (("ollama", tmp_path),))
     assert find_models(places) == (
         Found("gpt-oss-20b", usual, "ollama", usual.stat().st_size),
         Found("gpt-oss:20b", own, "ollama", own.stat().st_size),
@@ -73,7 +73,7 @@ def test_its_models_by_their_names(tmp_path: Path, toy: Path) -> None:
 def test_a_model_of_two_names(tmp_path: Path, toy: Path) -> None:
     blob = add(tmp_path, HUB, toy.read_bytes())
     add(tmp_path, LIBRARY, toy.read_bytes())
-    places = Locations(tmp_path / "data", ollama=(tmp_path,))
+    places = Locations(tmp_path / "data", (("ollama", tmp_path),))
     assert [one.name for one in find_models(places)] == ["gpt-oss-20b", "gpt-oss:20b", "etude"]
     assert {resolve(name, locations=places, memory=Memory(1)).path for name in ("gpt-oss-20b", "gpt-oss:20b")} == {blob}
 
@@ -99,5 +99,5 @@ def test_a_manifest_that_is_none(tmp_path: Path, manifest: bytes) -> None:
 
 def test_a_blob_that_is_gone_and_a_folder_that_is_not_there(tmp_path: Path) -> None:
     add(tmp_path, LIBRARY, b"x").unlink()
-    assert [one.name for one in find_models(Locations(tmp_path / "data", ollama=(tmp_path,)))] == ["etude"]
+    assert [one.name for one in find_models(Locations(tmp_path / "data", (("ollama", tmp_path),)))] == ["etude"]
     assert list(ollama_models(tmp_path / "none")) == []
