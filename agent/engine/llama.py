@@ -15,9 +15,26 @@ from ossia.agent.engine.prompts import StoredPrompts
 from ossia.agent.engine.sampling import Sampler
 from ossia.agent.engine.stored import About, load, save, take
 from ossia.agent.errors import ContextFull, ModelUnusable
+from ossia.agent.models.needs import BATCH_TOKENS
+from ossia.agent.models.plan import Plan
 from ossia.harmony.tokenizer import Vocabulary
 
-__all__ = ["LlamaEngine", "LlamaSettings", "build", "gpu_memory", "processor_features"]
+__all__ = ["LlamaEngine", "LlamaSettings", "build", "gpu_memory", "llama_settings", "processor_features"]
+
+
+def llama_settings(planned: Plan, *, threads: int | None) -> LlamaSettings:
+    """The plan as llama.cpp's settings. `threads` None: as many as there are physical cores."""
+    return LlamaSettings(
+        context_tokens=planned.context_tokens,
+        gpu_layers=planned.gpu_layers,
+        cpu_moe=planned.offload.cpu_moe,
+        split=planned.offload.split,
+        kv_type=planned.kv_type,
+        threads=threads,
+        batch_tokens=BATCH_TOKENS,
+        use_mmap=planned.use_mmap,
+        repack=planned.repack,
+    )
 
 
 class LlamaEngine:

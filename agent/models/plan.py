@@ -226,6 +226,22 @@ class Plan:
         return self.needs.total - self.offload.weights - self.offload.kv
 
 
+def on_gpu(planned: Plan) -> str:
+    """`"25 layers on the GPU"`, `"25 layers on the GPU, the experts of the first 9 on the CPU"`."""
+    experts = planned.offload.cpu_moe
+    rest = f", the experts of the first {experts} on the CPU" if experts and planned.gpu_layers else ""
+    return f"{planned.gpu_layers} layers on the GPU{rest}"
+
+
+def memory_lines(planned: Plan) -> tuple[str, str]:
+    """`("memory 13.3 GB, weights not repacked", "weights 12.1 GB, KV cache 0.8 GB, the rest 0.4 GB")`."""
+    needs = planned.needs
+    parts = [("weights", needs.weights), ("repacked", needs.repacked), ("KV cache", needs.kv)]
+    parts.append(("the rest", needs.buffers + needs.own))
+    head = f"memory {size_text(needs.total)}, weights {'' if planned.repack else 'not '}repacked"
+    return head, ", ".join(f"{name} {size_text(size)}" for name, size in parts if size)
+
+
 @dataclass(frozen=True, slots=True)
 class LoadOptions:
     """The user's options for loading; None: the plan decides.

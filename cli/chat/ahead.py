@@ -52,7 +52,7 @@ class ReadingAhead:
         self.end()
         if chat.control is not None or chat.queue:
             return
-        if mode == "off" or "prefill" not in assembly.engine.capabilities:
+        if mode == "off" or "prefill" not in assembly.model.engine.capabilities:
             return
         if mode == "auto" and self._leisure is None:
             from ossia.agent.engine.threads import default_threads
@@ -60,7 +60,7 @@ class ReadingAhead:
             self._leisure = Leisure(chat.settings.threads or default_threads())
         leisure = self._leisure if mode == "auto" else None
         self._request = request = chat.session.request_ahead(assembly.tools.toolbox.specs)
-        title = self._titles.wish(request, assembly.responder)
+        title = self._titles.wish(request, assembly.model.responder)
 
         def idle(control: Control) -> float | None:
             try:
@@ -122,7 +122,7 @@ class ReadingAhead:
                 control.stop()
 
         try:
-            assembly.responder.prefill(request, control=control, on_progress=on_progress)
+            assembly.model.responder.prefill(request, control=control, on_progress=on_progress)
         finally:
             self.progress = None
             self._chat.face.wake()

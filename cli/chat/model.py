@@ -12,7 +12,7 @@ from ossia.agent.control import Control
 from ossia.agent.errors import ContextFull
 from ossia.agent.kv_cache import load_session_cache, save_prompt_cache, save_session_cache, set_private
 from ossia.cli import paths
-from ossia.cli.runtime.assemble import Assembly, begin, offer_browser
+from ossia.cli.runtime.assemble import Assembly, assemble, begin_model, offer_browser
 from ossia.cli.runtime.toolset import collect, fixes_for
 from ossia.cli.settings.engines import is_server
 
@@ -27,10 +27,6 @@ if TYPE_CHECKING:
 
 _KEEP_S = 10.0
 _R = TypeVar("_R")
-
-
-def _result(future: Future[_R]) -> _R:
-    return future.result()
 
 
 class GivenUp(Exception):
@@ -94,15 +90,15 @@ class ChatModel:
 
         def work() -> Assembly:
             if before and control is None:
-                chat.worker.submit(before.engine.close).result()
-            loading = begin(chat.resolved, chat.folder, chat.notices, chat.worker, _result, stays=True, control=control)
+                before.model.close().result()
+            begun = begin_model(chat.resolved, chat.folder, chat.notices, chat.worker, stays=True, stop=control)
             self._connecting = None  # from now on Ctrl-C is for what the tools wait for
-            loading.note = ""  # the greeting says it
-            return loading.finish(tap=None, tools=tools)
+            begun.note = ""  # the greeting says it
+            return assemble(begun, chat.resolved, chat.folder, chat.notices, tools=tools)
 
         def done(assembly: Assembly) -> None:
             if self._kept:
-                chat.worker.submit(self._kept.engine.close)
+                self._kept.model.close()
             self._kept = None
             self.load_session_cache(assembly)
             self._loaded(assembly, anew=tools is None)
@@ -209,7 +205,7 @@ class ChatModel:
             self._loaded(before, anew=False)
             chat.tell(error)
 
-        chat.background.run(lambda: collect(resolved, folder, chat.notices, before.codec.tokenizer), done, failed)
+        chat.background.run(lambda: collect(resolved, folder, chat.notices, before.model.tokenizer), done, failed)
 
     def _loaded(self, assembly: Assembly, *, anew: bool) -> None:
         """`anew`: the tools are new, too."""
@@ -234,12 +230,12 @@ class ChatModel:
         if self.assembly is None:
             return
         self.assembly.close_tools()
-        engine = self.assembly.engine
+        engine = self.assembly.model.engine
         set_private(engine, self._chat.settings.private)  # it may have become so while a server was connected to
         with suppress(TimeoutError, KeyboardInterrupt):  # it only saves time
             self.keep_cache().result(_KEEP_S)
             self._chat.worker.submit(lambda: save_prompt_cache(engine)).result(_KEEP_S)
-        self._chat.worker.submit(self.assembly.engine.close)
+        self.assembly.model.close()
 
     # -- the model and the session -------------------------------------------------------------------------------------
 
@@ -253,9 +249,9 @@ class ChatModel:
         assembly.tools.policy.read_only = self._chat.settings.plan
         if assembly.tools.pages:
             assembly.tools.pages.private = self._chat.settings.private
-        session.vocabulary = assembly.engine.vocabulary.digest
-        session.model = assembly.engine.name
-        set_private(assembly.engine, self._chat.settings.private)
+        session.vocabulary = assembly.model.engine.vocabulary.digest
+        session.model = assembly.model.name
+        set_private(assembly.model.engine, self._chat.settings.private)
         if self._chat.settings.private:
             self._read = None  # from now on the cache holds private text, even once the chat is stored again
         self.restore_pages()
@@ -293,7 +289,7 @@ class ChatModel:
         def done(future: Future[ContextUse]) -> None:
             chat.background.on_loop(lambda: self._measured(future.result()))
 
-        chat.worker.submit(lambda: assembly.responder.measure(request)).add_done_callback(done)
+        chat.worker.submit(lambda: assembly.model.responder.measure(request)).add_done_callback(done)
         self._ahead.begin(assembly)
 
     def _measured(self, use: ContextUse) -> None:
@@ -318,7 +314,7 @@ class ChatModel:
         chat, assembly, session_id = self._chat, self.assembly, self._chat.opened.session_id
         if assembly is None or session_id is None or chat.store is None or session_id != self._read:
             return chat.worker.submit(lambda: 0)
-        return chat.worker.submit(lambda: save_session_cache(assembly.engine, paths.host().kv, session_id))
+        return chat.worker.submit(lambda: save_session_cache(assembly.model.engine, paths.host().kv, session_id))
 
     def meet(self) -> None:
         """Bring the model and another session together; a model that still loads meets it once it is there."""
@@ -333,4 +329,4 @@ class ChatModel:
         opened, self._read = self._chat.opened, None
         session_id = opened.session_id
         if session_id is not None and opened.resumed:
-            self._chat.worker.submit(lambda: load_session_cache(assembly.engine, paths.host().kv, session_id))
+            self._chat.worker.submit(lambda: load_session_cache(assembly.model.engine, paths.host().kv, session_id))

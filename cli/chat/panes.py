@@ -59,7 +59,7 @@ class ChatPanes:
         limit = thinking_limit(chat.settings.think_tokens, effort)
         thinking = f"{effort}, thinks at most {short(limit)}" if limit else effort
         loading = "no model" if chat.model.absent else chat.settings.model or "…"
-        parts = [chat.assembly.engine.name if chat.assembly else loading, thinking]
+        parts = [chat.assembly.model.name if chat.assembly else loading, thinking]
         if chat.settings.plan:
             parts.append("plan: only looking")
         if chat.ahead.progress:

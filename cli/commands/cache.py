@@ -162,12 +162,13 @@ def _warm(
 ) -> None:
     from ossia.agent.engine.prompts import stored_in
     from ossia.cli import paths
-    from ossia.cli.runtime.assemble import begin
+    from ossia.cli.runtime.assemble import assemble, begin_model
 
     began = time.time()
-    assembly = begin(resolved, folder, display, worker, display.wait, stays=stays).finish(tap=None)
+    begun = begin_model(resolved, folder, display, worker, stays=stays)
+    assembly = assemble(begun, resolved, folder, display)
     try:
-        if stays and not (assembly.plan and assembly.plan.repack):
+        if stays and not (assembly.model.plan and assembly.model.plan.repack):
             return None  # as a run has it
         start = time.monotonic()
         static, reused = display.wait(worker.submit(lambda: _read(assembly, resolved, folder, display, control)))
@@ -175,7 +176,7 @@ def _warm(
     finally:
         display.pause()
         assembly.close_tools()
-        closed = worker.submit(assembly.engine.close)  # waits for what is being written
+        closed = assembly.model.close()  # waits for what is being written
     display.wait(closed)
     name = f"{'chat' if stays else 'run'}{f' in {folder.workspace.root}' if folder else ''}"
     if reused >= static:
@@ -196,7 +197,7 @@ def _read(
     from ossia.cli.runtime.options import fresh_options
     from ossia.cli.runtime.pace import Reading
 
-    responder, reading, reused = assembly.responder, Reading(), 0
+    responder, reading, reused = assembly.model.responder, Reading(), 0
     assert isinstance(responder, LocalResponder)
     request = Session(fresh_options(resolved, folder)).request_ahead(assembly.tools.toolbox.specs)
 
@@ -207,7 +208,7 @@ def _read(
 
     display.line.set(reading.text)
     responder.prefill(request, control=control, on_progress=on_progress)
-    save_prompt_cache(assembly.engine)
+    save_prompt_cache(assembly.model.engine)
     return responder.measure(request).static_tokens, reused
 
 

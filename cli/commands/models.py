@@ -118,9 +118,11 @@ def plan(
 
     What goes to the GPU, what doesn't, and why. Nothing is loaded.
     """
+    from ossia.agent.engine.llama import processor_features
+    from ossia.agent.models.plan import plan
     from ossia.agent.models.resolve import locate, resolve
+    from ossia.cli.runtime.model_spec import local_spec
     from ossia.cli.runtime.models import free_memory
-    from ossia.cli.runtime.planning import plan_for
     from ossia.cli.streams import say
 
     settings = _settings(
@@ -132,7 +134,8 @@ def plan(
         _say_more(settings.model, locate(settings.model, locations=_locations()))
     memory = free_memory()
     file = resolve(settings.model, locations=_locations(), memory=memory)
-    planned = plan_for(settings, file, memory, stays=True)
+    options = local_spec(settings, stays=True).load_options(file.temperature)
+    planned = plan(file, memory=memory, options=options, processor=processor_features())
     if json:
         _print_json(_plan_document(file, memory, planned))
         return
@@ -295,8 +298,7 @@ def _print_json(found: dict[str, object]) -> None:
 def _figures(model: ModelFile, memory: Memory, planned: Plan) -> list[Row]:
     """`[("context", "32,768 of 131,072 tokens, KV cache 0.8 GB as f16"), ("GPU", …), ("memory", …)]`."""
     from ossia.agent.models.memory import size_text
-    from ossia.cli.runtime.assemble import memory_lines
-    from ossia.cli.runtime.planning import on_gpu
+    from ossia.agent.models.plan import memory_lines, on_gpu
 
     own, put = model.architecture.context_tokens, planned.offload
     cache = f"KV cache {size_text(planned.needs.kv)} as {planned.kv_type}"

@@ -41,7 +41,7 @@ def engines(machine: Machine) -> Iterator[Finding]:
     """The servers that `[engines.NAME]` and `engine` name: addresses, keys, consent. None is asked."""
     from ossia.agent.errors import AddressUnusable, KeyUnusable
     from ossia.cli.exits import ExitError
-    from ossia.cli.runtime.consent import is_agreed, place_of
+    from ossia.cli.runtime.consent import is_agreed
     from ossia.cli.settings.engines import address_of, engine_names, is_server
 
     used = machine.settings.engine
@@ -60,13 +60,13 @@ def engines(machine: Machine) -> Iterator[Finding]:
         if address.ca is not None and not address.ca.is_file():
             yield Finding(state, f"{where}: ca: {address.ca} is no file", "correct it", _EDIT)
         elif not is_agreed(address, machine.settings):
-            text = f"{where}: nobody has agreed yet that prompts go to {place_of(address)}"
+            text = f"{where}: nobody has agreed yet that prompts go to {address.shown}"
             state = "warning" if name == used else "ok"
             fix = "run this in a terminal once, and answer yes"
             yield Finding(state, text, fix, f"ossia --engine {name}")
         else:
             key = f", with the key in {address.key_env}" if address.key_env else ""
-            yield Finding("ok", f"{where}: prompts may go to {place_of(address)}{key}")
+            yield Finding("ok", f"{where}: prompts may go to {address.shown}{key}")
 
 
 def network(machine: Machine) -> Iterator[Finding]:

@@ -21,7 +21,7 @@ from ossia.agent.models.resolve import resolve
 from ossia.agent.sessions.store import SessionStore
 from ossia.cli import paths
 from ossia.cli.doctor.check import Finding, Machine
-from ossia.cli.runtime.planning import load_options
+from ossia.cli.runtime.model_spec import local_spec
 from ossia.cli.settings.engines import is_server
 from ossia.cli.words import count, listed
 
@@ -122,7 +122,7 @@ def _about_model(machine: Machine, found: Found, memory: Memory) -> Finding:
     settings = machine.settings
     try:
         model = open_model(found.path, origin=found.origin)
-        planned = plan(model, memory=memory, options=load_options(settings, model, stays=False))
+        planned = plan(model, memory=memory, options=local_spec(settings).load_options(model.temperature))
     except ModelError as error:
         return Finding("warning", str(error), "remove the file, or get it again", _pull(found.name))
     except OutOfMemory as error:

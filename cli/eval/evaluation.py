@@ -24,7 +24,7 @@ from ossia.cli.eval.table import by_suite, duration, published, row_of, table
 from ossia.cli.eval.task import Task
 from ossia.cli.eval.workbench import missing, remove_left
 from ossia.cli.exits import ExitCode, ExitError
-from ossia.cli.runtime.assemble import Assembly, begin
+from ossia.cli.runtime.assemble import Assembly, assemble, begin_model
 from ossia.cli.runtime.consent import agree
 from ossia.cli.runtime.ending import end_now
 from ossia.cli.runtime.progress import Display, make_display
@@ -122,11 +122,10 @@ class _Evaluation:
 
     def whole(self) -> int:
         settings, assembly = self._settings, None
-        self._display.line.set("loading")
         try:
-            loading = begin(self._resolved, None, self._display, self._worker, self._display.wait, stays=True)
-            assembly = loading.finish(tap=None)
-            self._model = assembly.engine.name
+            begun = begin_model(self._resolved, None, self._display, self._worker, stays=True)
+            assembly = assemble(begun, self._resolved, None, self._display)
+            self._model = assembly.model.name
             self._begin(assembly)
             store = None if settings.private else SessionStore(paths.eval_sessions_file(), now=time.time)
             player = Player(assembly, self._worker, self._display, settings, self._options(), store, self._progress)
@@ -138,7 +137,7 @@ class _Evaluation:
             return self._interrupted()
         finally:
             self._display.pause()
-        self._worker.submit(assembly.engine.close)
+        assembly.model.close()
         self._worker.close()
         self._print()
         return int(ExitCode.ANSWERED)
@@ -166,8 +165,8 @@ class _Evaluation:
         settings = self._settings
         sampling = {key: getattr(settings, key) for key in SAMPLING}
         limits = {key: getattr(settings, key) for key in ("guide", "max_tokens", "think_tokens", "timeout")}
-        model = {"model": self._model, "weights": _file_of(settings) if assembly.plan else settings.engine}
-        vocabulary = {"vocabulary": assembly.engine.vocabulary.digest}
+        model = {"model": self._model, "weights": _file_of(settings) if assembly.model.plan else settings.engine}
+        vocabulary = {"vocabulary": assembly.model.engine.vocabulary.digest}
         return {"ossia": __version__, **model, **vocabulary, "effort": settings.effort, **sampling, **limits}
 
     def _options(self) -> Options:
@@ -180,7 +179,7 @@ class _Evaluation:
         if not self._left:
             return
         how = "by the mean of those done"
-        if self._seconds() is None and assembly.plan is not None:
+        if self._seconds() is None and assembly.model.plan is not None:
             sums = player.warm_up(_SPEED_PROMPT, _SPEED_TOKENS).sums
             if sums.tokens_per_s:
                 self._speed = Speed(sums.tokens_per_s, sums.prefill_per_s or sums.tokens_per_s)

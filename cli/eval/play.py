@@ -44,7 +44,7 @@ class Player:
     def play(self, task: Task, run: int) -> Outcome:
         """Run a task to its end. Raises KeyboardInterrupt, and what broke if it wasn't the model's fault."""
         started = time.monotonic()
-        tokenizer = self.assembly.codec.tokenizer
+        tokenizer = self.assembly.model.tokenizer
         with set_up(task, self.settings, self.display, tokenizer) as bench:
             session, kept = self._session(task, run)
             try:
@@ -64,7 +64,7 @@ class Player:
         """A short turn without tools, of which nothing is kept: how fast is the model?"""
         task = Task("speed/measured", prompt)
         short = replace(self.settings, max_tokens=max_tokens)
-        with set_up(task, self.settings, self.display, self.assembly.codec.tokenizer) as bench:
+        with set_up(task, self.settings, self.display, self.assembly.model.tokenizer) as bench:
             return self._driven(Session(self.options), task, bench, short, "measuring the speed · {}".format)
 
     def _session(self, task: Task, run: int) -> tuple[Session, str | None]:
@@ -79,8 +79,8 @@ class Player:
                 sampling=replace(sampling, seed=seed),
             )
         )
-        session.vocabulary = self.assembly.engine.vocabulary.digest
-        session.model = self.settings.model or self.assembly.engine.name
+        session.vocabulary = self.assembly.model.engine.vocabulary.digest
+        session.model = self.settings.model or self.assembly.model.name
         return session, self.store.keep(session, title=f"eval {task.id}, run {run}") if self.store else None
 
     def _turn(self, task: Task, session: Session, bench: Bench) -> Report:
@@ -135,6 +135,6 @@ class Player:
             verdict = replace(verdict, passed=False, reason=ENDS.get(report.end, report.end))
         if not verdict.passed or bench.folder is None:
             return verdict
-        root, tokenizer = bench.folder.workspace.root, self.assembly.codec.tokenizer
+        root, tokenizer = bench.folder.workspace.root, self.assembly.model.tokenizer
         fault = fault_in(root, task, self.settings, self.display, tokenizer)
         return replace(verdict, passed=not fault, reason=fault)

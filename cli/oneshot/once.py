@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
+from ossia.agent.build import Begun
 from ossia.agent.control import Control
 from ossia.agent.errors import EngineFailed
 from ossia.agent.events import Delta, Event, MessageAdded, ToolFinished, TurnEnd
@@ -24,7 +25,7 @@ from ossia.cli.oneshot.output import Answer, Json, Raw
 from ossia.cli.oneshot.pump import Pump
 from ossia.cli.oneshot.report import Report
 from ossia.cli.oneshot.stdin import read_stdin
-from ossia.cli.runtime.assemble import Assembly, Loading, begin
+from ossia.cli.runtime.assemble import Assembly, assemble, begin_model
 from ossia.cli.runtime.consent import agree
 from ossia.cli.runtime.ending import end_now, look_to_the_end
 from ossia.cli.runtime.options import read_instructions
@@ -171,7 +172,7 @@ class _Run:
         if assembly:
             end_stdout()  # what is kept for later is written now: nobody waits for that
             self._keep_caches(assembly)
-            self._worker.submit(assembly.engine.close)
+            assembly.model.close()
         self._worker.close()
         self._close_session()
         if isinstance(self._report.error, Exception):
@@ -186,26 +187,26 @@ class _Run:
 
     def _load(self) -> Assembly:
         """Everything the turn needs. The weights are loaded by the worker, so that Ctrl-C is answered meanwhile."""
-        self._display.line.set("loading")
-        loading = self._begin()
-        self._report.model = loading.model_name
-        assembly = loading.finish(tap=self._worker.tap(self._control) if self._raw else None)
-        self._report.load_s, self._report.plan = assembly.load_s, assembly.plan
+        begun = self._begin()
+        self._report.model = begun.name
+        tap = self._worker.tap(self._control) if self._raw else None
+        assembly = assemble(begun, self._resolved, self._folder, self._display, tap=tap)
+        self._report.load_s, self._report.plan = assembly.model.load_s, assembly.model.plan
         if self._raw:
-            self._raw.codec = assembly.codec
+            self._raw.codec = assembly.model.codec
         return assembly
 
-    def _begin(self) -> Loading:
+    def _begin(self) -> Begun:
         """A server gets the seconds of a turn for what it is asked before; a model here may take its time."""
-        control, limit_s = Control(), self._settings.timeout if is_server(self._settings.engine) else None
-        late = threading.Timer(min(limit_s or 0, threading.TIMEOUT_MAX), control.stop, ["time"])
+        stop, limit_s = Control(), self._settings.timeout if is_server(self._settings.engine) else None
+        late = threading.Timer(min(limit_s or 0, threading.TIMEOUT_MAX), stop.stop, ["time"])
         late.daemon = True
         if limit_s is not None:
             late.start()
         try:
-            return begin(self._resolved, self._folder, self._display, self._worker, self._display.wait, control=control)
+            return begin_model(self._resolved, self._folder, self._display, self._worker, stop=stop)
         except EngineFailed:
-            if control.stop_reason != "time":
+            if stop.stop_reason != "time":
                 raise
             raise ExitError(f"the server said too little within --timeout ({limit_s:g} s)", ExitCode.CUT) from None
         finally:
@@ -248,7 +249,7 @@ class _Run:
             said,
             self._settings,
             workspace=self._folder.workspace if self._folder else None,
-            room_tokens=assembly.engine.context_tokens // 2,
+            room_tokens=assembly.model.engine.context_tokens // 2,
             display=self._display,
             worker=self._worker,
             stop=self._control,
@@ -257,15 +258,15 @@ class _Run:
     def _begin_session(self, assembly: Assembly) -> None:
         """The model is loaded: name it in the session; a resumed session gets its pages and its KV cache back."""
         opened = self._opened
-        opened.session.vocabulary, opened.session.model = assembly.engine.vocabulary.digest, self._report.model
+        opened.session.vocabulary, opened.session.model = assembly.model.engine.vocabulary.digest, self._report.model
         if opened.store:
-            opened.store.count_tokens = lambda text: len(assembly.codec.tokenizer.encode(text))
+            opened.store.count_tokens = lambda text: len(assembly.model.tokenizer.encode(text))
         if opened.resumed:
             self._report.states += opened.session.states
             bring_back(opened.session, assembly.tools)
             if opened.session_id:
-                session_id, kv = opened.session_id, paths.host().kv
-                self._display.wait(self._worker.submit(lambda: load_session_cache(assembly.engine, kv, session_id)))
+                engine, kv, session_id = assembly.model.engine, paths.host().kv, opened.session_id
+                self._display.wait(self._worker.submit(lambda: load_session_cache(engine, kv, session_id)))
 
     def _keep_caches(self, assembly: Assembly) -> None:
         """Keep the KV cache of a stored session, and that of the prompt's beginning for any other run.
@@ -274,9 +275,9 @@ class _Run:
         """
         session_id, kv = self._opened.session_id, paths.host().kv
         if self._opened.store and session_id and self._opened.session.entries:
-            self._worker.submit(lambda: save_session_cache(assembly.engine, kv, session_id))
+            self._worker.submit(lambda: save_session_cache(assembly.model.engine, kv, session_id))
         if self._report.end != "stopped":
-            self._worker.submit(lambda: save_prompt_cache(assembly.engine))
+            self._worker.submit(lambda: save_prompt_cache(assembly.model.engine))
 
     def _close_session(self) -> None:
         opened = self._opened

@@ -34,8 +34,8 @@ def agree(settings: Settings) -> None:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise ExitError(_refusal(address))
-    if not confirmed(seen(f"ossia: {WHAT_GOES} {place_of(address)}. Send them there?")):
-        raise ExitError(f"nothing was sent to {place_of(address)}: --engine llama runs a model here")
+    if not confirmed(seen(f"ossia: {WHAT_GOES} {address.shown}. Send them there?")):
+        raise ExitError(f"nothing was sent to {address.shown}: --engine llama runs a model here")
     store_yes(address)
 
 
@@ -89,16 +89,10 @@ def means(said: str, origin: str) -> bool:
 
 def _refusal(address: Address) -> str:
     return (
-        f"nothing was sent to {place_of(address)}, since nobody was asked: start `ossia --engine …` in a terminal "
+        f"nothing was sent to {address.shown}, since nobody was asked: start `ossia --engine …` in a terminal "
         f"once, or give --allow-engine {address.host}"
     )
 
 
 def _origin(address: Address) -> str:
     return f"{urlsplit(address.url).scheme}://{address.place}"
-
-
-def place_of(address: Address) -> str:
-    """Where it is, for people: `gpu.example:8000`, or `gpu.example:8000 (unencrypted)`."""
-    unencrypted = address.url.startswith("http:") and not address.is_local
-    return f"{address.place} (unencrypted)" if unencrypted else address.place

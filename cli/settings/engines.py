@@ -57,6 +57,11 @@ def key_variables(environ: Mapping[str, str]) -> frozenset[str]:
     return frozenset(_values(environ, "key_env"))
 
 
+def keys(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The keys of all engines: none of them may be shown."""
+    return tuple(environ[variable] for variable in key_variables(environ) if environ.get(variable))
+
+
 def engine_entries(environ: Mapping[str, str]) -> dict[str, Mapping[str, object]]:
     """The tables as they stand in the file, by name, unchecked. Raises ConfigError."""
     return {name: entry for name, entry in _table(environ).items() if isinstance(entry, Mapping)}

@@ -209,10 +209,11 @@ def _child(how: Mapping[str, Any]) -> None:
             from tests.support.engines import ETUDE, load_engine
 
             decoder = load_engine(ETUDE)
-        script = talk.assembly.engine
+        script = talk.assembly.model.engine
         assert isinstance(script, ScriptedEngine)
         paced: Any = _Paced(script, decoder, how["rate"])
-        talk.model.assembly = replace(talk.assembly, responder=LocalResponder(talk.assembly.codec, paced, tap=None))
+        responder = LocalResponder(talk.assembly.model.codec, paced, tap=None)
+        talk.model.assembly = replace(talk.assembly, model=replace(talk.assembly.model, responder=responder))
         sample()
 
     def sample() -> None:

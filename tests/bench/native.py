@@ -19,15 +19,14 @@ if TYPE_CHECKING:
 
 def load_as_ossia(path: Path, *, threads: int | None = None) -> LlamaEngine:
     """The model at `path` with the settings that `ossia` finds for it: its context, its layers."""
-    from ossia.agent.engine.llama import LlamaEngine, gpu_memory
+    from ossia.agent.engine.llama import LlamaEngine, gpu_memory, llama_settings
     from ossia.agent.models.memory import read_memory
     from ossia.agent.models.model import open_model
     from ossia.agent.models.plan import plan
-    from ossia.cli.runtime.planning import native_settings
 
     model = open_model(path)
     planned = plan(model, memory=read_memory(gpu_memory()))
-    settings = native_settings(planned, threads=threads)
+    settings = llama_settings(planned, threads=threads)
     return LlamaEngine.load(path, vocabulary=model.vocabulary(), name=model.name, settings=settings)
 
 

@@ -22,12 +22,11 @@ from typing import Any, Final
 
 import llama_cpp as lib
 
-from ossia.agent.engine.llama import LlamaEngine, gpu_memory
+from ossia.agent.engine.llama import LlamaEngine, gpu_memory, llama_settings
 from ossia.agent.models.memory import read_memory, size_text
 from ossia.agent.models.model import open_model
 from ossia.agent.models.needs import BATCH_TOKENS, KvType, needs_of
 from ossia.agent.models.plan import plan
-from ossia.cli.runtime.planning import native_settings
 from tests.bench.synthetic import SIZES, write_header
 
 MOST_OFF: Final = 0.05
@@ -86,7 +85,7 @@ def loaded(path: Path) -> Iterator[Compared]:
     planned = plan(model, memory=memory)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder, "log")
-        settings = native_settings(planned, threads=None)
+        settings = llama_settings(planned, threads=None)
         vocabulary = model.vocabulary()
         LlamaEngine.load(path, vocabulary=vocabulary, name=model.name, settings=settings, log_path=log).close()
         said = log.read_text("utf-8", "replace")

@@ -48,6 +48,11 @@ class Address:
         return urlsplit(self.url).netloc
 
     @property
+    def shown(self) -> str:
+        """`place`, with what people should know of it: `gpu.example:8000 (unencrypted)`."""
+        return f"{self.place} (unencrypted)" if self.url.startswith("http:") and not self.is_local else self.place
+
+    @property
     def is_local(self) -> bool:
         """True for this machine: a loopback address, by number or, with TLS, as `localhost`."""
         return _is_loopback(self.host)

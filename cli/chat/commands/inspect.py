@@ -8,10 +8,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ossia.agent.engine.base import Forced
+from ossia.agent.models.plan import memory_lines, on_gpu
 from ossia.cli.chat.commands.common import Block, CommandError, loaded, no_argument
 from ossia.cli.clean import one_line
-from ossia.cli.runtime.assemble import memory_lines
-from ossia.cli.runtime.planning import on_gpu
 from ossia.cli.words import FORCED, bar, count, short
 
 if TYPE_CHECKING:
@@ -55,12 +54,12 @@ def context(talk: Conversation, face: Face, argument: str) -> None:
     free = max(0, use.total_tokens - use.used_tokens)
     block.row(f"  {'free':<14} {free:>8,}  {use.reserve_tokens:,} reserved for the answer", "dim")
     _replaced(block, talk.session)
-    if talk.assembly and talk.assembly.plan:
-        head, parts = memory_lines(talk.assembly.plan)
+    if talk.assembly and talk.assembly.model.plan:
+        head, parts = memory_lines(talk.assembly.model.plan)
         block.row(f"  {head}:", "dim")
         block.row(f"    {parts}", "dim")
-        if talk.assembly.plan.offload.gpu_bytes:
-            block.row(f"    {on_gpu(talk.assembly.plan)}", "dim")
+        if talk.assembly.model.plan.offload.gpu_bytes:
+            block.row(f"    {on_gpu(talk.assembly.model.plan)}", "dim")
     block.show()
 
 
@@ -76,7 +75,7 @@ def stats(talk: Conversation, face: Face, argument: str) -> None:
         block.row(f"All {tally.chat.turns} turns of this chat", "bold")
         _sums(block, tally.chat, None)
     if talk.assembly:
-        block.row(f"  the model was loaded in {talk.assembly.load_s:.1f} s", "dim")
+        block.row(f"  the model was loaded in {talk.assembly.model.load_s:.1f} s", "dim")
     return block.show()
 
 
@@ -97,7 +96,7 @@ def harmony_of(session: Session, assembly: Assembly) -> tuple[str, str]:
 
     request = session.request(assembly.tools.toolbox.specs)
     start, end = _last_step(request.history)
-    tokenizer = assembly.codec.tokenizer
+    tokenizer = assembly.model.tokenizer
     codec = Codec(tokenizer, recipient_position="channel", replay=True)  # the worker's is in use on its own thread
     messages = compose(replace(request, history=request.history[:start]))
     prompt = codec.render(messages, purpose="completion", drop=drop_past_analysis).ids

@@ -72,15 +72,16 @@ def _servers(talk: Conversation) -> Mapping[str, str]:
 
 def _served(talk: Conversation) -> Sequence[str]:
     """The models of the server in use, as it calls them, if it has several to choose from. Raw text from there."""
-    listed = talk.assembly.served if talk.assembly else ()
+    listed = talk.assembly.model.served if talk.assembly else ()
     return listed if len(listed) > 1 else ()
 
 
 def _is_in_use(talk: Conversation, name: str) -> bool:
     """Is it this one of the server's models that answers?"""
-    from ossia.cli.runtime.remote import shown
+    from ossia.agent.engine.remote.connect import short_name
+    from ossia.cli.settings.engines import keys
 
-    return talk.assembly is not None and talk.assembly.engine.name.startswith(f"{shown(name)} @ ")
+    return talk.assembly is not None and talk.assembly.model.name.startswith(f"{short_name(name, keys(os.environ))} @ ")
 
 
 @lru_cache(maxsize=1)
@@ -118,7 +119,7 @@ def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
     from ossia.agent.models.catalog import DOWNLOADS
     from ossia.agent.models.memory import size_text
 
-    now = talk.assembly.engine.name if talk.assembly else talk.settings.model
+    now = talk.assembly.model.name if talk.assembly else talk.settings.model
     block, theirs, servers = Block(face), _served(talk), _servers(talk)
     if theirs:
         block.item(f"Models of {talk.settings.engine}", "bold")
@@ -170,11 +171,12 @@ def _switch(talk: Conversation, face: Face, name: str) -> None:
         from ossia.agent.models.find import locations
         from ossia.agent.models.memory import read_memory
         from ossia.agent.models.resolve import resolve
-        from ossia.cli.runtime.remote import called
 
         try:
             return LLAMA, wanted, resolve(wanted, locations=locations(paths.host()), memory=read_memory()).name
         except ModelMissing:
+            from ossia.agent.engine.remote.connect import called
+
             if here or not (name in theirs or called(name, theirs)):
                 raise
             return server, name, name
@@ -191,7 +193,7 @@ def _switch(talk: Conversation, face: Face, name: str) -> None:
 
 def _switch_to_server(talk: Conversation, face: Face, name: str, its: str | None) -> None:
     """One on another machine is asked about first, once. Raises what is wrong with its address."""
-    from ossia.cli.runtime.consent import WHAT_GOES, is_agreed, place_of, store_yes
+    from ossia.cli.runtime.consent import WHAT_GOES, is_agreed, store_yes
     from ossia.cli.settings.engines import address_of
     from ossia.cli.terminal.question import Question
 
@@ -199,13 +201,13 @@ def _switch_to_server(talk: Conversation, face: Face, name: str, its: str | None
 
     def answered(key: str) -> None:
         if key != "y":
-            return face.note(f"nothing was sent to {place_of(address)}")
+            return face.note(f"nothing was sent to {address.shown}")
         store_yes(address)
         return _load_next(talk, face, name, its, address.name)
 
     if is_agreed(address, talk.settings):
         return _load_next(talk, face, name, its, address.name)
-    return talk.ask(Question(f"Switch to {address.name}?", f"{WHAT_GOES} {place_of(address)}"), answered)
+    return talk.ask(Question(f"Switch to {address.name}?", f"{WHAT_GOES} {address.shown}"), answered)
 
 
 def _load_next(talk: Conversation, face: Face, engine: str, its: str | None, found: str) -> None:
@@ -230,7 +232,7 @@ def _load(talk: Conversation, face: Face, engine: str, its: str | None, found: s
         else:
             talk.tell(error, of="" if str(error).startswith(found) else f"{found} can't be used: ")
         if before:
-            face.note(f"{before.engine.name} goes on" if is_server(engine) else f"back to {before.engine.name}")
+            face.note(f"{before.model.name} goes on" if is_server(engine) else f"back to {before.model.name}")
 
     talk.change_settings(model=its, engine=engine)
     face.note(f"switching to {found}")

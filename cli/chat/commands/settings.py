@@ -116,7 +116,7 @@ def schema(talk: Conversation, face: Face, argument: str) -> None:
     def use(found: ResponseFormat | None) -> None:
         now = talk.change_options(lambda options: replace(options, response_format=found))
         face.note(f"{'answers are JSON that matches your schema' if found else 'answers are free text'}{later(now)}")
-        if found and talk.assembly and not talk.assembly.responder.guided:
+        if found and talk.assembly and not talk.assembly.model.responder.guided:
             face.note("the guide is off, so nothing enforces the schema: check the answers", "yellow")
 
     if argument.lower() in _OFF:

@@ -27,7 +27,7 @@ def _chat(**flags: Any) -> ChatScreen:
 
 def _engine(stage: ChatScreen) -> LlamaEngine:
     assert stage.talk.assembly is not None
-    engine = stage.talk.assembly.engine
+    engine = stage.talk.assembly.model.engine
     assert isinstance(engine, LlamaEngine)
     return engine
 
@@ -35,7 +35,7 @@ def _engine(stage: ChatScreen) -> LlamaEngine:
 def _held(stage: ChatScreen) -> str:
     """What the model has read."""
     assert stage.talk.assembly is not None
-    tokenizer = stage.talk.assembly.codec.tokenizer
+    tokenizer = stage.talk.assembly.model.tokenizer
     return tokenizer.decode(_engine(stage).lane.cache.ids)
 
 
@@ -140,7 +140,7 @@ def test_what_was_read_in_private_is_not_kept_once_that_is_over(asked: bool) -> 
                 await stage.type(f"{line}\r")
                 await stage.settle()
             assert stage.talk.store is not None and stage.talk.assembly is not None
-            tokenizers.append(stage.talk.assembly.codec.tokenizer)
+            tokenizers.append(stage.talk.assembly.model.tokenizer)
 
     chatting(case)
     texts = [tokenizers[0].decode(header["ids"]) for header in _kept("*")]
@@ -157,7 +157,7 @@ def test_what_changes_the_prompt_is_read_at_once(command: str) -> None:
             await _ahead(stage)
             await _send(stage, "Who are you?")
             assert stage.talk.assembly is not None
-            own = len(stage.talk.assembly.codec.tokenizer.encode("Who are you?"))
+            own = len(stage.talk.assembly.model.tokenizer.encode("Who are you?"))
             assert stage.talk.tally.turn.prompt - stage.talk.tally.turn.reused == own + 3  # <|end|><|start|>assistant
 
     chatting(case)

@@ -364,7 +364,7 @@ def test_another_model_takes_the_conversation_over_or_everything_stays(tmp_path:
             assert (talk.settings.engine, talk.settings.model) == (script, "etude")
             await send_until(stage, "/model etude", "switching to etude")
             await stage.until(lambda: talk.assembly is not None)
-            assert talk.assembly is not None and talk.assembly.engine.name == "etude"
+            assert talk.assembly is not None and talk.assembly.model.name == "etude"
             await send(stage, "What is 48*17?")
             assert talk.session.ends == ("answered", "answered")
             await send(stage, "/model pull llama-3")
@@ -396,7 +396,7 @@ def test_a_model_is_downloaded_and_a_download_is_stopped(tmp_path: Path, monkeyp
             await send_until(stage, "/model pull gpt-oss-20b", "/model gpt-oss-20b uses it")
             await stage.type("/model gpt-oss-20b\r")
             loaded = "gpt-oss-20b"  # the bottom line names it before
-            await stage.until(lambda: stage.talk.assembly and stage.talk.assembly.engine.name == loaded)
+            await stage.until(lambda: stage.talk.assembly and stage.talk.assembly.model.name == loaded)
             (paths.data_dir() / "models" / file).unlink()
             hub.cut_after = [1_500_000]
             await stage.type("/model pull gpt-oss-20b\r")
@@ -680,7 +680,7 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
         script = write_script(tmp_path, call("functions.double", '{"n": 21}'), answer("42."), write, answer("Written."))
         async with ChatScreen(engine=script, trust=True, allow=["repo_browser.apply_patch"]) as stage:
             talk = stage.talk
-            engine = talk.assembly.engine if talk.assembly else None
+            engine = talk.assembly.model.engine if talk.assembly else None
             await send(stage, "/tools")
             assert "web search /tools web URL (a SearXNG; or brave, exa, … with a key)" in text_of(stage)
             await send_until(stage, f"/tools {tmp_path / 'own.py'}", "1 tool on: functions.double")
@@ -688,7 +688,7 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
             assert "▸ functions.double" in text_of(stage) and "a call from 1 to 1, not '2'" in text_of(stage)
             await send_until(stage, "/tools off double", "0 tools on")
             await send_until(stage, f"/tools workspace {folder}", "repo_browser.print_tree")
-            assert talk.assembly is not None and talk.assembly.engine is engine
+            assert talk.assembly is not None and talk.assembly.model.engine is engine
             assert "functions.double" not in talk.assembly.tools.toolbox.by_name
             assert "Write British English." in (talk.session.options.instructions or "")
             await send(stage, "Write it")
@@ -699,7 +699,7 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
             await send_until(stage, "/undo", "nothing to undo")
             await send_until(stage, "/tools workspace /nowhere-at-all", "/tools: folder /nowhere-at-all doesn't exist")
             await send_until(stage, "/tools web nothing-known", "must be a SearXNG's address")
-            assert talk.folder is not None and talk.settings.web is None and talk.assembly.engine is engine
+            assert talk.folder is not None and talk.settings.web is None and talk.assembly.model.engine is engine
             await send_until(stage, "/tools off nothing", "/tools: must be a tool (browser.search")
             await send(stage, "/tools bogus", "/tools on")
             assert "functions.double" in talk.assembly.tools.toolbox.by_name

@@ -37,7 +37,7 @@ def test_a_server_takes_the_conversation_over(
                 await stage.until(lambda: told in "\n".join(stage.rows))
 
             def on_team() -> bool:
-                return talk.assembly is not None and talk.assembly.engine.name == f"etude @ 127.0.0.1:{site.port}"
+                return talk.assembly is not None and talk.assembly.model.name == f"etude @ 127.0.0.1:{site.port}"
 
             assert "team" in [value for value, _ in arguments(talk, "/model", "") or ()]
             await say("hello there", "Hi.")
@@ -99,7 +99,7 @@ def test_what_answers_is_kept_until_the_server_has_proved_usable(
 
             async def goes_on(times: int) -> None:
                 await stage.until(lambda: "\n".join(stage.rows).count("etude goes on") == times)
-                assert before and stage.talk.assembly and stage.talk.assembly.engine is before.engine
+                assert before and stage.talk.assembly and stage.talk.assembly.model.engine is before.model.engine
                 assert asking not in "\n".join(stage.terminal.display)
 
             await switch("mute")
@@ -119,8 +119,8 @@ def test_what_answers_is_kept_until_the_server_has_proved_usable(
             await stage.settle()
             await switch("mute")
             await stage.type("/model team\r")  # in its place, and not once it answers
-            await stage.until(lambda: stage.talk.assembly and "etude @" in stage.talk.assembly.engine.name)
-            engine = before.engine if before else None
+            await stage.until(lambda: stage.talk.assembly and "etude @" in stage.talk.assembly.model.name)
+            engine = before.model.engine if before else None
             await stage.until(lambda: isinstance(engine, LlamaEngine) and not engine.native.is_open)
 
     with Site() as mute, Site() as team:
@@ -174,7 +174,7 @@ def test_one_of_a_servers_models_is_chosen() -> None:
             await say(url, f"{place} has gpt-oss:20b, gpt-oss:120b, etude: /model SERVER MODEL takes one")
             await stage.until(lambda: stage.talk.assembly)
             await say(f"{url} gpt-oss:20b", f"using gpt-oss:20b at {place}")
-            await stage.until(lambda: stage.talk.assembly and stage.talk.assembly.served)
+            await stage.until(lambda: stage.talk.assembly and stage.talk.assembly.model.served)
             assert "gpt-oss:120b" in completed("") and completed(f"{url} ")[0] == f"{url} gpt-oss:20b"
             await say("", f"› {url}")
             rows = [row.strip() for row in stage.rows]
@@ -184,11 +184,11 @@ def test_one_of_a_servers_models_is_chosen() -> None:
             for name, model in (("etude", "etude"), ("gpt-oss-20b", "gpt-oss:20b")):
                 await say(name, f"switching to {name}")
                 await stage.until(lambda: stage.talk.assembly)
-                assert stage.talk.assembly and stage.talk.assembly.engine.name == f"{model} @ {place}"
+                assert stage.talk.assembly and stage.talk.assembly.model.name == f"{model} @ {place}"
             await say(f"{url} nosuch", "serves no nosuch, only gpt-oss:20b, gpt-oss:120b, etude")
             await stage.until(lambda: stage.talk.assembly)
             await say(str(ETUDE_PATH), "switching to etude")
-            await stage.until(lambda: stage.talk.assembly and stage.talk.assembly.engine.name == "etude")
+            await stage.until(lambda: stage.talk.assembly and stage.talk.assembly.model.name == "etude")
 
     with Server("chat", []) as server:
         server.list_models("gpt-oss:20b", "gpt-oss:120b", "etude")

@@ -69,21 +69,21 @@ def _chat(**flags: Any) -> ChatScreen:
 def _entitling(stage: ChatScreen, **how: Any) -> Entitling:
     assembly = stage.talk.assembly
     assert assembly is not None
-    assembly.responder = responder = Entitling(assembly.codec, assembly.engine)
+    assembly.model.responder = responder = Entitling(assembly.model.codec, assembly.model.engine)
     for name, value in how.items():
         setattr(responder, name, value)
     return responder
 
 
 def _engine(stage: ChatScreen) -> LlamaEngine:
-    assert stage.talk.assembly is not None and isinstance(stage.talk.assembly.engine, LlamaEngine)
-    return stage.talk.assembly.engine
+    assert stage.talk.assembly is not None and isinstance(stage.talk.assembly.model.engine, LlamaEngine)
+    return stage.talk.assembly.model.engine
 
 
 def _held(stage: ChatScreen) -> str:
     """What the model has read."""
     assert stage.talk.assembly is not None
-    return stage.talk.assembly.codec.tokenizer.decode(_engine(stage).lane.cache.ids)
+    return stage.talk.assembly.model.tokenizer.decode(_engine(stage).lane.cache.ids)
 
 
 async def _send(stage: ChatScreen, text: str) -> None:

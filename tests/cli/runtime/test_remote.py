@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pty
-import shutil
 import signal
 import subprocess
 import sys
@@ -16,58 +15,29 @@ from pathlib import Path
 
 import pytest
 
-from ossia.agent.control import Control
-from ossia.agent.errors import EngineFailed
 from ossia.agent.models.catalog import ETUDE_PATH
 from ossia.cli import paths
 from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.runtime.consent import must_be_agreed
 from ossia.cli.runtime.progress import Display
-from ossia.cli.runtime.remote import connect
 from ossia.cli.runtime.toolset import own_files
 from ossia.cli.settings.config import ConfigError, resolve
 from ossia.cli.settings.engines import address_of, engine_names
 from ossia.cli.settings.mcp import configured_servers
 from ossia.cli.settings.table import Settings
-from ossia.harmony.tokenizer import Tokenizer, Vocabulary
+from ossia.harmony.tokenizer import Tokenizer
 from ossia.tools.approval.trust import Hosts, look
 from ossia.tools.functions.errors import McpConfigInvalid
 from ossia.tools.own import own_parts
 from tests.oracle.engine import LlamaServer
 from tests.support.command import OSSIA, ossia, ossia_here, start
 from tests.support.remote import EVENTS, answer, serve
-from tests.support.site import Reply, Request, Site, wait_until
-from tests.support.streams import harmony_ids
+from tests.support.site import Reply, Site, wait_until
 
 QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=True)
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
 _SERVER = os.environ.get("OSSIA_LLAMA_SERVER")  # asked for before: a test's environment has nothing of the caller's
 TEAM = '[engines.team]\nurl = "https://gpu.example/v1"\nkey_env = "TEAM_KEY"\nca = "team.pem"\ncontext = 2048\n'
-
-
-def vllm_model(name: str, context: int) -> dict[str, object]:
-    return {"id": name, "owned_by": "vllm", "max_model_len": context}
-
-
-@pytest.fixture
-def vllm(etude_tokenizer: Tokenizer) -> Iterator[Site]:
-    """A vLLM with two models, and their vocabulary in what is taken for a gpt-oss that is here."""
-    here = paths.data_dir() / "models" / "gpt-oss-20b-mxfp4.gguf"
-    here.parent.mkdir(parents=True)
-    here.symlink_to(ETUDE_PATH)
-
-    def ids(asked: Request) -> Reply:
-        return Reply(json.dumps({"tokens": harmony_ids(etude_tokenizer, json.loads(asked.body)["prompt"])}).encode())
-
-    def text(asked: Request) -> Reply:
-        return Reply(json.dumps({"prompt": etude_tokenizer.decode(json.loads(asked.body)["tokens"])}).encode())
-
-    with Site() as site:
-        site.json("/v1/models", {"data": [vllm_model("org/a", 512), vllm_model("org/b", 1024)]})
-        site.json("/version", {"version": "0.11.0"})
-        site.route("/tokenize", ids)
-        site.route("/detokenize", text)
-        yield site
 
 
 @pytest.fixture
@@ -228,17 +198,6 @@ def test_it_is_asked_once_and_kept(yes: bool) -> None:
 # -- what is there -----------------------------------------------------------------------------------------------------
 
 
-def test_the_vocabulary_is_found_and_the_host_is_in_the_name(site: Site, etude_tokenizer: Tokenizer) -> None:
-    serve(site, etude_tokenizer)
-    found = connect(Settings(engine=site.url()), QUIET, Control())
-    place = site.url()[7:].rstrip("/")
-    assert (found.engine.name, found.engine.context_tokens) == (f"etude @ {place}", 4096)
-    assert found.temperature == 0.0  # the étude's
-    assert found.tokenizer.vocabulary.digest == etude_tokenizer.vocabulary.digest
-    assert found.note == f"ossia: using etude at {place} (llama-server, context 4,096); no constrained decoding"
-    assert connect(Settings(engine=site.url(), context=512), QUIET, Control()).engine.context_tokens == 512
-
-
 def test_flags_that_a_server_has_no_use_for_are_named(site: Site, etude_tokenizer: Tokenizer, config: Path) -> None:
     serve(site, etude_tokenizer, [FINAL] * 2)
     config.write_text('kv_type = "q8_0"\nn_cpu_moe = 3\n')  # for the model in this process
@@ -262,81 +221,11 @@ def test_a_model_in_the_command_line_that_the_server_does_not_have_is_told(
         assert heard.returncode == 0 and b"warning" not in heard.stderr
 
 
-@pytest.mark.parametrize(
-    ("model", "own", "by_file", "name", "context"),
-    [
-        (None, None, False, "a", 512),
-        ("org/b", None, False, "b", 1024),
-        ("b", None, False, "b", 1024),  # as people call it
-        ("org/a", "org/b", False, "a", 512),  # the command line comes first
-        ("org/a", "org/b", True, "b", 1024),  # but the config's own `model` is none for this server
-        (str(ETUDE_PATH), "org/b", False, "b", 1024),  # a file here
-        ("etude", None, False, "a", 512),
-    ],
-)
-def test_which_of_its_models(
-    model: str | None, own: str | None, by_file: bool, name: str, context: int, config: Path, vllm: Site
-) -> None:
-    config.write_text(f'[engines.team]\nurl = "{vllm.url()}"\n' + (f'model = "{own}"\n' if own else ""))
-    found = connect(Settings(engine="team", model=model), QUIET, Control(), by_file=by_file)
-    assert (found.engine.name, found.engine.context_tokens) == (f"{name} @ 127.0.0.1:{vllm.port}", context)
-    assert ([request.path for request in vllm.requests].count("/v1/models"), vllm.connections) == (1, 1)
-
-
-def test_a_file_that_is_here_and_that_the_server_has_gives_the_vocabulary(
-    tmp_path: Path, site: Site, etude_tokenizer: Tokenizer
-) -> None:
-    """A llama-server lists its model by the path that it was started with."""
-    file = shutil.copy(ETUDE_PATH, tmp_path / "own.gguf")
-    serve(site, etude_tokenizer)
-    site.json("/v1/models", {"data": [{"id": str(file), "owned_by": "llamacpp", "meta": {"n_vocab": 201_088}}]})
-    found = connect(Settings(engine=site.url(), model=str(file)), QUIET, Control())
-    assert found.tokenizer.vocabulary.digest == etude_tokenizer.vocabulary.digest
-
-
-@pytest.mark.parametrize("kind", ["vllm", "llama"])
-def test_a_model_that_is_not_there(kind: str, site: Site, vllm: Site, etude_tokenizer: Tokenizer) -> None:
-    serve(site, etude_tokenizer)
-    url, there = (vllm.url(), "a, b") if kind == "vllm" else (site.url(), "etude")
-    with pytest.raises(ExitError, match=f" serves no c, only {there}: name one of these with --model$") as caught:
-        connect(Settings(engine=url, model="c"), QUIET, Control())
-    assert caught.value.code == ExitCode.MODEL
-
-
-def test_a_key_in_a_models_place_is_not_shown(config: Path, vllm: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    config.write_text(f'[engines.a]\nurl = "{vllm.url()}"\n[engines.b]\nurl = "https://b.test"\nkey_env = "B_KEY"\n')
-    monkeypatch.setenv("B_KEY", "sk-a/b")
-    with pytest.raises(ExitError, match=r"^a serves no …, only a, b: name one of these with --model$"):
-        connect(Settings(engine="a", model="sk-a/b"), QUIET, Control())
-
-
-@pytest.mark.parametrize("model", ["gpt-oss-20b", "gpt-oss-120b"])
-def test_a_name_of_the_catalogue_is_no_file_that_is_missing(model: str, site: Site, etude_tokenizer: Tokenizer) -> None:
-    serve(site, etude_tokenizer)
-    assert connect(Settings(engine=site.url(), model=model), QUIET, Control()).temperature == 0.0
-
-
-def test_another_vocabulary_is_refused_before_the_first_prompt(site: Site, etude_tokenizer: Tokenizer) -> None:
-    ours = etude_tokenizer.vocabulary
-    tokens = [*ours.tokens[:1500], ours.tokens[1501], ours.tokens[1500], *ours.tokens[1502:]]
-    other = Tokenizer(Vocabulary(tokens, ours.control, "other", ours.size))
-    serve(site, etude_tokenizer, theirs=other)
-    with pytest.raises(EngineFailed, match=r"its vocabulary isn't ours: .* serve a gpt-oss model"):
-        connect(Settings(engine=site.url()), QUIET, Control())
-    assert all(request.path != "/completion" for request in site.requests)
-
-
 def test_a_server_that_says_nothing_has_the_seconds_of_a_turn(site: Site) -> None:
     site.silent("/props")
     done = ossia("run", "hi", "--engine", site.url(), "--no-tools", "--timeout", "0.5")
     assert done.returncode == ExitCode.CUT
     assert done.stderr.decode() == "ossia: error: the server said too little within --timeout (0.5 s)\n"
-
-
-def test_what_has_no_api_is_told(site: Site) -> None:
-    site.json("/v1/models", {"data": [{"id": "m", "owned_by": "nobody"}]})
-    with pytest.raises(EngineFailed, match="has neither /v1/responses nor /v1/chat/completions"):
-        connect(Settings(engine=site.url()), QUIET, Control())
 
 
 def test_a_turn_with_a_call(site: Site, etude_tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -10,14 +10,9 @@ from typing import Any
 
 import pytest
 
-from ossia.agent.control import Control
 from ossia.agent.models.catalog import ETUDE_PATH
-from ossia.agent.served.engine import LESS, NOT_HAD, ServedEngine
-from ossia.agent.served.respond import ServedResponder
+from ossia.agent.served.engine import LESS, NOT_HAD
 from ossia.cli.runtime.progress import Display
-from ossia.cli.runtime.remote import connect
-from ossia.cli.settings.table import Settings
-from ossia.harmony.codec import Codec
 from tests.support.command import line_of, ossia
 from tests.support.dialects import ANSWER, DONE, call, chat, chunk, responses, sse, text, thoughts, tool_call
 from tests.support.served import Server
@@ -189,23 +184,6 @@ def test_a_model_here_that_the_command_line_names_is_told(server: Made) -> None:
     assert b"warning: --model etude: without effect, since the server decides this\n" in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("model", "asked"),
-    [
-        ("gpt-oss-20b", "openai/gpt-oss-20b"),
-        ("openai/gpt-oss-20b:groq", "openai/gpt-oss-20b:groq"),  # not listed, as a router's
-        ("etude", "openai/gpt-oss-20b"),  # a model here, as the config's `model` may be
-        ("/home/me/secret-name.gguf", "openai/gpt-oss-20b"),
-        (str(ETUDE_PATH), "openai/gpt-oss-20b"),
-        (None, "openai/gpt-oss-20b"),
-    ],
-)
-def test_what_is_the_servers_name_for_the_model(model: str | None, asked: str, server: Made) -> None:
-    found = connect(Settings(engine=server("chat").url(), model=model), QUIET, Control())
-    assert isinstance(found.engine, ServedEngine) and found.engine.model == asked
-    assert "secret" not in found.note and "secret" not in found.engine.name
-
-
 def test_the_command_line_comes_before_the_config(
     server: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -218,11 +196,3 @@ def test_the_command_line_comes_before_the_config(
         done = ossia("run", QUESTION, "--engine", "hf", "--no-tools", *more, env={"OSSIA_CONFIG": str(config), **env})
         assert done.returncode == 0, done.stderr
     assert [asked["model"] for asked in site.asked] == ["own", "said", "set"]
-
-
-def test_an_assembly_without_ids(server: Made) -> None:
-    found = connect(Settings(engine=server("responses").url(), context=2048), QUIET, Control())
-    assert found.respond is not None
-    assert isinstance(found.respond(Codec(found.tokenizer)), ServedResponder)
-    assert (found.engine.context_tokens, found.engine.capabilities) == (2048, frozenset())
-    assert "context 2,048)" in found.note

@@ -1,0 +1,254 @@
+"""Builds a model from its specification: finds it, and loads it or asks its server, with reports of how far it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from ossia.agent.control import Control
+from ossia.agent.errors import EngineFailed, SettingRefused
+from ossia.agent.respond import LocalResponder
+from ossia.agent.worker import Worker
+from ossia.harmony.codec import Codec
+from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.host import Host, Loading, Notice, Report, silent
+
+if TYPE_CHECKING:
+    from ossia.agent.engine.base import Engine
+    from ossia.agent.engine.guiding import Guides
+    from ossia.agent.models.memory import GpuMemory
+    from ossia.agent.models.plan import Plan
+    from ossia.agent.models.spec import ModelSpec
+    from ossia.agent.respond import Tap
+    from ossia.agent.served.respond import ServedResponder
+
+_REPORT_S = 0.1
+_MAX_LOG_BYTES = 1 << 20
+_R = TypeVar("_R")
+
+
+@dataclass(slots=True)
+class Model:
+    """A model that is ready to answer, on the thread of its `worker`, which owns the engine.
+
+    `load_s` is how many seconds loading it took; `plan` how it was loaded, None: there are no weights here. `served`
+    are the models that its server lists, as that calls them.
+    """
+
+    worker: Worker
+    engine: Engine
+    codec: Codec
+    responder: LocalResponder | ServedResponder
+    load_s: float
+    plan: Plan | None = None
+    served: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """`gpt-oss-20b`, `gpt-oss-120b @ gpu.example:8000`."""
+        return self.engine.name
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        return self.codec.tokenizer
+
+    def close(self) -> Future[None]:
+        """Free the engine once the worker's earlier jobs are done. The worker goes on."""
+        return self.worker.submit(self.engine.close)
+
+
+@dataclass(slots=True)
+class Begun:
+    """A model on its way: its name and vocabulary are known, and the worker is loading its weights.
+
+    `note`: which of the models here was chosen, reported by `finish`; "": the spec names it, or nobody need know.
+    """
+
+    name: str
+    tokenizer: Tokenizer
+    note: str
+    _spec: ModelSpec
+    _report: Report
+    _worker: Worker
+    _started: float
+    _engine: Callable[[], tuple[Engine, Plan | None]]
+    _temperature: float = 1.0  # the model's own
+    _respond: Callable[[Codec], ServedResponder] | None = None  # for a server that takes no ids
+    _served: tuple[str, ...] = ()
+
+    def finish(self, tap: Tap | None = None) -> Model:
+        """Wait for the weights. `tap` gets the ids as they are drawn; raises SettingRefused where there are none.
+
+        Raises ModelError, DoesNotFit, EngineFailed and SettingRefused.
+        """
+        if tap and self._respond:
+            raise SettingRefused(f"--raw shows ids, and the server of {self.name} gives none: leave it out")
+        if self.note:
+            self._report(Notice("note", self.note))
+        engine, planned = self._engine()
+        codec = Codec(self.tokenizer, recipient_position="channel", replay=True)
+        responder = (
+            self._respond(codec)
+            if self._respond
+            else LocalResponder(codec, engine, tap=tap, guided=self._spec.guided, temperature=self._temperature)
+        )
+        self._report(Loading(""))
+        load_s = time.monotonic() - self._started
+        return Model(self._worker, engine, codec, responder, load_s, planned, self._served)
+
+
+def model(spec: ModelSpec, host: Host, report: Report = silent) -> Model:
+    """The model, ready to answer on a worker of its own. Raises what `begin` and `Begun.finish` do."""
+    worker = Worker()
+    try:
+        return begin(spec, host, report, worker=worker, stop=Control()).finish()
+    except BaseException:
+        worker.close(0)
+        raise
+
+
+def begin(spec: ModelSpec, host: Host, report: Report, *, worker: Worker, stop: Control) -> Begun:
+    """Find the model, look at it, and let `worker` load its weights; `stop` ends the wait for a server.
+
+    Raises ModelError, DoesNotFit, ScriptInvalid, AddressUnusable and EngineFailed.
+    """
+    started = time.monotonic()
+    if spec.script:
+        engine, tokenizer = _scripted(spec, spec.script, host, report)
+        return Begun(engine.name, tokenizer, "", spec, report, worker, started, lambda: (engine, None))
+    if spec.server:
+        return _remote(spec, host, report, worker, stop, started)
+    return _local(spec, host, report, worker, started)
+
+
+def _scripted(spec: ModelSpec, file: Path, host: Host, report: Report) -> tuple[Engine, Tokenizer]:
+    from ossia.agent.engine.scripted import CONTEXT_TOKENS, ScriptedEngine, read_script
+    from ossia.agent.vocabulary import tokenizer_for
+
+    script = read_script(file)
+    name = spec.model if script.has_ids or spec.model else "etude"
+    tokenizer = tokenizer_for(name, host, report)
+    context = spec.context if isinstance(spec.context, int) else CONTEXT_TOKENS
+    return ScriptedEngine(script, tokenizer, context_tokens=context), tokenizer
+
+
+def _remote(spec: ModelSpec, host: Host, report: Report, worker: Worker, stop: Control, started: float) -> Begun:
+    from ossia.agent.engine.remote.connect import connect
+
+    asking = worker.submit(lambda: connect(spec, host, report, stop))
+    try:
+        server = _awaited(asking, report, lambda: Loading("asking the server"))
+    except BaseException:
+        if not asking.done():
+            stop.stop()
+        raise
+    engine = server.engine
+    if stop.stopped:  # while the last answer came
+        engine.close()
+        raise EngineFailed(f"{engine.name}: stopped before it was used")
+
+    def connected() -> tuple[Engine, None]:
+        report(Notice("note", server.note))
+        if server.warning:
+            report(Notice("warning", server.warning))
+        return engine, None
+
+    return Begun(
+        engine.name, server.tokenizer, "", spec, report, worker, started, connected,
+        _temperature=server.temperature, _respond=server.respond, _served=server.models,
+    )  # fmt: skip
+
+
+def _local(spec: ModelSpec, host: Host, report: Report, worker: Worker, started: float) -> Begun:
+    from ossia.agent.guide import GuideCompiler
+    from ossia.agent.kv_cache import stored_prompts
+    from ossia.agent.models.find import locations
+    from ossia.agent.models.memory import read_memory
+    from ossia.agent.models.plan import memory_lines, on_gpu, plan
+    from ossia.agent.models.resolve import resolve
+    from ossia.agent.pace import LoadProgress
+
+    gpus = worker.submit(_gpus)  # loads the library; if the model is named, while its header is read
+    looked = None if spec.model else _awaited(gpus, report, lambda: Loading("loading the model"))
+    model = resolve(spec.model, locations=locations(host), memory=read_memory(looked))
+    for line in model.notes:
+        report(Notice("warning", line))
+    note = "" if spec.model else f"using {model.name} ({model.path})"
+    if note and model.origin == "built-in":
+        note = "using étude, the built-in study model; to get the real one (12 GB): ossia models pull gpt-oss-20b"
+    vocabulary = model.vocabulary()
+    progress = LoadProgress(model.file_bytes)
+    guides: Future[Guides] = Future()  # the tokenizer is made while the weights are loaded
+
+    def load() -> tuple[Engine, Plan]:
+        from ossia.agent.engine.llama import LlamaEngine, llama_settings, processor_features
+
+        options, memory = spec.load_options(model.temperature), read_memory(gpus.result())
+        planned = plan(model, memory=memory, options=options, processor=processor_features())
+        progress.begin(then=_slow_part(planned))
+        engine = LlamaEngine.load(
+            model.path,
+            vocabulary=vocabulary,
+            name=model.name,
+            settings=llama_settings(planned, threads=spec.threads),
+            log_path=_log_file(host.log),
+            on_progress=progress.report,
+            guides=lambda constraint: guides.result()(constraint),
+        )
+        engine.prompts = stored_prompts(host.kv, private=spec.private)
+        return engine, planned
+
+    report(progress.now())
+    loading = worker.submit(load)
+
+    def loaded() -> tuple[Engine, Plan]:
+        engine, planned = _awaited(loading, report, progress.now)
+        for line in planned.warnings:
+            report(Notice("warning", line))
+        where = f"{model.name}: {model.path}, context {planned.context_tokens:,} tokens, {on_gpu(planned)}"
+        for line in (where, ": ".join(memory_lines(planned))):
+            report(Notice("detail", line))
+        return engine, planned
+
+    tokenizer = Tokenizer(vocabulary)
+    guides.set_result(GuideCompiler(tokenizer))
+    return Begun(model.name, tokenizer, note, spec, report, worker, started, loaded, _temperature=model.temperature)
+
+
+def _awaited(future: Future[_R], report: Report, now: Callable[[], Loading]) -> _R:
+    """The future's result; until then `now` is reported. It waits in steps, since Windows can't interrupt a wait."""
+    while not future.done():
+        report(now())
+        with suppress(TimeoutError):
+            future.exception(timeout=_REPORT_S)
+    return future.result()
+
+
+def _gpus() -> GpuMemory:
+    """Load llama.cpp's library, and ask it for the free memory of its GPUs."""
+    from ossia.agent.engine.llama import gpu_memory
+
+    return gpu_memory()
+
+
+def _slow_part(planned: Plan) -> str:
+    """The work of llama.cpp with weights that are in memory, in words; "": nothing that takes its time."""
+    if planned.repack:
+        return "repacking the weights"
+    return "moving the weights to the GPU" if planned.gpu_layers else ""
+
+
+def _log_file(path: Path) -> Path | None:
+    """Where llama.cpp's log goes; one that has grown past a megabyte begins anew. None: no log can be kept there."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and path.stat().st_size > _MAX_LOG_BYTES:
+            path.unlink()
+    except OSError:
+        return None
+    return path
