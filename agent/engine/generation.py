@@ -76,6 +76,7 @@ def checkpoints_of(prompt: Prompt) -> tuple[int, ...]:
     return tuple(mark for mark in marks if mark not in near)
 
 
+@dataclass(slots=True, eq=False)
 class Prefill:
     """Brings a prompt into the memory: an iterator of `Progress`, the first one before any work.
 
@@ -84,21 +85,20 @@ class Prefill:
     with others the same prompt would be rounded differently, and a cache of it would lead to other answers.
     """
 
-    def __init__(self, prompt: Prompt, lane: Lane, *, ahead: bool = False) -> None:
-        self.prompt = prompt
-        self.lane = lane
-        self._ahead = ahead
-        self.reused = 0
-        self.evaluated = 0
-        self.lost = 0
-        self.aborted = False
-        self.seconds = 0.0
-        self.logits: Logits | None = None
+    prompt: Prompt
+    lane: Lane
+    ahead: bool = False
+    reused: int = 0
+    evaluated: int = 0
+    lost: int = 0
+    aborted: bool = False
+    seconds: float = 0.0
+    logits: Logits | None = None
 
     def __iter__(self) -> Iterator[Progress]:
         total = len(self.prompt.ids)
         began = time.monotonic()
-        self.reused = done = self.lane.cache.rewind(self.prompt.ids, logits=not self._ahead)
+        self.reused = done = self.lane.cache.rewind(self.prompt.ids, logits=not self.ahead)
         self.lost = self.lane.cache.lost
         self.logits = self.lane.cache.logits
         self.seconds += time.monotonic() - began
@@ -109,7 +109,7 @@ class Prefill:
             end = min([mark for mark in checkpoints if mark > done] + [total, done + self.lane.decoder.step_tokens])
             yield Progress(done, total, self.reused)
             began = time.monotonic()
-            self.aborted = not self.lane.advance(self.prompt.ids[done:end], logits=end == total and not self._ahead)
+            self.aborted = not self.lane.advance(self.prompt.ids[done:end], logits=end == total and not self.ahead)
             if not self.aborted:
                 self.evaluated += end - done
                 done = end
@@ -121,7 +121,7 @@ class Prefill:
 
     def _arrive(self, done: int, *, at_checkpoint: bool) -> None:
         # Only the last step has logits. Those that were here before belong to where the prefill began.
-        at_end = done == len(self.prompt.ids) and not self._ahead
+        at_end = done == len(self.prompt.ids) and not self.ahead
         self.logits = self.lane.decoder.logits() if at_end else None
         if at_checkpoint:
             self.lane.cache.checkpoint(self.logits, stays=any(part.length == done for part in self.prompt.static))

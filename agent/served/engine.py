@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar, Final
 
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Generation, Progress, Prompt, Task
@@ -32,6 +33,7 @@ _OPTIONAL: Final = (
 _UNWANTED: Final = re.compile(r"unsupported|not supported|unknown|unrecogni[sz]ed|unexpected|not permitted", re.I)
 
 
+@dataclass(eq=False)
 class ServedEngine:
     """A server that takes no ids, in an engine's place: it has a name and a size, and generates nothing itself.
 
@@ -40,25 +42,20 @@ class ServedEngine:
     there is. `notice` gets a line when the server doesn't take a part of the requests.
     """
 
-    capabilities: frozenset[str] = frozenset()
+    capabilities: ClassVar[frozenset[str]] = frozenset()
+    client: Client
+    api: Api
+    _: KW_ONLY
+    model: str
+    context_tokens: int
+    context_assumed: bool = False
+    vocabulary: Vocabulary
+    notice: Callable[[str], None] = lambda line: None
+    name: str = ""
+    _left_out: set[str] = field(default_factory=set, init=False)
 
-    def __init__(
-        self,
-        client: Client,
-        api: Api,
-        *,
-        model: str,
-        context_tokens: int,
-        context_assumed: bool = False,
-        vocabulary: Vocabulary,
-        notice: Callable[[str], None] = lambda line: None,
-    ) -> None:
-        self.client, self.api = client, api
-        self._notice = notice
-        self._left_out: set[str] = set()
-        self.name = self.model = model
-        self.context_tokens, self.context_assumed = context_tokens, context_assumed
-        self.vocabulary = vocabulary
+    def __post_init__(self) -> None:
+        self.name = self.name or self.model
 
     def body(self, request: Request, names: Names) -> Json:
         """The body of a step's request, all of it plain, without the fields that this server has refused."""
@@ -72,7 +69,7 @@ class ServedEngine:
             return False
         fields = [name for name in _OPTIONAL if name in sent and re.search(rf"\b{name}\b", said)]
         if fields:
-            self._notice(f"{self.client.address.name} takes no {', '.join(fields)}: left out")
+            self.notice(f"{self.client.address.name} takes no {', '.join(fields)}: left out")
             self._left_out.update(fields)
         return bool(fields)
 

@@ -7,7 +7,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -79,6 +79,7 @@ def users_of(sessions: Path) -> tuple[int, ...]:
 _Change = Callable[[sqlite3.Connection], None]
 
 
+@dataclass(slots=True, eq=False)
 class StoreRecorder:
     """The `Recorder` of one stored session: each change is a transaction of its own.
 
@@ -86,23 +87,18 @@ class StoreRecorder:
     before the next one; until then `problem` says why. Nothing is written before the first message.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        session_id: str,
-        options: Options,
-        *,
-        now: Callable[[], float],
-        count_tokens: Callable[[], CountTokens | None],
-    ) -> None:
-        self.id = session_id
-        self.problem: str | None = None
-        self._hold: Hold | None = None
-        self._database, self._now, self._count_tokens = database, now, count_tokens
-        self._options, self._workspace, self._title = options, "", ""
-        self._number: int | None = None  # the session's row
-        self._rows: list[tuple[int, int]] = []  # of each entry: its row, its turn
-        self._waiting: list[_Change] = []
+    _database: Database
+    id: str
+    _options: Options
+    _now: Callable[[], float]
+    _count_tokens: Callable[[], CountTokens | None]
+    problem: str | None = None
+    _hold: Hold | None = None
+    _workspace: str = ""
+    _title: str = ""
+    _number: int | None = None  # the session's row
+    _rows: list[tuple[int, int]] = field(default_factory=list)  # of each entry: its row, its turn
+    _waiting: list[_Change] = field(default_factory=list)
 
     def begin(self, session: Session, *, workspace: str | None, title: str) -> None:
         """Store a new session with what it has so far, in one transaction."""

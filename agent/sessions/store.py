@@ -199,9 +199,7 @@ class SessionStore:
     # -- within --------------------------------------------------------------------------------------------------------
 
     def _recorder(self, session_id: str, session: Session) -> StoreRecorder:
-        recorder = StoreRecorder(
-            self._database, session_id, session.options, now=self._now, count_tokens=lambda: self.count_tokens
-        )
+        recorder = StoreRecorder(self._database, session_id, session.options, self._now, lambda: self.count_tokens)
         self._recorders.append(recorder)
         return recorder
 

@@ -7,6 +7,7 @@ import ssl
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from dataclasses import KW_ONLY, dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import Any, Final
@@ -37,6 +38,7 @@ _HINTS: Final = {
 Json = Mapping[str, Any]
 
 
+@dataclass(eq=False)
 class Client:
     """Asks one server. Any thread may use it, each with a `Control` of its own.
 
@@ -55,24 +57,18 @@ class Client:
     ServerRefused if the server answers with an error. After a stop they raise EngineFailed; a stream just ends.
     """
 
-    def __init__(
-        self,
-        address: Address,
-        *,
-        notice: Callable[[str], None] = lambda line: None,
-        back_off_s: float = 0.5,
-        silence_s: float = 600.0,
-        answer_s: float = 30.0,
-        connect_s: float = 10.0,
-        patience_s: float = 5.0,
-    ) -> None:
-        self.address = address
-        self._notice = notice
-        self._back_off_s = back_off_s
-        self._silence_s = silence_s
-        self._answer_s = answer_s
-        self._connect_s = connect_s
-        self._patience_s = patience_s
+    address: Address
+    _: KW_ONLY
+    notice: Callable[[str], None] = lambda line: None
+    back_off_s: float = 0.5
+    silence_s: float = 600.0
+    answer_s: float = 30.0
+    connect_s: float = 10.0
+    patience_s: float = 5.0
+    _shared: Line | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        address = self.address
         headers = {"Accept-Encoding": "identity"} | ({"Authorization": f"Bearer {address.key}"} if address.key else {})
         verify = _certificates(address)
 
@@ -94,7 +90,6 @@ class Client:
                 f"HTTPS_PROXY, or {address.host} in NO_PROXY"
             ) from error
         self._kept = partial(connections, kept=1)
-        self._shared: Line | None = None
 
     @contextmanager
     def one_connection(self) -> Iterator[None]:
@@ -125,7 +120,7 @@ class Client:
         Only its events tell whether the answer is complete. An `error` event is raised. Close the generator
         (`contextlib.closing`) to end the answer; a stop ends it within milliseconds. `retry=False`: one try only.
         """
-        request = self._request("POST", path, body, self._silence_s)
+        request = self._request("POST", path, body, self.silence_s)
         with closing(self._asked(request, control, events_of, None, retry)) as texts:
             for text in texts:
                 if text.strip() == _DONE:
@@ -153,12 +148,12 @@ class Client:
         return address.name if address.name == address.place else f"{address.name} ({address.place})"
 
     def _whole(self, method: str, path: str, body: Json | None, control: Control) -> Json:
-        request = self._request(method, path, body, self._answer_s)
-        late = threading.Timer(self._patience_s, self._notice, [f"{self._name} hasn't answered yet"])
+        request = self._request(method, path, body, self.answer_s)
+        late = threading.Timer(self.patience_s, self.notice, [f"{self._name} hasn't answered yet"])
         late.daemon = True
         late.start()
         try:
-            with closing(self._asked(request, control, body_of, self._answer_s, retry=True)) as texts:
+            with closing(self._asked(request, control, body_of, self.answer_s, retry=True)) as texts:
                 text = next(texts, None)
         finally:
             late.cancel()
@@ -180,7 +175,7 @@ class Client:
             self.address.url + path,
             content=None if body is None else json.dumps(body),
             headers={} if body is None else {"Content-Type": "application/json"},
-            timeout=httpx2.Timeout(silence_s, connect=self._connect_s, write=60.0),
+            timeout=httpx2.Timeout(silence_s, connect=self.connect_s, write=60.0),
         )
 
     def _asked(
@@ -193,7 +188,7 @@ class Client:
     ) -> Generator[str, None, None]:
         """Yield from `read(answer)`; `retry`: try again while the server can't be reached or is busy."""
         connects, asks = (_CONNECTS, _ASKS) if retry else (1, 1)
-        tries, wait_s = 0, self._back_off_s
+        tries, wait_s = 0, self.back_off_s
         shared = None if limit_s is None else self._shared
         while not control.stopped:
             tries += 1
@@ -220,7 +215,7 @@ class Client:
                     continue
                 said = "broke off in mid-answer" if begun else "gave no answer"
                 raise EngineFailed(f"{self._name} {said}: {self._reason(error)}") from error
-            self._notice(f"{line}: asking again in {pause_s:.2g} s")
+            self.notice(f"{line}: asking again in {pause_s:.2g} s")
             _pause(pause_s, control)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 

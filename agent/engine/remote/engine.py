@@ -6,7 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
+from typing import ClassVar
 
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Progress, Prompt, StepStats, Task
@@ -16,6 +17,7 @@ from ossia.harmony.messages import CompletionEnd
 from ossia.harmony.tokenizer import Vocabulary
 
 
+@dataclass(eq=False)
 class RemoteEngine:
     """Runs a model on a server. See `agent.engine.base.Engine`; the vocabulary must have been proved (`detect`).
 
@@ -23,16 +25,13 @@ class RemoteEngine:
     server has its own. `figures_s`: how many seconds a complete answer waits for the server's figures.
     """
 
-    capabilities = frozenset({"prefill"})
-
-    def __init__(
-        self, server: IdServer, vocabulary: Vocabulary, *, name: str, context_tokens: int, figures_s: float = 3.0
-    ) -> None:
-        self.server = server
-        self.vocabulary = vocabulary
-        self.name = name
-        self.context_tokens = context_tokens
-        self.figures_s = figures_s
+    capabilities: ClassVar[frozenset[str]] = frozenset({"prefill"})
+    server: IdServer
+    vocabulary: Vocabulary
+    _: KW_ONLY
+    name: str
+    context_tokens: int
+    figures_s: float = 3.0
 
     def generate(self, task: Task, *, control: Control) -> RemoteGeneration:
         if task.constraint is not None:
