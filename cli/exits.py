@@ -73,7 +73,7 @@ def exit_code(error: BaseException) -> ExitCode | None:
         SettingRefused,
     )
     from ossia.tools.approval.trust import TrustError
-    from ossia.tools.functions.errors import FunctionsError
+    from ossia.tools.functions import FunctionsError
 
     if isinstance(error, ExitError):
         return error.code

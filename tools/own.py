@@ -122,7 +122,7 @@ def _programs(root: Path, host: Host, servers: Sequence[McpConfig]) -> Iterator[
 
 def _filled(server: McpConfig, environ: Mapping[str, str]) -> McpConfig:
     """The server with its variables filled in. Where one isn't set, it stays as it is: it won't be started."""
-    from ossia.tools.functions.errors import McpConfigInvalid
+    from ossia.tools.functions import McpConfigInvalid
     from ossia.tools.mcp.config import expanded
 
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ossia.tools.browser import Browser, Document, Source, web_source
-from ossia.tools.functions.errors import ToolSettingUnusable
+from ossia.tools.functions import ToolSettingUnusable
 from ossia.tools.host import Host
 from ossia.tools.spec import Stop
 

@@ -16,7 +16,7 @@ from ossia.cli.attach.attach import Attachment, Bounds, attach, output_of
 from ossia.cli.attach.user_command import Ran, run_command
 from ossia.cli.mentions import mentions
 from ossia.cli.terminal.input.typed import Typed
-from ossia.tools.functions.errors import ToolSettingUnusable
+from ossia.tools.functions import ToolSettingUnusable
 from ossia.tools.spec import Taint, ToolFailed
 from ossia.tools.workspace import Workspace
 

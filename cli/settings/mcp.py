@@ -22,7 +22,7 @@ from ossia.cli.settings.config import (
     require_shallow,
 )
 from ossia.cli.settings.engines import key_variables
-from ossia.tools.functions.errors import McpConfigInvalid
+from ossia.tools.functions import McpConfigInvalid
 from ossia.tools.mcp.config import McpConfig, parse_server, parse_servers, variables_in
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ IMPORTED = (
     *("ossia.agent.models.gpt_oss", "ossia.cli.commands.tools_list", "ossia.cli.runtime.failures"),
     *("ossia.agent.pace", "ossia.agent.vocabulary", "ossia.cli.runtime.models"),
     *("ossia.cli.settings.mcp", "ossia.tools.library.library"),
-    *("ossia.tools.mcp.config", "ossia.tools.python.environment", "ossia.tools.functions.errors"),
+    *("ossia.tools.mcp.config", "ossia.tools.python.environment", "ossia.tools.functions"),
     *("ossia.cli.chat.app", "ossia.cli.chat.screen_face", "ossia.cli.terminal.vt"),
     *("asyncio", "csv", "jupyter_client", "sqlite3", "tiktoken", "tomllib", "typer", "uuid", "zmq"),
 )

@@ -1,4 +1,25 @@
-"""The user's functions as tools: found in a file or a package (`user`), described by their type hints (`schema`).
+"""The user's own functions as tools. Begin with `user`.
 
-Begin with `user`.
+FunctionsError
+├── FunctionsInvalid      a file or a package of functions can't be used
+├── McpConfigInvalid      an MCP server is configured in a way that can't be used
+└── ToolSettingUnusable   a setting of the tools can't be used
 """
+
+from __future__ import annotations
+
+
+class FunctionsError(Exception):
+    """The user's own tools can't be used. One line: where, what was expected, what to do. The command line exits 2."""
+
+
+class FunctionsInvalid(FunctionsError):
+    """`weather.py: get_weather: the parameter 'city' has no type hint: write e.g. city: str`."""
+
+
+class McpConfigInvalid(FunctionsError):
+    """`mcp.json: mcpServers.files: needs "command" or "url"`."""
+
+
+class ToolSettingUnusable(FunctionsError):
+    """`--web foo: must be a SearXNG's address (http://…) or one of brave, exa, …`."""

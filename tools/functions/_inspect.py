@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast, get_args
 
+from ossia.tools.functions import FunctionsInvalid
 from ossia.tools.functions._flat import Schema
-from ossia.tools.functions.errors import FunctionsInvalid
 from ossia.tools.functions.schema import flatten
 from ossia.tools.spec import Effect, Taint, ToolFailed
 from ossia.tools.text import one_line

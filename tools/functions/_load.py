@@ -16,9 +16,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from ossia.tools.functions import FunctionsInvalid
 from ossia.tools.functions._capture import captured
 from ossia.tools.functions._inspect import fault_line
-from ossia.tools.functions.errors import FunctionsInvalid
 from ossia.tools.text import one_line
 
 _MAX_PRINTED_CHARS = 200

@@ -30,11 +30,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from ossia.tools.functions import _inspect, _load
+from ossia.tools.functions import FunctionsInvalid, _inspect, _load
 from ossia.tools.functions._capture import Stream, captured
 from ossia.tools.functions._inspect import fault_line
 from ossia.tools.functions._result import bounded, result_text
-from ossia.tools.functions.errors import FunctionsInvalid
 from ossia.tools.functions.naming import PREFIX, Loaded, name_warning, offered_name, without_duplicates
 from ossia.tools.spec import Preview, Stop, Tool, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
 

@@ -1,55 +1,53 @@
-"""One MCP server: started or connected to, asked for its tools, called. Everything here runs on MCP's thread."""
+"""One MCP server: started or connected to, asked for its tools, called, and started again if it ends.
+
+Everything here runs on MCP's thread, where this module is loaded: it imports MCP's library.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from anyio import CancelScope
+from mcp import (
+    Client,
+    InputRequiredRoundsExceededError,
+    MCPError,
+    StdioServerParameters,
+    UrlElicitationRequiredError,
+    stdio_client,
+)
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import (
+    CONNECTION_CLOSED,
+    URL_ELICITATION_REQUIRED,
+    CallToolResult,
+    ElicitRequestParams,
+    ElicitRequestURLParams,
+    ElicitResult,
+    Implementation,
+)
+from pydantic import ValidationError
 
 from ossia.tools.mcp._faults import CLOSED, fault_of, hidden
-from ossia.tools.mcp._http import SESSION_GONE, http_client
+from ossia.tools.mcp._http import SESSION_GONE, http_client, oauth
 from ossia.tools.mcp._input import Questions
-from ossia.tools.mcp._login import Logins, oauth
-from ossia.tools.mcp._mended import Mended
-from ossia.tools.mcp._streams import ErrorLog, line_encoding
+from ossia.tools.mcp._mended import Mended, line_encoding
+from ossia.tools.mcp._stored import Logins, fingerprint
+from ossia.tools.mcp._thread import ErrorLog
 from ossia.tools.mcp.config import McpConfig
+from ossia.tools.mcp.status import MAX_TOOLS, RemoteTool, ServerFailed
 from ossia.tools.text import one_line
 
-if TYPE_CHECKING:
-    from mcp import Client, MCPError
-    from mcp.types import CallToolResult, ElicitRequestParams, ElicitRequestURLParams, ElicitResult
-
-MAX_TOOLS = 100
 _MAX_PAGES = 50
 _MAX_EVENT_BYTES = 32 << 20
-_MAX_ROUNDS = 10  # as many as the library's own clients ask
-_STATE_ONLY_WAIT_S = 0.25
+_MAX_ROUNDS = 10  # of questions in one call
+_MAX_RECONNECTIONS = 3
 _LAST_WORDS_S = 1.0
-"""How long to wait for a program's last output: it never ends if a child process keeps the pipe open."""
-
-
-class ServerFailed(Exception):
-    """A server or a call failed: one line, which may quote the server.
-
-    `lost`: it must be started again first. `undone`: the server said that it did nothing, so the call may be repeated.
-    """
-
-    def __init__(self, message: str, *, lost: bool = False, undone: bool = False) -> None:
-        super().__init__(message)
-        self.lost, self.undone = lost, undone
-
-
-@dataclass(frozen=True, slots=True)
-class RemoteTool:
-    """A tool as the server describes it: raw, unbounded, untrusted. `read_only` is only the server's claim."""
-
-    name: str
-    description: str
-    schema: Mapping[str, Any]
-    read_only: bool
+"""The wait for a program's last output: it never ends if a child process keeps the pipe open."""
 
 
 class Server:
@@ -73,7 +71,7 @@ class Server:
         self.config, self._environ, self._cwd, self._log, self._version = config, environ, cwd, log, version
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
-        self._scope: Any = None
+        self._scope = CancelScope()
         self._closing = asyncio.Event()
         self._lost = False
         self._errors: ErrorLog | None = None
@@ -91,8 +89,6 @@ class Server:
 
     async def open(self, timeout_s: float) -> None:
         """Connect and read the list of tools. Raises `ServerFailed`, after ending what was started."""
-        from anyio import CancelScope
-
         self._closing, self._lost, self._client = asyncio.Event(), False, None
         self._errors = None
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -112,20 +108,18 @@ class Server:
             raise ServerFailed(fault_of(fault, self.config) + words, lost=True)
         raise ServerFailed(f"it did not answer within {timeout_s:g} seconds{self._last_words(0)}", lost=True)
 
-    async def _serve(self, scope: Any, ready: asyncio.Future[None]) -> None:
+    async def _serve(self, scope: CancelScope, ready: asyncio.Future[None]) -> None:
         """The connection's whole life, in one task, as anyio requires."""
         with scope, ExitStack() as stack:
             if self.config.command is not None:
                 self._errors = stack.enter_context(closing(ErrorLog(self._log)))
             async with self._transport() as transport:
-                from mcp import Client
-                from mcp.types import Implementation
-
                 info = Implementation(name="ossia", version=self._version)
                 async with Client(
                     self._mended.around(transport),
                     client_info=info,
                     cache=None,
+                    input_required_max_rounds=_MAX_ROUNDS,
                     message_handler=self._unreadable,
                     elicitation_callback=self._elicited,
                 ) as client:
@@ -143,13 +137,9 @@ class Server:
         """The transport of a `Client`; its resources are closed afterwards."""
         config = self.config
         if config.url is not None:
-            from mcp.client.streamable_http import streamable_http_client
-
             async with oauth(config, self._logins, self._show) as auth, http_client(config, auth) as client:
                 yield streamable_http_client(config.url, http_client=client, max_sse_event_size=_MAX_EVENT_BYTES)
             return
-        from mcp import StdioServerParameters, stdio_client
-
         assert config.command is not None and self._errors is not None
         parameters = StdioServerParameters(
             command=config.command,
@@ -178,9 +168,6 @@ class Server:
         self, name: str, arguments: Mapping[str, object], timeout_s: float, questions: Questions
     ) -> CallToolResult:
         """Call a tool. What the server asks the user meanwhile goes to `questions`. Raises `ServerFailed`."""
-        from mcp import MCPError
-        from mcp.types import CONNECTION_CLOSED
-
         unreadable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         answer = asyncio.create_task(self._answer(name, dict(arguments), timeout_s, questions))
         self._waiting.add(unreadable)
@@ -206,8 +193,6 @@ class Server:
             answer.cancel()
 
     async def _elicited(self, context: object, params: ElicitRequestParams) -> ElicitResult:
-        from mcp.types import ElicitResult
-
         action, values = await self._questions.ask(params) if self._questions else ("cancel", None)
         return ElicitResult(action=action, content=values)
 
@@ -215,52 +200,21 @@ class Server:
         self, name: str, arguments: dict[str, object], timeout_s: float, questions: Questions
     ) -> CallToolResult:
         """The answer to a call. Raises TimeoutError, or what the library raises."""
-        from mcp import MCPError
-        from mcp.client.session import ClientRequestContext
-        from mcp.types import (
-            CallToolRequest,
-            CallToolRequestParams,
-            CallToolResult,
-            ErrorData,
-            InputRequiredResult,
-            InputResponse,
-        )
-        from pydantic import TypeAdapter
-
         assert self._client is not None
-        session = self._client.session
-        either: TypeAdapter[CallToolResult | InputRequiredResult] = TypeAdapter(InputRequiredResult | CallToolResult)
-        params = CallToolRequestParams(name=name, arguments=arguments)
         async with asyncio.timeout(timeout_s) as questions.timer:
             for _ in range(_MAX_ROUNDS):
-                # Not Client.call_tool: that checks the result against the server's own schema, in which a regular
-                # expression can block the interpreter for ever.
                 try:
-                    result = await session.send_request(CallToolRequest(params=params), either)
+                    return await self._client.call_tool(name, arguments)
+                except InputRequiredRoundsExceededError:
+                    break
                 except MCPError as error:
                     for page in _pages_to_open(error):
                         if (await questions.ask(page))[0] != "accept":
                             raise ServerFailed("it wants a page to be opened first, which the user didn't do") from None
-                    continue
-                if isinstance(result, CallToolResult):
-                    return result
-                given: dict[str, InputResponse] = {}
-                for key, asked in (result.input_requests or {}).items():
-                    context = ClientRequestContext(session=session, request_id=key)
-                    answer = await session.dispatch_input_request(context, asked)
-                    if isinstance(answer, ErrorData):
-                        raise ServerFailed("it asks for input that can't be given here")
-                    given[key] = answer
-                await asyncio.sleep(0 if given else _STATE_ONLY_WAIT_S)
-                params = CallToolRequestParams(
-                    name=name, arguments=arguments, input_responses=given or None, request_state=result.request_state
-                )
         raise ServerFailed(f"it asked for input {_MAX_ROUNDS} times without an answer to the call")
 
     async def _unreadable(self, message: object) -> None:
         """A line of its output was no message. If it was meant as one, nothing says which call it answers."""
-        from pydantic import ValidationError
-
         if not isinstance(message, ValidationError):
             return
         line = message.errors(include_url=False)[0].get("input")
@@ -304,10 +258,58 @@ async def _list_tools(client: Client) -> tuple[tuple[RemoteTool, ...], bool]:
 
 
 def _pages_to_open(error: MCPError) -> Sequence[ElicitRequestURLParams]:
-    """What the user is to open before the call is sent again. Raises any other error."""
-    from mcp.shared.exceptions import UrlElicitationRequiredError
-    from mcp.types import URL_ELICITATION_REQUIRED
-
+    """The pages to open before the call is sent again. Raises any other error."""
     if error.code != URL_ELICITATION_REQUIRED:
         raise error
     return UrlElicitationRequiredError.from_error(error.error).elicitations
+
+
+class Connection:
+    """A connected server, which is reconnected when needed. `is_new`: none of its tools was ever accepted.
+
+    `ms` is how long connecting took; `offered` are the names under which the model knows its tools, in their order.
+    """
+
+    def __init__(self, config: McpConfig, server: Server, ms: int, offered: tuple[str, ...]) -> None:
+        self.config, self.server, self.ms, self.offered = config, server, ms, offered
+        self.accepted: dict[str, str] = {}
+        self.is_new = True
+        self._failures = 0
+        self._turn = asyncio.Lock()
+
+    async def call(
+        self, tool: RemoteTool, args: Mapping[str, object], connect_timeout_s: float, questions: Questions
+    ) -> CallToolResult:
+        """Call a tool; if the server has ended, start it again first, once. Raises `ServerFailed`.
+
+        A call during which the server ends is not sent again: it may have done what it was asked. One that a server
+        refused since it has forgotten the session is.
+        """
+        for again_if_undone in (True, False):
+            async with self._turn:
+                if self.server.is_lost:
+                    await self._reconnect(connect_timeout_s)
+            now = next((other for other in self.server.tools if other.name == tool.name), None)
+            if now is None or fingerprint(now) != fingerprint(tool):
+                raise ServerFailed("started again, it describes the tool differently now: off until you accept it")
+            try:
+                return await self.server.call(tool.name, args, self.config.timeout_s, questions)
+            except ServerFailed as error:
+                if error.undone and again_if_undone:
+                    continue
+                if error.undone or not error.lost:
+                    raise
+                again = "it may have done what it was asked; it is started again with the next call"
+                raise ServerFailed(f"{error} during the call: {again}", lost=True) from None
+        raise AssertionError("unreachable")
+
+    async def _reconnect(self, connect_timeout_s: float) -> None:
+        if self._failures >= _MAX_RECONNECTIONS:
+            raise ServerFailed(f"it ended, and could not be started again {self._failures} times")
+        await self.server.close()
+        try:
+            await self.server.open(connect_timeout_s)
+        except ServerFailed as error:
+            self._failures += 1
+            raise ServerFailed(f"it had ended, and starting it again failed: {error}", lost=True) from None
+        self._failures = 0

@@ -1,4 +1,7 @@
-"""The one thread on which all of MCP runs: its library needs asyncio, and the rest of ossia is synchronous."""
+"""The one thread on which all of MCP runs, and private logs of what the library and the servers' programs write.
+
+The library needs asyncio, and the rest of ossia is synchronous.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,20 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ossia.tools.text import readable
+
 _Value = TypeVar("_Value")
 
 _LOGGERS = ("mcp", "mcp_types", "client", "httpx2", "httpcore2")  # "client": what mcp.client.session calls itself
-_MAX_LOG_BYTES = 1 << 20
+MAX_LOG_BYTES = 1 << 20
+_TAIL_BYTES = 4_000
+_PIECE_BYTES = 1 << 16
 
 
 class _PrivateLog(RotatingFileHandler):
@@ -40,7 +48,7 @@ class LoopThread:
 
     def __init__(self, log: Path, hide: Callable[[str], str]) -> None:
         self._ready = threading.Event()
-        self._handler = _PrivateLog(log, maxBytes=_MAX_LOG_BYTES, backupCount=1, encoding="utf-8", delay=True)
+        self._handler = _PrivateLog(log, maxBytes=MAX_LOG_BYTES, backupCount=1, encoding="utf-8", delay=True)
         self._handler.hide = hide
         self._handler.setLevel(logging.WARNING)
         self._propagated = {name: logging.getLogger(name).propagate for name in _LOGGERS}
@@ -78,3 +86,44 @@ class LoopThread:
 
 def _log_fault(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
     logging.getLogger("mcp").error("%s: %r", context.get("message"), context.get("exception"))
+
+
+class ErrorLog:
+    """A server's stderr, read from a pipe on a thread of its own: `file` is what the program gets.
+
+    The end of it is in `path`, what was before that in `path.1`, each of at most 1 MB. Both are private: a server may
+    write anything there. A full disk doesn't block a server.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._tail = b""
+        source, sink = os.pipe()
+        self.file = os.fdopen(sink, "w", encoding="utf-8")
+        self._thread = threading.Thread(target=self._read, args=(source,), name="ossia-mcp-stderr", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Close our end of the pipe: once the program and its children have ended, all is read."""
+        self.file.close()
+
+    def last_line(self, timeout_s: float) -> str:
+        """The last line that isn't empty, or "". Waits up to `timeout_s` for what is still in the pipe."""
+        self._thread.join(timeout_s)
+        lines = readable(self._tail.decode("utf-8", "replace")).strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def _read(self, source: int) -> None:
+        with os.fdopen(source, "rb", buffering=0) as pipe:
+            while piece := pipe.read(_PIECE_BYTES):
+                self._tail = (self._tail + piece)[-_TAIL_BYTES:]
+                with suppress(OSError):
+                    self._write(piece)
+
+    def _write(self, piece: bytes) -> None:
+        with suppress(FileNotFoundError):
+            if self._path.stat().st_size + len(piece) > MAX_LOG_BYTES:
+                self._path.replace(self._path.with_name(f"{self._path.name}.1"))
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            file.write(piece)

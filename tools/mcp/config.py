@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from urllib.parse import parse_qsl, urlsplit
 
-from ossia.tools.functions.errors import McpConfigInvalid
+from ossia.tools.functions import McpConfigInvalid
 
 CONNECT_TIMEOUT_S = 30.0  # `npx` and `uvx` download a server the first time
 URL_TIMEOUT_S = 10.0

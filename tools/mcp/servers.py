@@ -17,19 +17,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from ossia.tools.functions.errors import McpConfigInvalid
+from ossia.tools.functions import McpConfigInvalid
 from ossia.tools.functions.naming import MAX_NAME_CHARS, PREFIX, plain_name
 from ossia.tools.functions.schema import flatten
-from ossia.tools.mcp._connection import Connection
 from ossia.tools.mcp._content import as_result
 from ossia.tools.mcp._faults import hidden
 from ossia.tools.mcp._input import Questions, put
-from ossia.tools.mcp._login import Logins
-from ossia.tools.mcp._pins import Pins, fingerprint
-from ossia.tools.mcp._server import RemoteTool, Server, ServerFailed
+from ossia.tools.mcp._stored import Logins, Pins, fingerprint
 from ossia.tools.mcp._thread import LoopThread
 from ossia.tools.mcp.config import CONNECT_TIMEOUT_S, URL_TIMEOUT_S, McpConfig, child_environment, expanded
-from ossia.tools.mcp.status import McpStatus, McpToolStatus, ToolState
+from ossia.tools.mcp.status import McpStatus, McpToolStatus, RemoteTool, ServerFailed, ToolState
 from ossia.tools.spec import (
     ApprovalAsked,
     Decision,
@@ -50,6 +47,8 @@ from ossia.tools.text import one_line
 
 if TYPE_CHECKING:
     from mcp.types import CallToolResult
+
+    from ossia.tools.mcp._server import Connection, Server
 
 MAX_DESCRIPTION_CHARS = 1_000
 _ALL_EFFECTS: frozenset[Effect] = frozenset({"read", "write", "run", "send"})
@@ -168,6 +167,8 @@ class McpServers:
 
     async def _connected(self, config: McpConfig) -> Connection | McpStatus:
         """The connection, or why there is none."""
+        from ossia.tools.mcp._server import Connection, Server
+
         begun = time.monotonic()
         try:
             ready = self.logins.completed(expanded(config, self._environ))

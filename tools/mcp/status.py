@@ -1,18 +1,38 @@
-"""What the user is told about the servers: whether they are connected, and which of their tools are on."""
+"""MCP servers and their tools as the user sees them: connected or not, on or off."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from ossia.tools.mcp._server import MAX_TOOLS
-
+MAX_TOOLS = 100
 ToolState = Literal["accepted", "first", "new", "changed"]
 """accepted: unchanged since the user accepted it. new, changed: off until it is accepted.
 
 first: nothing of its server was ever accepted, so its description counts as text from outside.
 """
+
+
+class ServerFailed(Exception):
+    """A server or a call failed: one line, which may quote the server.
+
+    `lost`: it must be started again first. `undone`: the server said that it did nothing, so the call may be repeated.
+    """
+
+    def __init__(self, message: str, *, lost: bool = False, undone: bool = False) -> None:
+        super().__init__(message)
+        self.lost, self.undone = lost, undone
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteTool:
+    """A tool as the server describes it: raw, unbounded, untrusted. `read_only` is only the server's claim."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+    read_only: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +56,7 @@ class McpToolStatus:
 
 @dataclass(frozen=True, slots=True)
 class McpStatus:
-    """How connecting to one server went. `error` is one line, None when it is connected; `ms` is how long it took.
+    """The outcome of connecting to one server. `error` is one line, None when it is connected; `ms`: how long it took.
 
     `title` is what the server calls itself: `"files 1.2.0, protocol 2026-07-28"`. `more_tools`: it has more than 100,
     and the others are left out. `left_out`: names of tools that can't be used, each with the reason.
@@ -53,7 +73,7 @@ class McpStatus:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the user should be told, a line each: a failure, a new server, tools that are off."""
+        """Lines for the user: a failure, a new server, tools that are off."""
         test = f"`ossia mcp test {self.name}`"
         if self.error is not None:
             return (f"mcp {self.name} is off: {self.error}: check it with {test}",)

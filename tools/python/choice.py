@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ossia.tools.functions.errors import ToolSettingUnusable
+from ossia.tools.functions import ToolSettingUnusable
 from ossia.tools.host import Host, Notice, Report
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 
 from ossia.cli.settings.mcp import add_server, configured_servers
 from ossia.tools.approval.trust import look
-from ossia.tools.functions.errors import McpConfigInvalid
+from ossia.tools.functions import McpConfigInvalid
 from tests.support.command import OSSIA, ossia_here, ossia_text, start, write_script
 from tests.support.mcp_guarded import guarded
 from tests.support.mcp_servers import HOSTILE, hostile

@@ -27,7 +27,7 @@ from ossia.cli.settings.mcp import configured_servers
 from ossia.cli.settings.table import Settings
 from ossia.harmony.tokenizer import Tokenizer
 from ossia.tools.approval.trust import Hosts, look
-from ossia.tools.functions.errors import McpConfigInvalid
+from ossia.tools.functions import McpConfigInvalid
 from ossia.tools.own import own_parts
 from tests.oracle.engine import LlamaServer
 from tests.support.command import OSSIA, ossia, ossia_here, start

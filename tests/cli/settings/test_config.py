@@ -22,8 +22,8 @@ from ossia.cli.settings.config_file import set_value
 from ossia.cli.settings.mcp import configured_servers
 from ossia.cli.settings.table import SETTINGS, Settings
 from ossia.tools.approval.trust import Grants, Hosts, Offer, look
-from ossia.tools.functions.errors import McpConfigInvalid
-from ossia.tools.mcp._pins import Pins
+from ossia.tools.functions import McpConfigInvalid
+from ossia.tools.mcp._stored import Pins
 
 ConfigFile = Callable[[str], Path]
 

@@ -16,8 +16,8 @@ import pytest
 
 from ossia.agent.control import Control
 from ossia.harmony.typescript import typescript
+from ossia.tools.functions import FunctionsInvalid
 from ossia.tools.functions._result import result_text
-from ossia.tools.functions.errors import FunctionsInvalid
 from ossia.tools.functions.naming import Loaded, without_duplicates
 from ossia.tools.functions.user import load_entry_points, load_functions
 from ossia.tools.spec import ToolOutput

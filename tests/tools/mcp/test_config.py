@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ossia.tools.functions.errors import McpConfigInvalid
+from ossia.tools.functions import McpConfigInvalid
 from ossia.tools.mcp.config import McpConfig, child_environment, expanded, parse_servers, variables_in
 
 

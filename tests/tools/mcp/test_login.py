@@ -12,7 +12,7 @@ from pathlib import Path
 import mcp  # noqa: F401  # so that the time to connect is not the time to import
 import pytest
 
-from ossia.tools.mcp._login import Logins
+from ossia.tools.mcp._stored import Logins
 from ossia.tools.mcp.config import parse_servers
 from ossia.tools.mcp.servers import McpServers
 from tests.support.calls import call

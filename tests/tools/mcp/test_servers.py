@@ -16,8 +16,7 @@ import pytest
 from ossia.agent.control import Control
 from ossia.harmony.typescript import typescript
 from ossia.tools.mcp._faults import fault_of
-from ossia.tools.mcp._login import Logins
-from ossia.tools.mcp._pins import PinsUnusable
+from ossia.tools.mcp._stored import Logins, PinsUnusable
 from ossia.tools.mcp.config import McpConfig, parse_servers
 from ossia.tools.mcp.servers import McpServers
 from ossia.tools.mcp.status import McpStatus
