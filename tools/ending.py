@@ -31,7 +31,7 @@ def to_its_end() -> Iterator[None]:
 
 
 def is_under_way() -> bool:
-    """Whether there is something to wait for."""
+    """True while there is something to wait for."""
     return bool(_under_way)
 
 

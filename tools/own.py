@@ -29,7 +29,7 @@ _PACKAGES = ("cli", "agent", "tools", "harmony")
 """In an environment they lie in `ossia`, in a clone beside it."""
 
 _PARTS = ("bin", "lib", "lib64", "pyvenv.cfg", "Python", "Resources", "DLLs", "Lib", "Scripts")
-"""What is Python's in a prefix that holds the whole workspace (`python -m venv .` makes a project a prefix)."""
+"""Python's parts of a prefix that holds the whole workspace (`python -m venv .` makes a project a prefix)."""
 _SCRIPTS = (".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl")
 _MAX_STEPS = 400
 
@@ -39,8 +39,8 @@ class Own:
     """The parts of ossia in one workspace.
 
     `places` lie below the workspace's root, none inside another; symbolic links on the way to a part are among them.
-    `problem`: why no confinement can protect all of it; "" if one can. `awaited`: where ossia would read what isn't
-    there yet, e.g. its config file.
+    `problem`: why no confinement can protect all of it; "" if one can. `awaited`: places of files that ossia would
+    read if they existed, e.g. its config file.
     """
 
     places: tuple[Path, ...] = ()
@@ -48,25 +48,25 @@ class Own:
     awaited: tuple[Path, ...] = ()
 
     def holds(self, path: Path) -> bool:
-        """Is it a part of ossia, or would it be one? By its path alone, ignoring case, as some file systems do."""
+        """True for a part of ossia, even a missing one. By its path alone, ignoring case, as some file systems do."""
         folded = Path(str(path).casefold())
         return any(folded.is_relative_to(str(place).casefold()) for place in (*self.places, *self.awaited))
 
     @property
     def links(self) -> tuple[Path, ...]:
-        """Those of the places that are symbolic links."""
+        """The symbolic links among the places."""
         return tuple(place for place in self.places if place.is_symlink())
 
     @property
     def gone(self) -> tuple[Path, ...]:
-        """Those of the places that no longer exist: a command could create them anew."""
+        """The missing ones among the places: a command could create them anew."""
         return tuple(place for place in self.places if not os.path.lexists(place))
 
 
 def own_in(root: Path, parts: Iterable[Path], awaited: Iterable[Path] = ()) -> Own:
-    """Those of `parts` (ossia's, anywhere, existing or not) that concern the workspace `root`, a resolved path.
+    """Those of ossia's `parts` (anywhere, existing or not) that concern the workspace `root`, a resolved path.
 
-    `awaited` are places that count even where nothing is yet.
+    `awaited` are places that count even if nothing exists there yet.
     """
     ways = [place for part in dict.fromkeys(parts) for place in way(part)]
     around = next((place for place in ways if root.is_relative_to(place)), None)
@@ -132,7 +132,7 @@ def _filled(server: McpConfig, environ: Mapping[str, str]) -> McpConfig:
 
 
 def outermost(paths: Iterable[Path]) -> list[Path]:
-    """The paths that lie in none of the others, sorted."""
+    """The paths without those inside others, sorted."""
     found: list[Path] = []
     for path in sorted(set(paths)):
         if not any(path.is_relative_to(above) for above in found):
@@ -141,7 +141,7 @@ def outermost(paths: Iterable[Path]) -> list[Path]:
 
 
 def parts_of_this_python(root: Path) -> list[Path]:
-    """The interpreter that runs us, our packages, and what was loaded from `root`, or can yet be: all of a package."""
+    """The running interpreter, our packages, and all packages loaded, or yet to be loaded, from `root`."""
     parts = [Path(sys.executable)]
     for prefix in _prefixes():
         parts += parts_of_prefix(Path(prefix), root)
@@ -153,7 +153,7 @@ def parts_of_this_python(root: Path) -> list[Path]:
 
 
 def parts_of_prefix(prefix: Path, root: Path) -> list[Path]:
-    """A Python's prefix; if it holds the workspace, only the parts of it that are Python's."""
+    """A Python's prefix; if it holds the workspace, only Python's parts of it."""
     if not root.is_relative_to(prefix.resolve()):
         return [prefix]
     return [prefix / name for name in _PARTS if not (name == "lib64" and (prefix / name).is_symlink())]

@@ -277,7 +277,7 @@ class ChatModel:
         chat, python = self._chat, self.assembly.tools.python if self.assembly else None
         if python:
             used = any(entry.message.name == "python" for entry in chat.session.entries)
-            chat.worker.submit(lambda: python.begin_anew(told=used))
+            chat.worker.submit(lambda: python.begin_anew(announced=used))
 
     def measure(self) -> None:
         """Find out how full the context is, on the worker: it owns the engine. Then the next prompt is read ahead."""

@@ -126,17 +126,17 @@ def _servers() -> list[str]:
     """
     from ossia.cli.settings.config import ENGINES_TABLE, config_path
     from ossia.cli.settings.engines import engine_entries
-    from ossia.cli.settings.mcp import all_configured, mcp_table
+    from ossia.cli.settings.mcp import configured_servers, mcp_table
 
     config, lines = config_path(os.environ), list[str]()
     for engine, entry in engine_entries(os.environ).items():
         lines += _table(f"{ENGINES_TABLE}.{_key(engine)}", entry)
-    for one in all_configured(os.environ):
-        name = f"mcpServers.{_key(one.config.name)}"
-        if one.path == config:
-            lines += _table(name, mcp_table(config)[one.config.name])
+    for one in configured_servers(os.environ):
+        name = f"mcpServers.{_key(one.name)}"
+        if one.file == str(config):
+            lines += _table(name, mcp_table(config)[one.name])
         else:
-            lines += ["", f"# {name} is in {one.path}"]
+            lines += ["", f"# {name} is in {one.file}"]
     return lines
 
 

@@ -1,11 +1,12 @@
-"""`ossia mcp`: the servers whose tools the model may call."""
+"""`ossia mcp`: servers with tools for the model."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -81,16 +82,14 @@ def add(
 @app.command(name="list")
 def list_() -> None:
     """List the servers that are configured, and where."""
-    from ossia.cli.settings.mcp import all_configured
+    from ossia.cli.settings.mcp import configured_servers
     from ossia.cli.visible import seen_line
 
-    configured = all_configured(os.environ)
+    configured = configured_servers(os.environ)
     if not configured:
         print(f"ossia: {_NONE}", file=sys.stderr)
-    told = (
-        (one.config.name, "on" if one.config.enabled else "off", one.config.target, str(one.path)) for one in configured
-    )
-    rows = [[seen_line(cell) for cell in row] for row in told]
+    cells = ((one.name, "on" if one.enabled else "off", one.target, one.file) for one in configured)
+    rows = [[seen_line(cell) for cell in row] for row in cells]
     widths = [max((len(row[column]) for row in rows), default=0) for column in range(3)]
     for row in rows:
         print("  ".join([*(cell.ljust(width) for cell, width in zip(row[:3], widths, strict=True)), row[3]]))
@@ -102,12 +101,11 @@ def rm(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     from ossia.cli import paths
     from ossia.cli.settings.mcp import mcp_file, remove_server
     from ossia.cli.streams import say
-    from ossia.tools.mcp.servers import McpServers
 
     path = mcp_file(os.environ)
     with writing(path):
         remove_server(os.environ, name)
-    servers = McpServers((), data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ={})
+    servers = _servers(())
     servers.pins.forget(name)
     with writing(paths.data_dir()):
         servers.logins.forget(name)
@@ -126,7 +124,6 @@ def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     from ossia.cli.streams import say
     from ossia.cli.visible import seen_line
     from ossia.tools.mcp.config import expanded
-    from ossia.tools.mcp.servers import McpServers
 
     known = {config.name: config for config in configured_servers(os.environ, folder=_trusted_here())}
     config = known.get(name)
@@ -141,10 +138,7 @@ def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
             webbrowser.open(url)
 
     config = expanded(config, os.environ)
-    servers = McpServers(
-        [config], data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ=os.environ,
-        connect_timeout_s=_LOGIN_TIMEOUT_S, show=show,
-    )  # fmt: skip
+    servers = _servers([config], connect_timeout_s=_LOGIN_TIMEOUT_S, show=show)
     if secret := _typed_secret(config):
         with writing(paths.data_dir()):
             servers.logins.keep(config, {"client_secret": secret})
@@ -160,14 +154,12 @@ def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 
 @app.command()
 def logout(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Forget the key that `ossia mcp login` got. The server isn't told."""
+    """Forget the key that `ossia mcp login` got. The server doesn't learn of it."""
     from ossia.cli import paths
     from ossia.cli.streams import say
-    from ossia.tools.mcp.servers import McpServers
 
-    servers = McpServers((), data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ={})
     with writing(paths.data_dir()):
-        was_kept = servers.logins.forget(name)
+        was_kept = _servers(()).logins.forget(name)
     say(f"{name}: logged out" if was_kept else f"{name}: there was no login")
 
 
@@ -177,16 +169,14 @@ def test(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="[default: all]")] = None,
     accept: Annotated[bool, typer.Option("--accept", help="Accept what is new or has changed.")] = False,
 ) -> None:
-    """Connect to servers, and show what the model is told of their tools.
+    """Connect to servers, and show their tools as the model reads them.
 
     A server that is shown for the first time is accepted by that. Tools that are new or have changed since are marked,
     and off until --accept. The servers of a folder that you trust are shown in that folder.
     """
-    from ossia.cli import paths
     from ossia.cli.runtime.progress import LiveLine
     from ossia.cli.settings.mcp import configured_servers
     from ossia.cli.visible import seen_line
-    from ossia.tools.mcp.servers import McpServers
 
     known = configured_servers(os.environ, folder=_trusted_here())
     configs = [config for config in known if name in (None, config.name)]
@@ -194,14 +184,14 @@ def test(
         names = ", ".join(config.name for config in known)
         unknown = f"no MCP server {name!r} is configured (configured: {names}); {_OF_FOLDERS}"
         raise exit_error(unknown if known else f"{_NONE}; {_OF_FOLDERS}")
-    servers = McpServers(configs, data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ=os.environ)
+    servers = _servers(configs)
     line = LiveLine(sys.stderr, shown=sys.stderr.isatty() and os.environ.get("TERM") != "dumb")
     line.set(f"connecting to {', '.join(config.name for config in configs if config.enabled)}")
     try:
         statuses = servers.connect(waiting=lambda _: line.tick())
         line.erase()
         for status in statuses:
-            print(*map(seen_line, _told(status)), sep="\n")
+            print(*map(seen_line, _described(status)), sep="\n")
             _settle(servers, status, accept=accept)
     finally:
         line.erase()
@@ -212,6 +202,13 @@ def test(
     off = [config.name for config in configs if not config.enabled]
     if off:
         print(f"ossia: switched off in the config: {', '.join(off)}", file=sys.stderr)
+
+
+def _servers(configs: Sequence[McpConfig], **more: Any) -> McpServers:
+    from ossia.cli import paths
+    from ossia.tools.mcp.servers import McpServers
+
+    return McpServers(configs, data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ=os.environ, **more)
 
 
 def _typed_secret(config: McpConfig) -> str:
@@ -229,7 +226,7 @@ def _typed_secret(config: McpConfig) -> str:
 
 
 def _trusted_here() -> Offer | None:
-    """What the folder that ossia was started in brings, if the user trusts it; else None."""
+    """The offer of the current folder, if the user trusts it; else None."""
     from ossia.cli import paths
     from ossia.tools.approval.trust import TrustStore
 
@@ -237,7 +234,7 @@ def _trusted_here() -> Offer | None:
 
 
 def _settle(servers: McpServers, status: McpStatus, *, accept: bool) -> None:
-    """Accept a server whose tools were just shown for the first time. What is off is accepted only on request."""
+    """Accept a server after its first showing. Tools that are off are accepted only on request."""
     from ossia.cli.words import count
 
     off = [tool for tool in status.tools if not tool.is_on]
@@ -254,8 +251,8 @@ def _settle(servers: McpServers, status: McpStatus, *, accept: bool) -> None:
 _MARKS = {"accepted": "", "first": " (accepted now)", "new": " (NEW: off)", "changed": " (CHANGED: off)"}
 
 
-def _told(status: McpStatus) -> list[str]:
-    """A server for a person: how it was reached, and all that the model is told of each tool. Raw outside text."""
+def _described(status: McpStatus) -> list[str]:
+    """A server for a person: how it was reached, and all that the model reads of each tool. Raw outside text."""
     from ossia.cli.words import count
     from ossia.harmony.typescript import typescript
 
@@ -274,7 +271,7 @@ def _told(status: McpStatus) -> list[str]:
 
 
 def _found(argument: str) -> str:
-    """The argument; made absolute if it is the path of something that exists: `./server.py`, `.`, `server.py`."""
+    """The argument; made absolute if it is an existing path: `./server.py`, `.`, `server.py`."""
     path = Path(argument)
     is_path = "/" in argument or argument in (".", "..") or (path.suffix and path.is_file())
     if argument.startswith("-") or not is_path or path.is_absolute() or not path.exists():
@@ -283,7 +280,7 @@ def _found(argument: str) -> str:
 
 
 def _folder(cwd: str | None) -> str | None:
-    """The folder in full, since ossia may be started elsewhere. Raises `ExitError` where there is none."""
+    """The folder in full, since ossia may be started elsewhere. Raises `ExitError` for a missing one."""
     from ossia.cli.paths import is_folder
 
     if cwd is None or "${" in cwd:

@@ -1,4 +1,4 @@
-"""`ossia python`: the environment that the model's code runs in."""
+"""`ossia python`: the environment of the model's code."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def trust(
 
 
 def _forget(said: str, grants: Grants, hosts: Hosts) -> str:
-    """Forget a rule, or the one host that is meant by `gpu.test` or `gpu.test:8000`; returns how it was stored."""
+    """Forget a rule, or the one host meant by `gpu.test` or `gpu.test:8000`; returns its stored form."""
     from ossia.cli.runtime.consent import means
 
     if grants.forget(said):
@@ -118,7 +118,7 @@ def _list(store: TrustStore, grants: Any, hosts: Hosts) -> None:
 
 
 def describe(offer: Offer) -> list[str]:
-    """Lines for a person: what would take effect in a folder. Raw outside text."""
+    """Lines for a person about all that would take effect in a folder. Raw outside text."""
     lines: list[str] = []
     others: list[str] = []
     for name, content in offer.files.items():
@@ -161,7 +161,7 @@ def _of_config(content: bytes) -> list[str]:
 
 
 def _where(name: str) -> str:
-    """A remark on functions that aren't among the files that are shown, and hashed to notice changes."""
+    """A remark on functions outside the shown files, whose changes go unnoticed."""
     plain = posixpath.normpath(name)
     if not name.endswith(".py") or not (plain.startswith(("/", "../")) or plain == ".."):
         return ""
@@ -193,7 +193,7 @@ def _of_servers(table: object) -> list[str]:
 
 
 def _line(text: str) -> str:
-    """One line of at most 1,000 characters, so that no value can pass for another line of ours."""
+    """One line of at most 1,000 characters: no value can pass for another line."""
     from ossia.cli.visible import seen_line
 
     text = seen_line(text)

@@ -94,9 +94,9 @@ def network(machine: Machine) -> Iterator[Finding]:
 
 def servers(machine: Machine) -> Iterator[Finding]:
     """The MCP servers: programs and addresses. They aren't connected to."""
-    from ossia.cli.settings.mcp import all_configured
+    from ossia.cli.settings.mcp import configured_servers
 
-    found = [one.config for one in all_configured(machine.environ)]
+    found = configured_servers(machine.environ)
     if not found:
         yield Finding("ok", "no MCP servers are configured")
         return

@@ -81,7 +81,7 @@ def bring_back(session: Session, tools: Toolset) -> None:
     if tools.browser:
         tools.browser.restore(session.states)
     if tools.python and any(is_call(message) and message.recipient == "python" for message in session.messages):
-        tools.python.begin_anew(told=True)
+        tools.python.begin_anew(announced=True)
 
 
 def _store() -> SessionStore:

@@ -1,4 +1,4 @@
-"""Which MCP servers are configured: `[mcpServers.NAME]` in the config file, and the `mcp.json` beside it.
+"""The configured MCP servers: `[mcpServers.NAME]` in the config file, and the `mcp.json` beside it.
 
 `ossia mcp add` and `rm` write the `mcp.json` only; the config file is the user's to edit. A trusted workspace may have
 servers of its own, in its `.ossia/config.toml` or `.ossia/mcp.json`.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -32,33 +32,19 @@ _FILE = "mcp.json"
 _FOLDER_FILES = (FOLDER_CONFIG.as_posix(), FOLDER_CONFIG.with_name(_FILE).as_posix())
 
 
-@dataclass(frozen=True, slots=True)
-class Configured:
-    """A server, and the file that configures it."""
-
-    config: McpConfig
-    path: Path
-
-
 def configured_servers(environ: Mapping[str, str], *, folder: Offer | None = None) -> tuple[McpConfig, ...]:
-    """All servers of the user's files, and those of `folder`: what a trusted workspace brings.
+    """All servers of the user's files, and those of the trusted workspace `folder`.
 
     Raises `McpConfigInvalid`: a file can't be read, a server can't be used as it is written, a name is used twice.
     """
-    return tuple(configured.config for configured in all_configured(environ, folder=folder))
-
-
-def all_configured(environ: Mapping[str, str], *, folder: Offer | None = None) -> tuple[Configured, ...]:
-    """The same, with the file of each."""
-    found: dict[str, Configured] = {}
+    found: dict[str, McpConfig] = {}
     tables = {path: mcp_table(path) for path in (config_path(environ), mcp_file(environ))}
     theirs = {folder.root / name: _table_of(folder, name) for name in _FOLDER_FILES} if folder else {}
     for path, table in (*tables.items(), *theirs.items()):
         for server in parse_servers(table, str(path)):
             if server.name in found:
-                raise McpConfigInvalid(
-                    f"{server.where}: {found[server.name].path} has a server of that name: rename one"
-                )
+                other = found[server.name].file
+                raise McpConfigInvalid(f"{server.where}: {other} has a server of that name: rename one")
             if folder is not None and path.is_relative_to(folder.root) and server.cwd is None:
                 server = replace(server, cwd=str(folder.root))  # its programs stand there, and it is trusted
             if path in theirs:  # only the user says which tools just look
@@ -67,7 +53,7 @@ def all_configured(environ: Mapping[str, str], *, folder: Offer | None = None) -
                     raise McpConfigInvalid(
                         f"{server.where}: {min(taken)} is the key of an engine, for that one's host alone: take it out"
                     )
-            found[server.name] = Configured(server, path)
+            found[server.name] = server
     return tuple(found.values())
 
 
@@ -80,9 +66,9 @@ def add_server(environ: Mapping[str, str], name: str, entry: Mapping[str, object
     """Write a server into the `mcp.json`; everything else in there stays. Raises `McpConfigInvalid`, OSError."""
     path = mcp_file(environ)
     config = parse_server(name, entry, f"{MCP_TABLE}.{name}")
-    there = next((one for one in all_configured(environ) if one.config.name == name), None)
+    there = next((one for one in configured_servers(environ) if one.name == name), None)
     if there is not None:
-        raise McpConfigInvalid(f"{there.path} has a server {name!r} already: `ossia mcp rm {name}` first")
+        raise McpConfigInvalid(f"{there.file} has a server {name!r} already: `ossia mcp rm {name}` first")
     whole = _from_json(path, _content(path))
     servers = dict(cast("Mapping[str, object]", whole.get(MCP_TABLE, {})))
     _write(path, {**whole, MCP_TABLE: {**servers, name: dict(entry)}})
@@ -92,12 +78,11 @@ def add_server(environ: Mapping[str, str], name: str, entry: Mapping[str, object
 def remove_server(environ: Mapping[str, str], name: str) -> None:
     """Take a server out of the `mcp.json`. Raises `McpConfigInvalid` when it isn't in there, OSError."""
     path = mcp_file(environ)
-    there = next((one for one in all_configured(environ) if one.config.name == name), None)
-    if there is None:
-        names = ", ".join(one.config.name for one in all_configured(environ)) or "none"
-        raise McpConfigInvalid(f"no MCP server {name!r} is configured (configured: {names})")
-    if there.path != path:
-        raise McpConfigInvalid(f"{name!r} is in {there.path}: remove [{MCP_TABLE}.{name}] there yourself")
+    known = {one.name: one.file for one in configured_servers(environ)}
+    if name not in known:
+        raise McpConfigInvalid(f"no MCP server {name!r} is configured (configured: {', '.join(known) or 'none'})")
+    if known[name] != str(path):
+        raise McpConfigInvalid(f"{name!r} is in {known[name]}: remove [{MCP_TABLE}.{name}] there yourself")
     whole = _from_json(path, _content(path))
     servers = dict(cast("Mapping[str, object]", whole[MCP_TABLE]))
     del servers[name]
@@ -105,7 +90,7 @@ def remove_server(environ: Mapping[str, str], name: str) -> None:
 
 
 def mcp_table(path: Path) -> Any:
-    """The `mcpServers` of a file, as they stand there; none when there is no file. `all_configured` checks them."""
+    """The `mcpServers` of a file, as they stand there; none when there is no file. `configured_servers` checks them."""
     return (_from_json if path.suffix == ".json" else _from_toml)(path, _content(path)).get(MCP_TABLE, {})
 
 

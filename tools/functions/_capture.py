@@ -32,7 +32,7 @@ _real: dict[str, Any] = {}
 
 @contextmanager
 def captured(sink: Sink, module: str) -> Iterator[None]:
-    """Within this block, what this context and `module` print goes to `sink`; reading stdin raises EOFError."""
+    """Within this block, the output of this context and `module` goes to `sink`; reading stdin raises EOFError."""
     _hold(module)
     token = _sink.set(sink)
     try:
@@ -67,7 +67,7 @@ def _release() -> None:
 
 
 def _is_foreign() -> bool:
-    """Does one of the user's modules call, in a thread without a sink?"""
+    """True if one of the user's modules calls, in a thread without a sink."""
     frame: FrameType | None = sys._getframe(2)
     for _ in range(_MAX_FRAMES):
         if frame is None:
@@ -79,7 +79,7 @@ def _is_foreign() -> bool:
 
 
 class _Routed:
-    """A standard stream that routes each write by its author. It keeps working for whoever keeps it (a log handler)."""
+    """A standard stream with each write routed by its author. It works on for a log handler that holds it."""
 
     def __init__(self, name: str, real: IO[str], stderr: IO[str]) -> None:
         self._name, self._real, self._stderr = name, real, stderr

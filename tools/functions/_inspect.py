@@ -1,31 +1,34 @@
-"""Inspects a function of the user's: what the model is told about it, and how arguments become a call."""
+"""A function of the user's as the model sees it: its description, its arguments, its results."""
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, cast, get_args
 
+from ossia.tools.calls.coerce import Misfit
 from ossia.tools.functions import FunctionsInvalid
-from ossia.tools.functions._flat import Schema
-from ossia.tools.functions.schema import flatten
-from ossia.tools.spec import Effect, Taint, ToolFailed
-from ossia.tools.text import one_line
+from ossia.tools.functions.schema import Schema, flatten
+from ossia.tools.spec import Effect, Taint
+from ossia.tools.text import one_line, without_middle
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
 _MAX_LINE_CHARS = 500
 _MAX_FAULTS = 5
+_MAX_RESULT_CHARS = 400_000
+_MAX_ITEMS = 1_000
 
 _Bound = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class Inspected:
-    """A function that can be a tool. `parameters` is None when it takes none; `call` is the function itself."""
+    """A function usable as a tool. `parameters` is None when it takes none; `call` is the function itself."""
 
     description: str
     parameters: Schema | None
@@ -35,8 +38,8 @@ class Inspected:
     call: Callable[..., Any]
     adapter: TypeAdapter[Any]
 
-    def bound(self, args: Mapping[str, object], name: str) -> _Bound:
-        """The arguments as the function takes them: dates, enums, dataclasses. Raises `ToolFailed`.
+    def bound(self, args: Mapping[str, object]) -> _Bound:
+        """The arguments as the function takes them: dates, enums, dataclasses. Raises Misfit.
 
         Validators may be the user's own: call this where the user's code runs.
         """
@@ -45,15 +48,13 @@ class Inspected:
         try:
             return cast(_Bound, self.adapter.validate_json(json.dumps(args)))
         except ValidationError as error:
-            raise ToolFailed(f"Error: {name}: {_faults(error)}") from None
-        except ToolFailed:
-            raise
+            raise Misfit(_faults(error)) from None
         except BaseException as error:  # a validator of the user's own
-            raise ToolFailed(f"Error: {name}: {fault_line(error)}") from None
+            raise Misfit(fault_line(error)) from None
 
 
 def inspect_function(function: Callable[..., Any], name: str, where: str) -> Inspected:
-    """What a tool needs to know of `function`. Raises `FunctionsInvalid`, naming the function and the parameter."""
+    """The function as a tool. Raises `FunctionsInvalid`, naming the function and the parameter."""
     at = f"{where}: {name}"
     _check_signature(function, at)
     adapter = _adapter(function, at)
@@ -84,7 +85,7 @@ def fault_line(fault: BaseException) -> str:
 
 
 def _said(ask: Callable[[], str], otherwise: str) -> str:
-    """What an exception says about itself. That runs its code, which may do anything."""
+    """An exception's own words. Asking for them runs its code."""
     try:
         return one_line(ask(), _MAX_LINE_CHARS)
     except BaseException:  # a sys.exit, too
@@ -125,7 +126,7 @@ def _adapter(function: Callable[..., Any], at: str) -> TypeAdapter[Any]:
 
 
 def _culprit(function: Callable[..., Any]) -> str:
-    """Which parameter pydantic can't handle, if only one is to blame."""
+    """The parameter beyond pydantic, if only one is to blame."""
     from pydantic import TypeAdapter
 
     for name, parameter in inspect.signature(function).parameters.items():
@@ -151,7 +152,7 @@ def _schema(adapter: TypeAdapter[Any], at: str) -> Schema:
 
 
 def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """The docstring's first paragraph, and what it says about each parameter (Google, NumPy, reST, Epydoc)."""
+    """The docstring's first paragraph, and its text about each parameter (Google, NumPy, reST, Epydoc)."""
     text = inspect.getdoc(function) or ""
     first = one_line(text.strip().split("\n\n")[0], 2_000)
     if not text:
@@ -172,7 +173,7 @@ def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 def _declared(
     function: Callable[..., Any], attribute: str, known: tuple[str, ...], default: set[str], at: str
 ) -> frozenset[str]:
-    """What the function declares about itself: `get_weather.effects = {"read"}`."""
+    """A declaration of the function's about itself: `get_weather.effects = {"read"}`."""
     declared = getattr(function, attribute, None)
     if declared is None:
         return frozenset(default)
@@ -186,3 +187,35 @@ def _faults(error: ValidationError) -> str:
     lines = [f"{'.'.join(map(str, fault['loc'])) or 'arguments'}: {fault['msg']}" for fault in faults[:_MAX_FAULTS]]
     more = f" (and {len(faults) - _MAX_FAULTS} more)" if len(faults) > _MAX_FAULTS else ""
     return one_line("; ".join(lines), _MAX_LINE_CHARS * 2) + more
+
+
+def result_text(value: object) -> str:
+    """A text as it is; anything else as JSON on one line, as models know it: `{"temperature": 10}`.
+
+    Dataclasses, pydantic models, dates, sets and the like become JSON, too; an iterator becomes a list of its first
+    1,000 items; what JSON can't express becomes its `repr`. Raises what the value's own methods raise.
+    """
+    if isinstance(value, str):
+        return bounded(value)
+    if isinstance(value, Iterator):
+        value = list(islice(value, _MAX_ITEMS))
+    return bounded(_json(value))
+
+
+def bounded(text: str) -> str:
+    """`text` without lone surrogates, and without its middle if it has more than 400,000 characters.
+
+    That is far more than a model is shown, but it saves counting the tokens of 3 MB.
+    """
+    tail = _MAX_RESULT_CHARS // 4
+    text = without_middle(text, _MAX_RESULT_CHARS - tail, tail)
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _json(value: object) -> str:
+    from pydantic_core import to_jsonable_python
+
+    try:
+        return json.dumps(to_jsonable_python(value, fallback=repr), ensure_ascii=False)
+    except (ValueError, TypeError, RecursionError):  # it contains itself, or has a key that JSON can't express
+        return repr(value)

@@ -1,4 +1,4 @@
-"""Loading code that the user named: a file, or an entry point of an installed package."""
+"""Loading the user's code: a file, or an entry point of an installed package."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def run_file(path: Path, files: Mapping[str, bytes] | None = None) -> tuple[Modu
     """The module of a file, which is run once, and what it printed, as one short line.
 
     Its folder is importable only while the file runs, as for a script: modules that we import later must not be found
-    there. `files`: bytes by absolute path, in place of what the disk holds by now. Raises `FunctionsInvalid`.
+    there. `files`: bytes by absolute path, instead of the disk's present ones. Raises `FunctionsInvalid`.
     """
     try:
         source = path.read_bytes() if files is None else files[str(path)]
@@ -52,8 +52,8 @@ def run_file(path: Path, files: Mapping[str, bytes] | None = None) -> tuple[Modu
         if isinstance(fault, KeyboardInterrupt):
             raise
         with captured(lambda stream, text: None, module.__name__):
-            told = fault_line(fault)
-        raise FunctionsInvalid(f"{path}{_line(fault, str(resolved))}: {told}") from fault
+            said = fault_line(fault)
+        raise FunctionsInvalid(f"{path}{_line(fault, str(resolved))}: {said}") from fault
     return module, one_line("".join(printed), _MAX_PRINTED_CHARS)
 
 
@@ -81,7 +81,7 @@ def _importable(folder: Path, files: Mapping[str, bytes] | None) -> Iterator[Non
 
 
 class _Given(SourceLoader):
-    """Finds and loads modules of a folder from bytes that were read before: neither its files of now, nor bytecode."""
+    """Finds and loads a folder's modules from bytes read before: neither its present files, nor bytecode."""
 
     def __init__(self, folder: Path, files: Mapping[str, bytes]) -> None:
         self._folder, self.files = folder, files
@@ -111,7 +111,7 @@ class _Given(SourceLoader):
         return None
 
     def _is_on_disk(self, name: str, path: Sequence[str] | None) -> bool:
-        """Would Python find it in the folder, which a function may put on `sys.path` at any time?"""
+        """True if Python would find it in the folder: a function may put that on `sys.path` at any time."""
         spec = PathFinder.find_spec(name, path)
         found = [spec.origin, *(spec.submodule_search_locations or ())] if spec else []
         return any(one and Path(os.path.realpath(one)).is_relative_to(self._folder) for one in found)
@@ -129,7 +129,7 @@ class _Given(SourceLoader):
 
 @contextmanager
 def refused(where: str) -> Iterator[None]:
-    """Within this block, what the user's code raises, even a sys.exit, becomes `FunctionsInvalid`."""
+    """Within this block, any exception of the user's code, even SystemExit, becomes `FunctionsInvalid`."""
     try:
         yield
     except (FunctionsInvalid, KeyboardInterrupt):
@@ -154,7 +154,7 @@ def public_functions(module: ModuleType, where: str) -> Mapping[str, Callable[..
 
 
 def is_function(value: object) -> bool:
-    """Is it a function, even in declared wrappers (`functools.wraps`, `lru_cache`)? Not a class or another object."""
+    """True for a function, even in declared wrappers (`functools.wraps`, `lru_cache`); not for classes or objects."""
     try:
         return callable(value) and not inspect.isclass(value) and inspect.isfunction(inspect.unwrap(value))
     except ValueError:  # wrapped in itself

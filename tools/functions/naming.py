@@ -1,4 +1,4 @@
-"""How functions that aren't ours are named: `functions.x`, never like something that gpt-oss was trained on."""
+"""Names of functions that aren't ours: `functions.x`, never like something that gpt-oss was trained on."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OTHER = re.compile(r"[^A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Tools, and what the user should know about them: a line each, e.g. that a function has another name here."""
+    """Tools, and warnings about them for the user, a line each, e.g. about a changed name."""
 
     tools: tuple[Tool, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -46,7 +46,7 @@ def offered_name(name: str) -> str:
 
 
 def name_warning(name: str, where: str) -> str | None:
-    """What to tell the user when `offered_name` gave another name; None when it didn't."""
+    """A warning for the user if `offered_name` gives another name; else None."""
     offered = offered_name(name)
     if offered == name:
         return None
@@ -56,7 +56,7 @@ def name_warning(name: str, where: str) -> str | None:
 
 
 def without_duplicates(tools: Iterable[Tool]) -> Loaded:
-    """The tools, only the first of each name; warnings tell what was left out."""
+    """The tools, only the first of each name; warnings name those left out."""
     kept: dict[str, Tool] = {}
     warnings = []
     for tool in tools:

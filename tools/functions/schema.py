@@ -9,27 +9,19 @@ may be hostile: huge, deep, or referring to itself.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import cast
 
-from ossia.tools.functions._flat import (
-    NULL,
-    TYPES,
-    Schema,
-    are_disjoint,
-    as_list,
-    as_mapping,
-    enum_of,
-    is_primitive,
-    or_null,
-    type_names,
-    with_values_told,
-    without_null,
-)
+from ossia.tools.calls.coerce import mapping
 from ossia.tools.text import has_unseen, one_line
 
+Schema = dict[str, object]
+
+_TYPES = frozenset({"string", "number", "integer", "boolean", "null", "object", "array"})
+_KINDS = {type(None): "null", bool: "boolean", int: "integer", float: "number"}
+_NULL: Mapping[str, object] = {"type": ["null"]}  # as a list, since Harmony writes that as `null`, but "null" as `any`
 _BOUNDS = {
     "string": ("minLength", "maxLength"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
@@ -40,11 +32,10 @@ _BOUNDS = {
 
 @dataclass(frozen=True, slots=True)
 class SchemaLimits:
-    """How much of a schema is kept.
+    """Bounds of a flat schema.
 
-    Beyond `max_depth` and `max_nodes` a type is "anything". `max_entries` limits the properties of an object, the
-    values of an enum and the variants of a choice. `max_chars` limits the whole result as JSON: a longer one is
-    made again with all other limits halved.
+    Beyond `max_depth` and `max_nodes` a type is "anything". `max_entries` limits the properties of an object and the
+    variants of a choice. A result of more than `max_chars` as JSON is made again with all other limits halved.
     """
 
     max_depth: int = 8
@@ -91,7 +82,7 @@ class _Flattener:
         self._nodes_left = limits.max_nodes
 
     def node(self, schema: object, depth: int, chain: tuple[str, ...]) -> Schema:
-        """One type. `chain` holds the references that are being written out: each at most once inside itself."""
+        """One type. `chain` holds the references being inlined: each at most once inside itself."""
         if not isinstance(schema, Mapping) or depth > self._limits.max_depth or self._nodes_left <= 0:
             return {}
         self._nodes_left -= 1
@@ -128,7 +119,7 @@ class _Flattener:
         return schema, chain
 
     def _target(self, reference: str) -> Mapping[str, object]:
-        """What `#/$defs/City` points to in this schema; {} if it is missing or lies elsewhere."""
+        """The target of `#/$defs/City` in this schema; {} if it is missing or lies elsewhere."""
         if not reference.startswith("#"):
             return {}
         target: object = self._root
@@ -138,21 +129,21 @@ class _Flattener:
         return target if isinstance(target, Mapping) else {}
 
     def _merged(self, parts: Sequence[object], chain: tuple[str, ...]) -> Mapping[str, object]:
-        """An `allOf` merged: the properties of all parts, what any of them requires; else the last part wins."""
+        """An `allOf` merged: all properties and requirements of its parts; else the last part wins."""
         merged: Schema = {}
         properties: Schema = {}
         required: list[object] = []
         for part in parts:
             part = self._looked_up(part, chain)
-            properties |= as_mapping(part.get("properties"))
-            required += as_list(part.get("required"))
+            properties |= mapping(part.get("properties"))
+            required += _as_list(part.get("required"))
             merged |= part
         if properties:
             merged |= {"properties": properties, "required": required}
         return merged
 
     def _looked_up(self, part: object, chain: tuple[str, ...]) -> Mapping[str, object]:
-        part = as_mapping(part)
+        part = mapping(part)
         reference = part.get("$ref")
         if isinstance(reference, str) and reference not in chain:
             return {**self._target(reference), **{key: value for key, value in part.items() if key != "$ref"}}
@@ -162,16 +153,16 @@ class _Flattener:
 
     def _typed(self, schema: Mapping[str, object], depth: int, chain: tuple[str, ...]) -> Schema:
         for key in ("anyOf", "oneOf"):
-            if variants := as_list(schema.get(key)):
+            if variants := _as_list(schema.get(key)):
                 return self._choice(variants[: self._limits.max_entries], depth, chain)
         kind = schema.get("type")
         if not isinstance(kind, str):
-            kinds = type_names(kind)
+            kinds = _type_names(kind)
             if len(kinds) == 1:
                 kind = kinds[0]
             elif kinds:
                 return {"type": [kind for kind in kinds if kind != "integer" or "number" not in kinds]}
-            elif as_mapping(schema.get("properties")):
+            elif mapping(schema.get("properties")):
                 kind = "object"
             elif "items" in schema or "prefixItems" in schema:
                 kind = "array"
@@ -181,7 +172,7 @@ class _Flattener:
             case "array":
                 items = self.node(schema.get("items"), depth + 1, chain)
                 return {"type": "array", **({"items": items} if items else {}), **_numbers(schema, "array")}
-            case str() if kind in TYPES:
+            case str() if kind in _TYPES:
                 return {"type": kind, **_numbers(schema, kind)}
             case _:
                 return {}
@@ -189,20 +180,20 @@ class _Flattener:
     def _object(self, schema: Mapping[str, object], depth: int, chain: tuple[str, ...]) -> Schema:
         """An object; one that names no property is `["object"]`, which Harmony writes as `object`."""
         properties: Schema = {}
-        required = {key for key in as_list(schema.get("required")) if isinstance(key, str)}
+        required = {key for key in _as_list(schema.get("required")) if isinstance(key, str)}
         must: list[str] = []
-        told = as_mapping(schema.get("properties"))
-        for key, value in islice(told.items(), self._limits.max_entries):
+        named = mapping(schema.get("properties"))
+        for key, value in islice(named.items(), self._limits.max_entries):
             if not isinstance(key, str) or not key or len(key) > 100 or has_unseen(key):
                 continue
             flat = self.node(value, depth + 1, chain)
-            properties[key] = with_values_told(flat if key in required else without_null(flat))
+            properties[key] = _with_values_described(flat if key in required else _without_null(flat))
             if key in required:
                 must.append(key)
         if not properties:
             return {"type": ["object"]}
         more = schema.get("additionalProperties")
-        is_open = more is True or isinstance(more, Mapping) or len(properties) < len(told)
+        is_open = more is True or isinstance(more, Mapping) or len(properties) < len(named)
         flat = {"type": "object", "properties": properties}
         if must:
             flat["required"] = must
@@ -215,27 +206,27 @@ class _Flattener:
         flats = [self.node(variant, depth + 1, chain) for variant in variants]
         plain = [flat for flat in flats if flat.get("type") not in ("null", ["null"])]
         if len(plain) == 1:
-            return or_null(plain[0]) if len(plain) < len(flats) else plain[0]
+            return _or_null(plain[0]) if len(plain) < len(flats) else plain[0]
         if not plain:
-            return dict(NULL)
+            return dict(_NULL)
         if all(set(flat) <= {"type", "enum", "description"} and "enum" in flat for flat in plain):
-            values = [value for flat in plain for value in as_list(flat["enum"])]
-            return enum_of(values + ([None] if len(plain) < len(flats) else []))
-        if all(is_primitive(flat) for flat in plain):
-            kinds = list(dict.fromkeys(kind for flat in flats for kind in type_names(flat["type"])))
+            values = [value for flat in plain for value in _as_list(flat["enum"])]
+            return _enum_of(values + ([None] if len(plain) < len(flats) else []))
+        if all(_is_primitive(flat) for flat in plain):
+            kinds = list(dict.fromkeys(kind for flat in flats for kind in _type_names(flat["type"])))
             return {"type": [kind for kind in kinds if kind != "integer" or "number" not in kinds]}
-        if not are_disjoint(plain):
+        if not _are_disjoint(plain):
             return {}
-        return {"oneOf": plain + [dict(NULL)] * (len(plain) < len(flats))}
+        return {"oneOf": plain + [dict(_NULL)] * (len(plain) < len(flats))}
 
     # -- values -------------------------------------------------------------------------------------------------------
 
     def _add_values(self, schema: Mapping[str, object], flat: Schema) -> None:
-        """The enum (also of one value: a `const`) and the default, if they are plain JSON that a model can be shown."""
-        values = [schema["const"]] if "const" in schema else as_list(schema.get("enum"))
+        """Add the enum (of one value: a `const`) and the default, if they are plain, short JSON."""
+        values = [schema["const"]] if "const" in schema else _as_list(schema.get("enum"))
         values = [value for value in values if value is None or isinstance(value, str | int | float | bool)]
         if values:
-            flat |= enum_of([one_line(v, 200) if isinstance(v, str) and len(v) > 200 else v for v in values][:64])
+            flat |= _enum_of([one_line(v, 200) if isinstance(v, str) and len(v) > 200 else v for v in values][:64])
             if len(values) > 64:
                 del flat["enum"]
         default = schema.get("default")
@@ -260,3 +251,76 @@ def _numbers(schema: Mapping[str, object], kind: str) -> Schema:
         for key in _BOUNDS.get(kind, ())
         if isinstance(schema.get(key), int | float) and not isinstance(schema[key], bool)
     }
+
+
+# -- types of a flat schema: enums, null, variants ---------------------------------------------------------------------
+
+
+def _with_values_described(flat: Schema) -> Schema:
+    """Repeat an enum's values in the description if Harmony doesn't write them: it does so for texts only."""
+    if "enum" not in flat or flat.get("type") == "string":
+        return flat
+    among = f"One of: {', '.join(json.dumps(value) for value in _as_list(flat['enum'])[:20])}"
+    return {**flat, "description": f"{flat['description']} ({among})" if "description" in flat else among}
+
+
+def _enum_of(values: Sequence[object]) -> Schema:
+    kinds = list(dict.fromkeys(_KINDS.get(type(value), "string") for value in values))
+    return {"type": kinds[0] if len(kinds) == 1 else kinds, "enum": list(dict.fromkeys(values))}
+
+
+def _is_primitive(flat: Schema) -> bool:
+    kinds = _type_names(flat.get("type"))
+    return bool(kinds) and all(kind in _TYPES for kind in kinds) and not {"properties", "items", "enum"} & set(flat)
+
+
+def _or_null(flat: Schema) -> Schema:
+    """`flat`, or null; anything includes it."""
+    kinds = _type_names(flat.get("type"))
+    if "enum" in flat:
+        return {**flat, **_enum_of([*_as_list(flat["enum"]), None])}
+    if kinds and "properties" not in flat and "items" not in flat:
+        return {**flat, "type": [*kinds, "null"]}
+    return {"oneOf": [flat, dict(_NULL)]} if flat else {}
+
+
+def _without_null(flat: Schema) -> Schema:
+    """`flat` without null: an optional value need not be null."""
+    variants = [variant for variant in _as_list(flat.get("oneOf")) if variant != _NULL]
+    if variants:
+        rest = {key: value for key, value in flat.items() if key != "oneOf"}
+        return {**mapping(variants[0]), **rest} if len(variants) == 1 else {"oneOf": variants, **rest}
+    if "null" not in (kinds := _type_names(flat.get("type"))) or kinds == ["null"]:
+        return flat
+    kinds.remove("null")
+    flat["type"] = kinds[0] if len(kinds) == 1 and kinds != ["object"] else kinds
+    if "enum" in flat:
+        flat["enum"] = [value for value in _as_list(flat["enum"]) if value is not None]
+    return flat
+
+
+def _are_disjoint(flats: Sequence[Schema]) -> bool:
+    """True if a value can match only one variant: by its type, or for objects by a property with one value in each."""
+    kinds = [kind for flat in flats for kind in _type_names(flat.get("type"))]
+    if all(flat.get("type") for flat in flats) and len(kinds) == len({k.replace("integer", "number") for k in kinds}):
+        return True
+    tags = [dict(_tags(flat)) for flat in flats]
+    return any(all(name in tag for tag in tags) and len({tag[name] for tag in tags}) == len(tags) for name in tags[0])
+
+
+def _tags(flat: Schema) -> Iterator[tuple[str, object]]:
+    """The required properties with only one possible value."""
+    for name in _as_list(flat.get("required")):
+        values = _as_list(mapping(mapping(flat.get("properties")).get(cast(str, name))).get("enum"))
+        if len(values) == 1:
+            yield cast(str, name), values[0]
+
+
+def _type_names(kind: object) -> list[str]:
+    """The types named by a `type`, each once."""
+    named = [kind] if isinstance(kind, str) else _as_list(kind)[:16]
+    return list(dict.fromkeys(name for name in named if isinstance(name, str) and name in _TYPES))
+
+
+def _as_list(value: object) -> list[object]:
+    return list(islice(value, 1000)) if isinstance(value, list | tuple) else []

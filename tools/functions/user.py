@@ -30,12 +30,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from ossia.tools.calls.coerce import Misfit
 from ossia.tools.functions import FunctionsInvalid, _inspect, _load
 from ossia.tools.functions._capture import Stream, captured
-from ossia.tools.functions._inspect import fault_line
-from ossia.tools.functions._result import bounded, result_text
+from ossia.tools.functions._inspect import bounded, fault_line, result_text
 from ossia.tools.functions.naming import PREFIX, Loaded, name_warning, offered_name, without_duplicates
-from ossia.tools.spec import Preview, Stop, Tool, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec, interrupted
+from ossia.tools.spec import Preview, Stop, Tool, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
 
 ENTRY_POINTS = "ossia.tools"
 _MAX_FAULT_CHARS = 600
@@ -47,7 +47,7 @@ _CUT = f"\n[... what it printed after {MAX_PRINTED_CHARS} characters is left out
 def load_functions(path: Path, *, files: Mapping[str, bytes] | None = None, timeout_s: float = 120.0) -> Loaded:
     """The public functions of a file, which is run once, with its folder importable meanwhile, as a script would be.
 
-    `files`: bytes by absolute path, which are used in place of the disk, for the modules of its folder too. Only
+    `files`: bytes by absolute path, used instead of the disk, for the modules of its folder too. Only
     sources can be imported from them.
 
     Public is what the file defines itself, with a name that doesn't begin with `_`; or what its `__all__` names. Raises
@@ -119,23 +119,12 @@ class UserFunction:
         return Preview(f"{self.spec.name.removeprefix(PREFIX)}({given})", detail, "json")
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
-        refused: list[ToolFailed] = []
-
         def work() -> object:
-            try:
-                positional, named = self._function.bound(_dict(args), self.spec.name)
-            except ToolFailed as error:
-                refused.append(error)
-                return None
+            positional, named = self._function.bound(_dict(args))
             return self._function.call(*positional, **named)
 
-        def finish(value: object) -> object:
-            return None if value is None else result_text(value)
-
-        aside = Aside(work, finish, module=self._function.module)
-        ending = yield from aside.run(call_id=call_id, stop=context.stop, timeout_s=self._timeout_s)
-        if refused and ending.how == "returned":
-            raise refused[0]
+        thread = ThreadedCall(work, module=self._function.module)
+        ending = yield from thread.run(call_id=call_id, stop=context.stop, timeout_s=self._timeout_s)
         if ending.trace:
             yield ToolOutput(call_id, ending.trace, "stderr")
         return self._result(ending, context.stop)
@@ -152,8 +141,7 @@ class UserFunction:
             return ToolResult(f"{what}{still}. Ask for less, or choose another way.", error=True)
         if ending.how == "raised":
             return ToolResult(f"Error: {self.spec.name}: {ending.fault}", error=True)
-        text = ending.value if isinstance(ending.value, str) else bounded(ending.printed.rstrip("\n")) or "null"
-        return ToolResult(text)
+        return ToolResult(bounded(ending.printed.rstrip("\n")) or "null" if ending.text is None else ending.text)
 
 
 def _dict(args: object) -> Mapping[str, object]:
@@ -170,14 +158,14 @@ def _short(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How the code ended: with a value, with a fault, or not in time. `printed` is what it wrote to stdout.
+    """The code's end: with a result's text (None for None), with a fault, or not in time. `printed`: its stdout.
 
     `fault` is one line, `trace` is where in the code it was. The exception itself isn't kept, since inspecting it would
     run its code. `gone`: False if the code couldn't be ended and still runs.
     """
 
     how: Literal["returned", "raised", "stopped", "timeout"]
-    value: object = None
+    text: str | None = None
     fault: str = ""
     trace: str = ""
     printed: str = ""
@@ -188,15 +176,14 @@ class _Abandoned(SystemExit):
     """Raised in a thread from outside, to end it. As a SystemExit it ends the thread silently."""
 
 
-class Aside:
-    """One run of `work`, then of `finish` with what it returned, on a thread of its own.
+class ThreadedCall:
+    """One run of `work` on a thread of its own; a coroutine that it returns is awaited there.
 
-    What `work` returns may be a coroutine: it is awaited, on the same thread. `module` is the name of the module whose
-    output counts as the code's.
+    `module` is the name of the module whose output counts as the code's.
     """
 
-    def __init__(self, work: Callable[[], object], finish: Callable[[object], object], *, module: str) -> None:
-        self._work, self._finish, self._module = work, finish, module
+    def __init__(self, work: Callable[[], object], *, module: str) -> None:
+        self._work, self._module = work, module
         self._inbox: queue.SimpleQueue[tuple[Stream, str] | Ending | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._main, name="ossia-function", daemon=True)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -205,7 +192,7 @@ class Aside:
         self._abandoned = False
 
     def run(self, *, call_id: str, stop: Stop, timeout_s: float) -> Generator[ToolOutput, None, Ending]:
-        """Start it, yield what it prints, return how it ended. If it is closed at a yield, the code is abandoned."""
+        """Start it, yield its output, return its end. If it is closed at a yield, the code is abandoned."""
         forget = stop.on_stop(lambda: self._inbox.put(None))
         deadline = time.monotonic() + timeout_s
         try:
@@ -239,10 +226,12 @@ class Aside:
             value = self._work()
             if inspect.iscoroutine(value):
                 value = self._awaited(value)
-            value = self._finish(value)
+            text = None if value is None else result_text(value)
+        except Misfit as fault:  # the arguments
+            return Ending("raised", fault=str(fault), printed="".join(self._printed))
         except BaseException as fault:  # SystemExit and KeyboardInterrupt too: they are the code's, not ours
             return Ending("raised", fault=fault_line(fault), trace=_trace(fault), printed="".join(self._printed))
-        return Ending("returned", value, printed="".join(self._printed))
+        return Ending("returned", text, printed="".join(self._printed))
 
     def _awaited(self, coroutine: Coroutine[Any, Any, object]) -> object:
         with asyncio.Runner() as runner:

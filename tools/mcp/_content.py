@@ -1,4 +1,4 @@
-"""What an MCP server answered, as the model reads it, and the pictures in it as files."""
+"""An MCP server's answer as the model reads it, with its pictures as files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ossia.tools.functions._result import bounded
+from ossia.tools.functions._inspect import bounded
 from ossia.tools.spec import Attachment, ToolResult
 from ossia.tools.text import one_line
 
@@ -90,7 +90,7 @@ def _kind_and_size(media_type: str, data: str) -> str:
 
 
 def _is_said(value: object, blocks: Sequence[ContentBlock]) -> bool:
-    """Do the texts say the same? Servers wrap a result that is no object as `{"result": …}`."""
+    """True if the texts say the same. Servers wrap a result that is no object as `{"result": …}`."""
     texts = [block.text for block in blocks if block.type == "text"]
     values = [_value(text) for text in texts]
     said = [*texts, "\n".join(texts), *values, values]
@@ -98,7 +98,7 @@ def _is_said(value: object, blocks: Sequence[ContentBlock]) -> bool:
 
 
 def _value(text: str) -> object:
-    """What a text says as JSON; the text itself if it is none."""
+    """The value of a JSON text; the text itself if it isn't JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -106,7 +106,7 @@ def _value(text: str) -> object:
 
 
 def _without_data(value: object) -> object:
-    """A value of JSON with sizes in place of the data of pictures, sounds and files: a model can't read base64."""
+    """A value of JSON with sizes for the data of pictures, sounds and files: a model can't read base64."""
     if isinstance(value, list):
         return [_without_data(item) for item in value]
     if isinstance(value, dict):

@@ -16,7 +16,7 @@ _MAX_FAULT_CHARS = 300
 
 
 def fault_of(fault: BaseException, config: McpConfig) -> str:
-    """What went wrong, in one line, with no value of a header or a variable in it."""
+    """The fault in one line, with no value of a header or a variable in it."""
     from pydantic import ValidationError
 
     while isinstance(fault, BaseExceptionGroup):  # the first one but a cancellation, which another one caused
@@ -58,7 +58,7 @@ def fault_of(fault: BaseException, config: McpConfig) -> str:
 
 
 def _caused_by(fault: BaseException | None, kind: str) -> bool:
-    """Is such an exception among what led to a fault?"""
+    """True if such an exception led to a fault."""
     while fault is not None and all(known.__name__ != kind for known in type(fault).__mro__):
         if isinstance(fault, BaseExceptionGroup):
             return all(_caused_by(each, kind) for each in fault.exceptions)

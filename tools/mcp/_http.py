@@ -36,7 +36,7 @@ _MAX_ANSWERS = 4  # one for each time that a server asks for more rights
 
 
 def http_client(config: McpConfig, auth: httpx2.Auth | None) -> httpx2.AsyncClient:
-    """The client that reaches the server's address."""
+    """A client for the server's address."""
     headers = {**config.headers, "Accept-Encoding": "identity"}
     timeout = httpx2.Timeout(30.0, read=300.0)  # the library's default: an event stream may be silent for long
     return httpx2.AsyncClient(headers=headers, timeout=timeout, transport=_Bounded(config), auth=auth)
@@ -85,7 +85,7 @@ class _Lines(httpx2.AsyncByteStream):
 
 
 async def _explained(request: httpx2.Request, response: httpx2.Response, name: str) -> httpx2.Response:
-    """The response with a JSON-RPC error as its body, which the library hands to the caller. The server's own stays."""
+    """The response with a JSON-RPC error as its body, for the library's caller. The server's own error stays."""
     body = bytearray()
     assert isinstance(response.stream, httpx2.AsyncByteStream)
     with suppress(httpx2.TransportError):  # the status says enough
@@ -118,7 +118,7 @@ def _json(body: bytes) -> dict[str, Any]:
 
 
 def _fault_of(response: httpx2.Response, said: dict[str, Any], name: str) -> str:
-    """The meaning of a status, and what to do, in one line: `it wants a login (HTTP 401): …`."""
+    """The meaning of a status and a next step, in one line: `it wants a login (HTTP 401): …`."""
     status, retry_after = response.status_code, response.headers.get("retry-after", "")
     when = f"in {retry_after} s" if retry_after.isdecimal() else "later"
     meant = {
@@ -221,7 +221,7 @@ class _Login(OAuthClientProvider):
         return await super()._refresh_token()
 
     def _choose_method(self) -> None:
-        """Choose how a secret is sent, where the registration doesn't say it."""
+        """Choose the way to send a secret, where the registration is silent about it."""
         client, found = self.context.client_info, self.context.oauth_metadata
         if client is not None and client.client_secret and client.token_endpoint_auth_method is None:
             known = (found and found.token_endpoint_auth_methods_supported) or [_BASIC]  # RFC 8414, section 2
@@ -242,7 +242,7 @@ class _Login(OAuthClientProvider):
 async def _take(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, came: asyncio.Queue[dict[str, str]]
 ) -> None:
-    """Answer a request of the browser that comes back from logging in."""
+    """Answer the browser's request at the end of the login."""
     try:
         target = (await reader.readline()).decode("latin-1").split(" ")[1:2]
         address = urlsplit(target[0] if target else "")
@@ -253,7 +253,7 @@ async def _take(
         head = f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\nConnection: close"
         writer.write(f"{head}\r\n\r\n{body}".encode())
         await writer.drain()
-    except (OSError, ValueError):  # ValueError: a line too long, or an address that is none
+    except (OSError, ValueError):  # ValueError: a line too long, or no address
         pass
     finally:
         writer.close()

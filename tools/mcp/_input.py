@@ -1,4 +1,4 @@
-"""What a server asks the user for during a call: a form to fill in, or an address to open."""
+"""A server's questions to the user during a call: a form to fill in, or an address to open."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TRUTH = {"y": True, "n": False}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Asked:
-    """One question: a form whose values `schema` describes, or the address `url`. `answer` is set by another thread."""
+    """One question: a form described by `schema`, or the address `url`. `answer` is set by another thread."""
 
     message: str
     schema: Mapping[str, Any]
@@ -49,8 +49,8 @@ class Asked:
 
     @property
     def fault(self) -> str:
-        """Why it can't be put to the user; "" if it can."""
-        return "" if not self.url or _host(self.url) else "the address is none of the web"
+        """The reason not to ask the user; "" if it can be asked."""
+        return "" if not self.url or _host(self.url) else "not an address of the web"
 
     def question(self, call: ToolCall, server: str) -> ApprovalAsked:
         """The question for a person, with the defaults of the form as its `arguments`."""
@@ -73,7 +73,7 @@ class Asked:
         return ApprovalAsked(call, preview, reason, firm=True, arguments=defaults, form=form)
 
     def read(self, text: str | None) -> Given:
-        """What the user gives: the values in a JSON text (those that are null are left out), None: the defaults.
+        """The user's answer: the values in a JSON text (those that are null are left out), or the defaults (None).
 
         Raises Misfit for values that the form doesn't take.
         """
@@ -103,7 +103,7 @@ class Asked:
 
     @property
     def _flat(self) -> dict[str, Any]:
-        """The schema without what a stranger's may hold beside its fields."""
+        """The schema with nothing but its fields, which come from a stranger."""
         flat: dict[str, Any] = dict(flatten({**self.schema, "type": "object"}) or {"properties": {}})
         for name, each in mapping(self.schema.get("properties")).items():
             if name in flat["properties"] and isinstance(mapping(each).get("format"), str):
@@ -112,16 +112,14 @@ class Asked:
 
 
 class Questions:
-    """The questions of one call, on their way from MCP's thread to the one that runs the call, one at a time."""
+    """The questions of one call, on their way from MCP's thread to the call's own, one at a time."""
 
     def __init__(self) -> None:
         self._inbox: queue.SimpleQueue[Asked | None] = queue.SimpleQueue()
         self._turn, self._left = asyncio.Lock(), _MAX_QUESTIONS
         self._last: Asked | None = None
-        self.open = True
-        """Does the call run?"""
-        self.timer: asyncio.Timeout | None = None
-        """The call's; it stands still while the user thinks."""
+        self.open = True  # while the call runs
+        self.timer: asyncio.Timeout | None = None  # the call's; it stands still while the user thinks
 
     async def ask(self, params: ElicitRequestParams) -> Given:
         """The user's answer (on MCP's thread)."""
@@ -143,7 +141,7 @@ class Questions:
                     timer.reschedule(loop.time() + left_s)
 
     def end(self) -> None:
-        """The call is over: what is still asked gets no answer (on MCP's thread)."""
+        """End the call: an open question is cancelled (on MCP's thread)."""
         self.open = False
         if self._last is not None:
             with suppress(InvalidStateError):
@@ -164,7 +162,7 @@ class Questions:
 def put(
     asked: Asked, call: ToolCall, server: str, stop: Stop
 ) -> Generator[ToolOutput | ApprovalAsked, Decision | None, str]:
-    """Put a question to the user, until they give what it takes. Returns a line for the model."""
+    """Put a question to the user until the answer fits. Returns a line for the model."""
     question, what = asked.question(call, server), "they declined"
     given: Given | None = None
     for _ in range(_MAX_QUESTIONS):
@@ -186,7 +184,7 @@ def put(
 
 
 def _host(url: str) -> str:
-    """The host of an address of the web, as a name server knows it; "": it is none."""
+    """The host of an address of the web, as a name server knows it; "" for any other text."""
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").encode("idna").decode()
@@ -233,7 +231,7 @@ def _shown(default: object) -> str:
 
 
 def _typed(value: object, flat: Mapping[str, Any]) -> object:
-    """What a line stands for: `y` for true, `a, b` for a list."""
+    """The value of a typed line: `y` is true, `a, b` is a list."""
     if flat.get("type") == "boolean" and isinstance(value, str):
         return _TRUTH.get(value.lower(), value)
     if flat.get("type") == "array" and isinstance(value, str) and not value.startswith("["):

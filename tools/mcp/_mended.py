@@ -1,4 +1,4 @@
-"""A server's output made fit for the library, which refuses a whole answer for one thing in it that it can't read."""
+"""A server's output made fit for the library, which would refuse a whole answer for one unreadable thing in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ESCAPE = re.compile(
 
 
 def well_formed(line: bytes) -> bytes:
-    r"""The line as UTF-8, with U+FFFD for bytes that are none and for halves of a character (`\ud83d` alone).
+    r"""The line as UTF-8, with U+FFFD for other bytes and for halves of a character (`\ud83d` alone).
 
     Whatever lies deeper than 100 levels of JSON becomes a text that says so.
     """
@@ -49,7 +49,7 @@ def _shallow(line: bytes) -> bytes:
 
 
 class _LineDecoder(codecs.IncrementalDecoder):
-    """Returns whole lines only: what follows the last line end is no message. A line too long becomes a note."""
+    """Returns whole lines only, since the rest is no message. A line too long becomes a note."""
 
     def __init__(self, errors: str = "strict") -> None:
         super().__init__(errors)
@@ -89,7 +89,7 @@ def line_encoding() -> str:
 
 
 class Mended:
-    """Mends the results of one connection. `left_out`: the tools that the server offers and we don't, and why."""
+    """Mends the results of one connection. `left_out`: the unusable tools, each with the reason."""
 
     def __init__(self, version: Callable[[], str]) -> None:
         self._version = version
@@ -97,7 +97,7 @@ class Mended:
 
     @asynccontextmanager
     async def around(self, transport: Any) -> AsyncIterator[Any]:
-        """The streams of a transport, with what is read from it mended."""
+        """The streams of a transport, the reading one mended."""
         import anyio
 
         async with transport as (read, write), anyio.create_task_group() as tasks:

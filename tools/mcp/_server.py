@@ -32,6 +32,7 @@ from mcp.types import (
 )
 from pydantic import ValidationError
 
+from ossia import __version__
 from ossia.tools.mcp._faults import CLOSED, fault_of, hidden
 from ossia.tools.mcp._http import SESSION_GONE, http_client, oauth
 from ossia.tools.mcp._input import Questions
@@ -63,12 +64,11 @@ class Server:
         environ: Mapping[str, str],
         cwd: Path,
         log: Path,
-        version: str,
         logins: Logins,
         show: Callable[[str], None] | None = None,
     ) -> None:
         self._logins, self._show = logins, show
-        self.config, self._environ, self._cwd, self._log, self._version = config, environ, cwd, log, version
+        self.config, self._environ, self._cwd, self._log = config, environ, cwd, log
         self._task: asyncio.Task[None] | None = None
         self._client: Client | None = None
         self._scope = CancelScope()
@@ -84,11 +84,11 @@ class Server:
 
     @property
     def left_out(self) -> Mapping[str, str]:
-        """The tools that can't be used, each with the reason."""
+        """The unusable tools, each with the reason."""
         return self._mended.left_out
 
     async def open(self, timeout_s: float) -> None:
-        """Connect and read the list of tools. Raises `ServerFailed`, after ending what was started."""
+        """Connect and read the list of tools. Raises `ServerFailed`, after ending the program."""
         self._closing, self._lost, self._client = asyncio.Event(), False, None
         self._errors = None
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -113,24 +113,22 @@ class Server:
         with scope, ExitStack() as stack:
             if self.config.command is not None:
                 self._errors = stack.enter_context(closing(ErrorLog(self._log)))
-            async with self._transport() as transport:
-                info = Implementation(name="ossia", version=self._version)
-                async with Client(
-                    self._mended.around(transport),
-                    client_info=info,
-                    cache=None,
-                    input_required_max_rounds=_MAX_ROUNDS,
-                    message_handler=self._unreadable,
-                    elicitation_callback=self._elicited,
-                ) as client:
-                    self._client = client
-                    self._mended.left_out.clear()
-                    self.tools, self.more_tools = await _list_tools(client)
-                    known = client.server_info
-                    name = f"{known.name} {known.version}".strip() if known is not None else self.config.name
-                    self.title = one_line(f"{name}, protocol {client.protocol_version}", 100)
-                    ready.set_result(None)
-                    await self._closing.wait()
+            async with self._transport() as transport, Client(
+                self._mended.around(transport),
+                client_info=Implementation(name="ossia", version=__version__),
+                cache=None,
+                input_required_max_rounds=_MAX_ROUNDS,
+                message_handler=self._unreadable,
+                elicitation_callback=self._elicited,
+            ) as client:
+                self._client = client
+                self._mended.left_out.clear()
+                self.tools, self.more_tools = await _list_tools(client)
+                known = client.server_info
+                name = f"{known.name} {known.version}".strip() if known is not None else self.config.name
+                self.title = one_line(f"{name}, protocol {client.protocol_version}", 100)
+                ready.set_result(None)
+                await self._closing.wait()
 
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Any]:
@@ -152,13 +150,13 @@ class Server:
         yield stdio_client(parameters, errlog=self._errors.file)
 
     def _last_words(self, timeout_s: float) -> str:
-        """The last line of its stderr, which often says what is missing, and where the rest is."""
+        """The last line of its stderr, often the cause of a failure, with the place of the rest."""
         line = self._errors.last_line(timeout_s) if self._errors else ""
         return f"; its last words: {one_line(hidden(line, self.config), 200)!r} ({self._log})" if line else ""
 
     @property
     def is_lost(self) -> bool:
-        """Has it ended, as far as we know? That is seen at once; for a server over HTTP only at a call."""
+        """True once it has ended, as far as we know: at once; for a server over HTTP only at a call."""
         if self._lost or self._client is None or self._task is None or self._task.done():
             return True
         dispatcher = getattr(self._client.session, "_dispatcher", None)  # no public API; without it, seen at a call
@@ -199,7 +197,7 @@ class Server:
     async def _answer(
         self, name: str, arguments: dict[str, object], timeout_s: float, questions: Questions
     ) -> CallToolResult:
-        """The answer to a call. Raises TimeoutError, or what the library raises."""
+        """The answer to a call. Raises TimeoutError, or an error of the library's."""
         assert self._client is not None
         async with asyncio.timeout(timeout_s) as questions.timer:
             for _ in range(_MAX_ROUNDS):
@@ -214,7 +212,7 @@ class Server:
         raise ServerFailed(f"it asked for input {_MAX_ROUNDS} times without an answer to the call")
 
     async def _unreadable(self, message: object) -> None:
-        """A line of its output was no message. If it was meant as one, nothing says which call it answers."""
+        """Fail all waiting calls at a broken message, since nothing says which call it answers."""
         if not isinstance(message, ValidationError):
             return
         line = message.errors(include_url=False)[0].get("input")
@@ -224,7 +222,7 @@ class Server:
                     waiting.set_result(None)
 
     async def _why(self, error: Exception) -> str:
-        """Why a call failed; if the connection ended, what ended it."""
+        """The cause of a failed call, or of the end of the connection."""
         if self._lost and self._task is not None and str(error) == CLOSED:
             await asyncio.wait({self._task}, timeout=_LAST_WORDS_S)
             if self._task.done() and not self._task.cancelled() and (cause := self._task.exception()) is not None:

@@ -23,7 +23,7 @@ _VERSION = 1
 
 
 class PinsUnusable(FunctionsError):
-    """The file of accepted tools can't be read or written. One line with what to do."""
+    """The file of accepted tools can't be read or written. One line, with a next step."""
 
 
 def fingerprint(tool: RemoteTool) -> str:
@@ -46,11 +46,11 @@ class Pins:
         return self._read().get(server)
 
     def accept(self, server: str, hashes: Mapping[str, str]) -> None:
-        """Replace what was accepted before by these."""
+        """Accept these and no others."""
         self._write({**self._read(), server: dict(hashes)})
 
     def forget(self, server: str) -> None:
-        """Forget all that was accepted of a server."""
+        """Forget a server's accepted tools."""
         servers = self._read()
         if servers.pop(server, None) is not None:
             self._write(servers)
@@ -78,7 +78,7 @@ class Pins:
 
 
 class Logins:
-    """`DATA/mcp/logins.json`: server → its address, and what logging in there gave. What writes raises OSError."""
+    """`DATA/mcp/logins.json`: server → its address and the keys of a login. Methods that write raise OSError."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -99,13 +99,13 @@ class Logins:
         self._write({**self._read(), config.name: {**self.of(config), **what, **whose}})
 
     def begin(self, config: McpConfig) -> None:
-        """Keep nothing but the secret that the user typed."""
+        """Keep nothing but the secret typed by the user."""
         secret = self.of(config).get("client_secret")
         if self.forget(config.name) and secret:
             self.keep(config, {"client_secret": secret})
 
     def completed(self, config: McpConfig) -> McpConfig:
-        """The config with the secret that the user typed, unless it has one."""
+        """The config with the secret typed by the user, unless it has one."""
         secret = self.of(config).get("client_secret")
         if config.client_secret or not isinstance(secret, str):
             return config

@@ -28,7 +28,7 @@ _PIECE_BYTES = 1 << 16
 
 
 class _PrivateLog(RotatingFileHandler):
-    """A log closed to other users: it may quote what a server sent, but no secret of the user's (`hide`)."""
+    """A log closed to other users: it may quote a server, but no secret of the user's (`hide`)."""
 
     hide: Callable[[str], str]
 
@@ -64,7 +64,7 @@ class LoopThread:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def close(self, timeout_s: float) -> None:
-        """Cancel what runs and end the thread; after `timeout_s` it is abandoned (it ends with the process)."""
+        """Cancel all tasks and end the thread; after `timeout_s` it is abandoned (it ends with the process)."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._closing.set)
             self._thread.join(timeout_s)

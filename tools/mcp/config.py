@@ -1,4 +1,4 @@
-"""How an MCP server is configured: the tables `[mcpServers.NAME]` or those of an `mcp.json`, with the usual keys.
+"""The configuration of MCP servers: the tables `[mcpServers.NAME]` or those of an `mcp.json`, with the usual keys.
 
     [mcpServers.files]
     command = "npx"
@@ -55,8 +55,8 @@ class McpConfig:
 
     Texts may hold `${VAR}`: `expanded` fills in the values; `secrets` are the values that no message may show. `cwd`
     None: the user's home. `timeout_s` is for a call. `read_only`: which of its tools only look, by the server's
-    own names; the user says so, whatever the server claims. `where` is the file and the table, for messages:
-    `"mcp.json: mcpServers.files"`.
+    own names; the user says so, whatever the server claims. `file` configures it; `where` is the file and the table,
+    for messages: `"mcp.json: mcpServers.files"`.
 
     `client_id`, `client_secret`: ossia as the server's login service knows it, None if it registers itself there.
     `callback_port`: where the browser comes back to after logging in, None for any port.
@@ -75,6 +75,7 @@ class McpConfig:
     timeout_s: float = CALL_TIMEOUT_S
     read_only: tuple[str, ...] = ()
     enabled: bool = True
+    file: str = ""
     where: str = ""
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
@@ -91,11 +92,12 @@ def parse_servers(table: object, where: str) -> tuple[McpConfig, ...]:
     """
     if not isinstance(table, Mapping):
         raise McpConfigInvalid(f"{where}: mcpServers: must be a table of servers, not {_short(table)}")
-    return tuple(parse_server(name, entry, f"{where}: mcpServers.{name}") for name, entry in table.items())
+    found = (parse_server(name, entry, f"{where}: mcpServers.{name}") for name, entry in table.items())
+    return tuple(replace(server, file=where) for server in found)
 
 
 def parse_server(name: str, entry: object, where: str) -> McpConfig:
-    """One server. Raises `McpConfigInvalid`, which names the wrong key."""
+    """One server. Raises `McpConfigInvalid` with the wrong key."""
     if not _NAME.fullmatch(name):
         raise McpConfigInvalid(f"{where}: a name must be up to 40 letters, digits, - _ and ., not {name!r}")
     if not isinstance(entry, Mapping):
@@ -125,14 +127,14 @@ def parse_server(name: str, entry: object, where: str) -> McpConfig:
 
 
 def variables_in(config: McpConfig) -> frozenset[str]:
-    """The names of the variables whose values `expanded` fills in."""
+    """The names of the variables in it, as `expanded` fills them in."""
     fixed = (config.command, config.cwd, config.url, config.client_id, config.client_secret)
     texts = (*(text or "" for text in fixed), *config.args, *config.env.values(), *config.headers.values())
     return frozenset(match[1] for text in texts for match in _VARIABLE.finditer(text))
 
 
 def expanded(config: McpConfig, environ: Mapping[str, str]) -> McpConfig:
-    """The config with its variables' values filled in. Raises `McpConfigInvalid` for one that isn't set."""
+    """The config with its variables' values filled in. Raises `McpConfigInvalid` for an unset one."""
     secrets: list[str] = []
 
     def fill(key: str) -> Callable[[str], str]:
@@ -167,7 +169,7 @@ def expanded(config: McpConfig, environ: Mapping[str, str]) -> McpConfig:
 
 
 def child_environment(config: McpConfig, environ: Mapping[str, str]) -> dict[str, str]:
-    """A server's whole environment: where programs and the home are, the language, and what its config adds."""
+    """A server's whole environment: the places of programs and the home, the language, and the config's `env`."""
     kept = {name: value for name, value in environ.items() if _is_passed_on(name) and not value.startswith("()")}
     return {**kept, **config.env}
 
@@ -270,7 +272,7 @@ def _checked_header(value: str, where: str, key: str) -> str:
 
 
 def _check_secrets(config: McpConfig) -> None:
-    """Refuse a secret in the file, since whoever reads the file reads it; says which key, and what to write."""
+    """Refuse a secret in the file, with its key and a better way: whoever reads the file reads it."""
     for key, name, value in _literals(config):
         bare = _VARIABLE.sub(lambda match: match[2] or "", value)
         by_name = name and _SECRET_KEY.search(name) and not _HARMLESS.fullmatch(bare.strip())
@@ -282,7 +284,7 @@ def _check_secrets(config: McpConfig) -> None:
 
 
 def _literals(config: McpConfig) -> Iterator[tuple[str, str, str]]:
-    """Every place that could hold a secret: the key, the name that may hint at one, the value."""
+    """Every possible place of a secret: the key, a name beside the value, the value."""
     for name, value in config.env.items():
         yield f"env.{name}", name, value
     for name, value in config.headers.items():

@@ -1,8 +1,8 @@
 """The tools of MCP servers: `functions.SERVER__TOOL`. The library is imported when the first server is connected to.
 
 A server's descriptions of its tools are a stranger's text that the model reads: they are cut, put on one line, and
-pinned once the user has seen them. Until then they count as text from outside (which the user is told). A tool that is
-new or changed later is off until the user accepts it. Results count as text from outside and as private.
+pinned once the user has seen them. Until then they count as text from outside, with a warning. A tool that is new or
+changed later is off until the user accepts it. Results count as text from outside and as private.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ossia.tools.functions import McpConfigInvalid
 from ossia.tools.functions.naming import MAX_NAME_CHARS, PREFIX, plain_name
@@ -56,8 +56,6 @@ _LOOKS: frozenset[Effect] = frozenset({"read", "send"})
 _GUARD_S = 5.0
 _TICK_S = 0.05
 _CLOSE_S = 8.0  # how long the library takes to end a server that resists: 2 s each for stdin, SIGTERM, SIGKILL
-
-_Value = TypeVar("_Value")
 
 
 class McpServers:
@@ -113,30 +111,21 @@ class McpServers:
             for future in futures:
                 future.cancel()
 
-        def wait_on() -> None:
-            each = zip(self._configs, futures, strict=True)
-            if names := [config.name for config, future in each if not future.done()]:
-                waiting(names)
-
         forget = (stop or NoStop()).on_stop(cancel)
-        statuses = []
+        each = list(zip(self._configs, futures, strict=True))
         try:
-            for config, future in zip(self._configs, futures, strict=True):
-                outcome = _outcome(future, self._connect_timeout_s + _GUARD_S, wait_on)
-                if isinstance(outcome, str):
-                    statuses.append(McpStatus(config.name, config.target, _ms_since(begun), error=outcome))
-                elif isinstance(outcome, McpStatus):
-                    statuses.append(outcome)
-                else:
-                    self._open[config.name] = outcome
-                    statuses.append(self._judged(outcome))
+            while late := [config.name for config, future in each if not future.done()]:
+                if time.monotonic() - begun > self._connect_timeout_s + _GUARD_S:
+                    break
+                waiting(late)
+                wait(futures, _TICK_S)
         finally:
             forget()
-        return tuple(statuses)
+        return tuple(self._status(config, future, begun) for config, future in each)
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools that are on, of all servers that are connected."""
+        """The tools that are on, of all connected servers."""
         return tuple(
             McpTool(self, connected, tool, offered)
             for connected in self._open.values()
@@ -145,28 +134,27 @@ class McpServers:
         )
 
     def accept(self, name: str) -> None:
-        """Accept all that the connected server `name` offers now. Raises `PinsUnusable`."""
+        """Accept all tools of the connected server `name`. Raises `PinsUnusable`."""
         connected = self._open[name]
         connected.accepted = {tool.name: fingerprint(tool) for tool in connected.server.tools}
         connected.is_new = False
         self.pins.accept(name, connected.accepted)
 
     def close(self) -> None:
-        """End the connections, and the programs that were started. May be called more than once."""
+        """End the connections and the started programs. May be called more than once."""
         with self._lock:
             thread, self._thread = self._thread, None
         if thread is None:
             return
         closing = [thread.submit(server.close()) for server in self._servers]  # also those that failed: they may linger
         deadline = time.monotonic() + _CLOSE_S
-        for future in closing:
-            _outcome(future, max(0.1, deadline - time.monotonic()))
+        wait(closing, _CLOSE_S)
         thread.close(max(1.0, deadline - time.monotonic()))
 
     # -- connecting ---------------------------------------------------------------------------------------------------
 
     async def _connected(self, config: McpConfig) -> Connection | McpStatus:
-        """The connection, or why there is none."""
+        """The connection, or a status with the error."""
         from ossia.tools.mcp._server import Connection, Server
 
         begun = time.monotonic()
@@ -177,7 +165,6 @@ class McpServers:
                 environ=child_environment(ready, self._environ),
                 cwd=Path(self._environ.get("HOME") or self._environ.get("USERPROFILE") or self._log_dir),
                 log=self._log_dir / f"mcp-{plain_name(config.name)}.log",
-                version=_version(),
                 logins=self.logins,
                 show=self._show,
             )
@@ -186,6 +173,20 @@ class McpServers:
         except (ServerFailed, McpConfigInvalid) as error:
             return McpStatus(config.name, config.target, _ms_since(begun), error=str(error))
         return Connection(config, server, _ms_since(begun), _offered_names(config.name, server.tools))
+
+    def _status(self, config: McpConfig, future: Future[Connection | McpStatus], begun: float) -> McpStatus:
+        try:
+            outcome = future.result(0)
+        except CancelledError:
+            return McpStatus(config.name, config.target, _ms_since(begun), error="interrupted")
+        except TimeoutError:
+            future.cancel()
+            late = f"it did not answer within {self._connect_timeout_s + _GUARD_S:g} seconds"
+            return McpStatus(config.name, config.target, _ms_since(begun), error=late)
+        if isinstance(outcome, McpStatus):
+            return outcome
+        self._open[config.name] = outcome
+        return self._judged(outcome)
 
     def _hidden(self, text: str) -> str:
         for server in self._servers:
@@ -223,13 +224,13 @@ class McpServers:
             return self._thread.submit(connected.call(tool, args, self._timeout_s(connected.config), questions))
 
     def _timeout_s(self, config: McpConfig) -> float:
-        """How long connecting may take."""
+        """The time for connecting."""
         is_quick = config.url is not None and self._show is None
         return min(self._connect_timeout_s, URL_TIMEOUT_S) if is_quick else self._connect_timeout_s
 
 
 class McpTool:
-    """One tool of a server, as a tool of ours."""
+    """One tool of a server, for a `Toolbox`."""
 
     def __init__(self, servers: McpServers, connected: Connection, tool: RemoteTool, offered: str) -> None:
         self._servers, self._connected, self._tool = servers, connected, tool
@@ -288,25 +289,10 @@ class McpTool:
 
 
 def _failed(spec: ToolSpec, error: BaseException) -> ToolResult:
-    """What the model is told; the server may have written it."""
+    """The result of a failed call, perhaps in the server's words."""
     why = str(error).rstrip(".") or "the call was given up"
     text = f"Error: {spec.name}: the MCP server {spec.origin}: {why}. Choose another way."
     return ToolResult(text, error=True, fault=Fault("server"))
-
-
-def _outcome(future: Future[_Value], timeout_s: float, waiting: Callable[[], None] = lambda: None) -> _Value | str:
-    """What a coroutine returned, or why it didn't, in one line."""
-    deadline = time.monotonic() + timeout_s
-    while not future.done() and time.monotonic() < deadline:  # `wait` would also wait for the end of a cancelled one
-        waiting()
-        wait([future], min(_TICK_S, timeout_s))
-    try:
-        return future.result(0)
-    except CancelledError:
-        return "interrupted"
-    except TimeoutError:
-        future.cancel()
-        return f"it did not answer within {timeout_s:g} seconds"
 
 
 def _state(accepted: str | None, now: str) -> ToolState:
@@ -316,7 +302,7 @@ def _state(accepted: str | None, now: str) -> ToolState:
 
 
 def _offered_names(server: str, tools: Sequence[RemoteTool]) -> tuple[str, ...]:
-    """`functions.files__read_file`, each once; a name that is too long ends in part of a hash."""
+    """`functions.files__read_file`, each once; a long name ends in part of a hash."""
     names: list[str] = []
     for tool in tools:
         name = f"{plain_name(server)}__{plain_name(tool.name)}"
@@ -324,15 +310,6 @@ def _offered_names(server: str, tools: Sequence[RemoteTool]) -> tuple[str, ...]:
             name = f"{name[: MAX_NAME_CHARS - 7]}_{hashlib.sha256(tool.name.encode()).hexdigest()[:6]}"
         names.append(PREFIX + name)
     return tuple(names)
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("ossia")
-    except PackageNotFoundError:
-        return "0"
 
 
 def _ms_since(begun: float) -> int:

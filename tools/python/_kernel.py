@@ -45,7 +45,7 @@ class KernelFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class KernelMessage:
-    """A message about one request of ours: `kind` as in the Jupyter protocol (`"stream"`, `"execute_reply"`, …)."""
+    """A message about one of our requests: `kind` as in the Jupyter protocol (`"stream"`, `"execute_reply"`, …)."""
 
     request: str
     kind: str
@@ -214,12 +214,12 @@ class Kernel:
 
     def _send(self, channel: str, kind: str, content: dict[str, object]) -> str:
         message = self._session.msg(kind, content=content)
-        with contextlib.suppress(zmq.ZMQError):  # it ended, or reads no more: `ended` or a timeout tells
+        with contextlib.suppress(zmq.ZMQError):  # it ended, or reads no more: `ended` or a timeout shows it
             self._sockets[channel].send_multipart(self._session.serialize(message), zmq.NOBLOCK)
         return str(message["header"]["msg_id"])
 
     def receive(self, timeout_s: float) -> list[KernelMessage]:
-        """What has come, waiting for the first; an empty list after `timeout_s` seconds or `wake`."""
+        """New messages, waiting for the first; an empty list after `timeout_s` seconds or `wake`."""
         ready = dict(self._poller.poll(max(0, int(timeout_s * 1000))))
         with contextlib.suppress(BlockingIOError):
             while self._wake_reader.fileno() in ready and self._wake_reader.recv(64):
@@ -254,7 +254,7 @@ def _items(frame: bytes) -> int:
 
 
 def _listens(path: Path, *, follow: bool = False) -> bool:
-    """Whether a socket of ours accepts connections there."""
+    """True if a socket accepts connections there."""
     try:
         if not stat.S_ISSOCK(path.stat(follow_symlinks=follow).st_mode):
             return False
@@ -266,7 +266,7 @@ def _listens(path: Path, *, follow: bool = False) -> bool:
 
 
 def _short_folder() -> Scratch:
-    """A new private folder whose sockets' paths are short enough."""
+    """A new private folder with short enough paths for sockets."""
     scratch = Scratch()
     if len(str(scratch.path / "s" / "k-5")) <= _SUN_PATH_BYTES:
         return scratch

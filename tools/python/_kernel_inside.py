@@ -20,18 +20,18 @@ from functools import partial
 from typing import Any
 
 HEAD_CHARS, TAIL_CHARS = 150_000, 50_000
-"""What one cell's output keeps of its beginning and of its end, before it leaves the kernel's process."""
+"""Of one cell's output, only this beginning and this end leave the kernel's process."""
 OMITTED = "application/x-ossia-omitted"
-"""A display of this type holds the number of characters that were left out in between."""
+"""A display of this type holds the number of characters left out in between."""
 _MAX_PICTURE_CHARS = 4_000_000
 _QUEUED_MESSAGES = 50_000
 _WAIT_FOR_PIPES_S = 0.5
-"""How long the end of a cell waits for what child processes wrote; one that never stops writing must not hold it."""
+"""The end of a cell waits this long for the output of child processes, which may never stop."""
 _OPTIONS = ("--InteractiveShell.colors=nocolor", "--HistoryManager.enabled=False")
 
 
 def run(connection: str, *, terminals: bool) -> None:
-    """Run a kernel on a connection file until it is told to end. Without `terminals`, `!command` gets a pipe.
+    """Run a kernel on a connection file until it is asked to end. Without `terminals`, `!command` gets a pipe.
 
     ipykernel is patched before it starts: done in a first cell it would be silently undone, since IPython restores its
     streams.
@@ -62,7 +62,7 @@ def _replace(owner: type, name: str, wrap: Callable[[Any], Any]) -> None:
 
 
 def _with_a_long_queue(bind: Any) -> Any:
-    """Of what a cell shows nothing may be dropped: 1,000 messages, libzmq's own limit, are 0.2 s of `display()`."""
+    """No output of a cell may be dropped: 1,000 messages, libzmq's own limit, are 0.2 s of `display()`."""
 
     def wrapped(app: Any, end: Any, port: int) -> Any:
         end.sndhwm = _QUEUED_MESSAGES
@@ -94,8 +94,8 @@ def _bound_streams() -> None:
                 return await method(*arguments, **options)
             except (KeyboardInterrupt, asyncio.CancelledError):
                 raise
-            except BaseException as fault:  # what the code raised can't even be told: its __str__ raises, or leaves
-                return _untold(arguments[0], fault)
+            except BaseException as fault:  # what the code raised can't even be shown: its __str__ raises, or leaves
+                return _unshowable(arguments[0], fault)
             finally:
                 bound.end_of_cell()
 
@@ -110,8 +110,8 @@ def _bound_streams() -> None:
     _replace(IPythonKernel, "do_execute", then_end)
 
 
-def _untold(kernel: Any, fault: BaseException) -> dict[str, object]:
-    """The reply to a cell whose error can't be shown; the error is shown by its name."""
+def _unshowable(kernel: Any, fault: BaseException) -> dict[str, object]:
+    """The reply to a cell with an unprintable error; the error is shown by its name."""
     try:
         name = str(type(fault.__context__ or fault).__name__)
     except BaseException:  # a class of the code's
@@ -123,7 +123,7 @@ def _untold(kernel: Any, fault: BaseException) -> dict[str, object]:
 
 
 def _without_halves(serialize: Any) -> Any:
-    """A message that holds half a surrogate pair can't be encoded: it is sent with `?` in its place."""
+    """Half a surrogate pair in a message can't be encoded: it is sent as `?`."""
 
     def serialized(session: Any, message: Any, *arguments: Any, **options: Any) -> Any:
         try:
@@ -162,7 +162,7 @@ def _threads_keep_their_cell() -> None:
 
 
 class _Pipes:
-    """Reads descriptors 1 and 2 in place of ipykernel, which echoes it all and may do so after the cell's end."""
+    """Reads descriptors 1 and 2 instead of ipykernel, whose echo may come after the cell's end."""
 
     def __init__(self) -> None:
         self._busy: dict[int, bool] = {}
@@ -183,7 +183,7 @@ class _Pipes:
             self._busy[pipe] = False
 
     def drain(self, wait_s: float) -> None:
-        """Wait, `wait_s` at most, until all that was written so far has reached the streams."""
+        """Wait, `wait_s` at most, until all output so far has reached the streams."""
         if threading.get_ident() in self._readers:
             return
         end = None
@@ -238,7 +238,7 @@ class _Bound:
             self._cut()
 
     def _cut(self) -> None:
-        """Keep the last TAIL_CHARS of what is held."""
+        """Keep the last TAIL_CHARS of the tail."""
         kept: list[tuple[Any, str]] = []
         room = TAIL_CHARS
         for stream, text in reversed(self._tail):
@@ -250,7 +250,7 @@ class _Bound:
         self._tail, self._tail_chars = kept[::-1], TAIL_CHARS - room
 
     def release(self) -> None:
-        """Send how much is missing, then what is held."""
+        """Send the number of omitted characters, then the tail."""
         with self._lock:
             if self._tail_chars > TAIL_CHARS:
                 self._cut()

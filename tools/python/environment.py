@@ -22,9 +22,9 @@ _CONFINEMENT = ("landlockpy>=0.2,<0.3",) if sys.platform == "linux" else ()  # i
 _TOOLING = {"pip", "setuptools", "wheel", "ipykernel", "uv", "landlockpy"}
 _COMPLAINT = re.compile(r"WARNING: Retrying |error: (?:Request failed|Failed to fetch)")
 _UNREACHABLE = re.compile(r"broken by '(?:NewConnection|ConnectTimeout|NameResolution)|error \([Cc]onnect\)")
-"""How pip and uv say that they have no connection."""
+"""The words of pip and uv for having no connection."""
 _NAMED = 60
-"""How many packages the model is told of."""
+"""The model reads the names of at most this many packages."""
 
 _LIST = """\
 import importlib.metadata, json, re
@@ -41,7 +41,7 @@ print(json.dumps([[*found[key], key in needed] for key in sorted(found)]))
 
 
 class EnvironmentFailed(Exception):
-    """The environment can't be made or read. One line, with what to do."""
+    """The environment can't be made or read. One line, with a next step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class Environment:
         self._marker.touch()
 
     def packages(self) -> tuple[Package, ...]:
-        """What is installed, by name. Raises EnvironmentFailed when there is no environment."""
+        """The installed packages, by name. Raises EnvironmentFailed when there is no environment."""
         if self.executable is None:
             raise EnvironmentFailed("the model's Python has no packages yet: run `ossia python setup`")
         return packages_of(self.executable)
@@ -110,7 +110,7 @@ class Environment:
 
 
 def packages_of(executable: Path) -> tuple[Package, ...]:
-    """What another Python has installed. Raises EnvironmentFailed when it doesn't start."""
+    """The packages of another Python. Raises EnvironmentFailed when it doesn't start."""
     try:
         done = subprocess.run([str(executable), "-I", "-c", _LIST], capture_output=True, text=True, check=True,
                               stdin=subprocess.DEVNULL, timeout=30)  # fmt: skip
@@ -130,7 +130,7 @@ def sentence(packages: Sequence[Package]) -> str:
 
 
 def interpreter_at(path: Path) -> Path:
-    """The Python that a user means by `path`: the file itself, or that of an environment's folder."""
+    """The Python meant by `path`: the file itself, or that of an environment's folder."""
     for inside in ("bin/python", "Scripts/python.exe"):
         if path.is_dir() and (path / inside).exists():
             return path / inside
@@ -138,7 +138,7 @@ def interpreter_at(path: Path) -> Path:
 
 
 def _run(command: Sequence[str], log: IO[str], problem: str) -> None:
-    """Run it, what it says going to `log`; but what it says of a connection that can't be made becomes one line."""
+    """Run it with its output going to `log`; complaints about a missing connection become one line."""
     log.flush()
     held: list[str] = []  # from the first complaint on: several lines follow
     try:

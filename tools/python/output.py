@@ -25,7 +25,7 @@ _MAX_PICTURES = 20
 _MAX_STREAMED_CHARS = 200_000
 
 _NO_MODULE = re.compile(r"No module named '([A-Za-z_]\w*)(?:\.[\w.]*)?'")
-"""The name comes from the model's code: one that can be nothing else is taken."""
+"""The name comes from the model's code: only a plain name is taken."""
 
 
 @dataclass(slots=True)
@@ -53,7 +53,7 @@ class Cell:
         return self.replied and (self.idle or time.monotonic() - self._heard_at > idle_s)
 
     def take(self, message: KernelMessage) -> Generator[ToolOutput, None, None]:
-        """Account for a message; yields what the screen may show of it. Messages of other requests are dropped."""
+        """Account for a message; yields output for the screen. Messages of other requests are dropped."""
         if message.request != self.request:
             return
         content = message.content

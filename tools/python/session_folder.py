@@ -1,4 +1,4 @@
-"""The folders that hold the files of python's sessions: made, in use, and in the end removed."""
+"""The folders with the files of python's sessions: made, in use, and in the end removed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 from ossia.tools.files import make_private
@@ -23,22 +22,16 @@ class SessionFolder:
     """A private folder below `data_dir`, made new: `path`, e.g. `…/python-1f0c22d9`. In use until `close`.
 
     Folders of ended sessions are removed, unless they are among the newest `kept_newest` or something in them has
-    changed within `kept_s` seconds. What is in use is locked; the lock lies beside the folder, where the code can't
-    reach it.
+    changed within `kept_s` seconds. A folder in use is locked: the code can try to lock it too, and fails.
     """
 
     def __init__(self, data_dir: Path, *, kept_s: float = 30 * 24 * 3600.0, kept_newest: int = 20) -> None:
         data_dir.mkdir(parents=True, exist_ok=True)
-        name = f"python-{secrets.token_hex(4)}"
-        self._mark = data_dir / f"{name}.lock"
-        self._lock = os.open(self._mark, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            locks(self._lock)
-            make_private(data_dir / name)
-            self.path = (data_dir / name).resolve()
-        except OSError:
-            self._unlock()
-            raise
+        folder = data_dir / f"python-{secrets.token_hex(4)}"
+        make_private(folder)
+        self.path = folder.resolve()
+        self._lock = hostile_folder.opened(self.path)
+        locks(self._lock)  # where this fails, no session removes the folder either
         with suppress(OSError):  # another session removes them then
             _remove_old(data_dir, before=self.path.stat().st_mtime - kept_s, kept_newest=kept_newest)
 
@@ -46,15 +39,11 @@ class SessionFolder:
         """Stop using it; it stays if there is anything in it."""
         with suppress(OSError):
             self.path.rmdir()
-        self._unlock()
-
-    def _unlock(self) -> None:
-        self._mark.unlink(missing_ok=True)
         os.close(self._lock)
 
 
 def _remove_old(data_dir: Path, *, before: float, kept_newest: int) -> None:
-    """`before`: seconds, by the clock that files' times are taken from."""
+    """`before`: seconds, by the file system's clock."""
     found = {path: path.lstat() for path in data_dir.iterdir() if _NAME.fullmatch(path.name)}
     ours = [path for path, status in found.items() if stat.S_ISDIR(status.st_mode)]
     newest_first = sorted(ours, key=lambda path: found[path].st_ctime, reverse=True)
@@ -63,26 +52,17 @@ def _remove_old(data_dir: Path, *, before: float, kept_newest: int) -> None:
         if removed == _REMOVED_AT_ONCE:
             return
         if found[folder].st_ctime < before:
-            with suppress(OSError), _not_in_use(folder) as free:
-                entries = hostile_folder.walk(folder) if free else ()
-                if free and all(entry and entry.status.st_ctime < before for entry in entries):
-                    hostile_folder.remove(folder)
-                    removed += 1
+            with suppress(OSError):
+                removed += _remove_unused(folder, before)
 
 
-@contextmanager
-def _not_in_use(folder: Path) -> Iterator[bool]:
-    """Whether no session holds it; none can begin to as long as this lasts, since each makes a folder of its own."""
-    mark = folder.with_name(f"{folder.name}.lock")
+def _remove_unused(folder: Path, before: float) -> bool:
+    """Remove a folder, unless a session uses it or something in it has changed since `before`: False."""
+    lock = hostile_folder.opened(folder)
     try:
-        lock = os.open(mark, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:  # the session ended in order
-        yield True
-        return
-    try:
-        free = locks(lock)
-        yield free
-        if free and not folder.exists():
-            mark.unlink(missing_ok=True)
+        is_old = locks(lock) and all(entry and entry.status.st_ctime < before for entry in hostile_folder.walk(folder))
+        if is_old:
+            hostile_folder.remove(folder)
+        return is_old
     finally:
         os.close(lock)

@@ -117,7 +117,7 @@ class PythonTool:
         return None
 
     def start(self) -> None:
-        """Start the kernel and don't wait for it: a first call finds it warm. A failure shows at that call."""
+        """Start the kernel without waiting, for a quicker first call. A failure shows at that call."""
         if self.confinement.name != "off":
             with suppress(InterpreterUnusable, OSError):
                 self._launch()
@@ -129,7 +129,7 @@ class PythonTool:
         return Preview(where, code, "python", unconfined=self.confinement.name == "unconfined")
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
-        """Run code: raw, or in one of the wrappings that models use (`code_of`). The state stays for the next call."""
+        """Run code: raw, or in a wrapping of models' (`code_of`). The state stays for the next call."""
         if self.confinement.name == "off":
             return ToolResult(f"Error: python is off on this machine: {self.confinement.reason}", error=True)
         stop = context.stop
@@ -155,14 +155,14 @@ class PythonTool:
                 kernel.process.busy.clear()
                 clear_setid_bits(folder)
 
-    def begin_anew(self, *, told: bool) -> None:
-        """Forget variables and folder, for another conversation; `told`: the next result says so. Not during a call."""
+    def begin_anew(self, *, announced: bool) -> None:
+        """Forget variables and folder, for another conversation; `announced`: by the next result. Not during a call."""
         with self._lock:
             self._drop_kernel()
             if self._folder is not None:
                 self._folder.close()
                 self._folder = None
-            self._lost = f"[WARN] this is a new kernel: variables lost, {DATA_PATH} is empty" if told else ""
+            self._lost = f"[WARN] this is a new kernel: variables lost, {DATA_PATH} is empty" if announced else ""
 
     def close(self) -> None:
         """End the kernel. A call that is running ends with "kernel died"."""
@@ -213,7 +213,7 @@ class PythonTool:
         return "done"
 
     def _end_cell(self, kernel: Kernel, cell: Cell, outcome: _Outcome, stop: Stop) -> str:
-        """Leave the kernel ready or dead; returns what to tell the model about it."""
+        """Leave the kernel ready or dead; returns a remark for the model, or ""."""
         cell.ended = True
         kept = False
         if outcome == "done":
@@ -235,7 +235,7 @@ class PythonTool:
         return "" if kept else f"[ERROR] the code broke the kernel's output; {_LOST}"
 
     def _interrupt(self, kernel: Kernel, cell: Cell, grace_s: float) -> bool:
-        """Interrupt the code, then check that the kernel still runs code: whether it obeyed within `grace_s`."""
+        """Interrupt the code; True if the kernel runs code again within `grace_s`."""
         end = time.monotonic() + grace_s
         kernel.interrupt()
         if not self._collect(kernel, cell, end):
@@ -257,7 +257,7 @@ class PythonTool:
     # -- the kernel ----------------------------------------------------------------------------------------------------
 
     def _ready_kernel(self, stop: Stop) -> Kernel | None:
-        """A kernel that runs code; None if the turn was stopped first."""
+        """A kernel ready for code; None if the turn was stopped first."""
         from ossia.tools.python._kernel import KernelFailed
 
         if self._kernel is not None and self._ready and not stop.stopped:

@@ -1,8 +1,7 @@
-"""How the model's code and its commands are confined on this machine, and what is not confined.
+"""Confinement of the model's code and commands on this machine.
 
-`choice.py` picks the strongest way available; `confinement.py` is what all ways have in common; `job.py` is what is
-run, with its limits; `account.py` lists what each way holds back and what not. `_process.py` starts a job and watches
-its use.
+`choice.py` picks the strongest way available; `job.py` is what is run, with its limits; `account.py` lists what
+each way holds back and what not. `_process.py` starts a job and watches its use.
 """
 
 from __future__ import annotations

@@ -13,9 +13,7 @@ from typing import ClassVar
 from ossia.tools._scratch import Scratch
 from ossia.tools.sandbox import _seccomp
 from ossia.tools.sandbox._interpreter import Interpreter
-from ossia.tools.sandbox._launcher import launcher_command
-from ossia.tools.sandbox._search_path import Sees, under, usable
-from ossia.tools.sandbox.confinement import Confinement, ConfinementName
+from ossia.tools.sandbox.confinement import Confinement, ConfinementName, launcher_command
 from ossia.tools.sandbox.job import DATA_PATH, MIB, SHELL_LIMITS, Job, Launch, pipe_with
 from ossia.tools.sandbox.private import (
     PUBLIC_STATE,
@@ -24,6 +22,8 @@ from ossia.tools.sandbox.private import (
     private_files,
     private_folders,
     private_in_workspace,
+    under,
+    usable,
 )
 
 _KERNELS_HOME = "/home/user"
@@ -41,7 +41,7 @@ _SYSTEM_FOLDERS = ("/usr/bin", "/bin", "/usr/local/bin", "/run/current-system/sw
 _TEMPORARY = (("/dev/shm", 64), ("/tmp", 256), ("/home", 16))
 """Writable folders in memory, gone with the kernel: path, MiB."""
 _OWN_PROCESSES = 4
-"""Room for bwrap's two processes, which the watcher counts: so a program meets Linux's limit, an error, before that."""
+"""Room for bwrap's two processes in the watcher's count: so a program meets Linux's limit, an error, before that."""
 _READ_ONLY = ("--remount-ro", "/", "--remount-ro", "/dev", "--remount-ro", "/proc")
 """/ and /dev are tmpfs without a size limit: full, they would take half of the machine's memory. And root outside could
 write /proc/sys from inside despite the namespaces: core_pattern there names a program that the machine runs as root."""
@@ -78,10 +78,11 @@ class Bwrap(Confinement):
         return Launch(tuple(map(str, command)), _OUTER_ENV, (filter_fd,))
 
     def probe(self, interpreter: Interpreter | None) -> str:
-        """Start Python, or `true`, with the real flags. Returns an empty string, or what bwrap said."""
+        """Start Python, or `true`, with the real flags. Returns "", or bwrap's last line."""
         with closing(Scratch()) as scratch:
             job = Job(scratch.path, scratch.path, SHELL_LIMITS, command="true")
-            launch = self._around(_python(interpreter) if interpreter else _command(job))
+            python = interpreter and _Inside(_system(interpreter), (interpreter.executable, "-I", "-S", "-c", "pass"))
+            launch = self._around(python or _command(job))
             try:
                 done = subprocess.run(launch.command, env=launch.env, pass_fds=launch.fds, stdin=subprocess.DEVNULL,
                                       capture_output=True, timeout=20, cwd="/")  # fmt: skip
@@ -106,7 +107,7 @@ def find(search_path: str | None = None) -> str | None:
 
 
 def advice(said: str) -> str:
-    """What to do about a bwrap that doesn't start: a line for the user."""
+    """A line for the user: what to do about a bwrap that doesn't start."""
     if any(sign in said for sign in ("uid map", "RTM_NEWADDR", "namespace", "Operation not permitted")):
         return (
             "this system refuses user namespaces to programs; on Ubuntu add an AppArmor profile: "
@@ -118,7 +119,7 @@ def advice(said: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Inside:
-    """What is visible inside, as arguments of bwrap, and what is started in which folder."""
+    """The view inside, as arguments of bwrap, and the program with its folder."""
 
     view: list[object]
     program: tuple[object, ...]
@@ -134,13 +135,9 @@ def _kernel(job: Job, interpreter: Interpreter) -> _Inside:
     names = [word for name in ("passwd", "group") for word in ("--ro-bind", job.fixed / name, f"/etc/{name}")]
     limits = {**job.limits.rlimits("AS", "FSIZE", "NOFILE", "CORE"), "NPROC": job.limits.processes - _OWN_PROCESSES}
     program = launcher_command(job, {"data": DATA_PATH, "limits": limits, "terminals": True}, bare=False)
-    env = job.environment(_KERNELS_HOME, "/tmp", usable(job.search_folders(), _kernel_sees(interpreter)))
+    sees = under([*(Path("/", name) for name in _SYSTEM), *interpreter.roots])
+    env = job.environment(_KERNELS_HOME, "/tmp", usable(job.search_folders(), sees))
     return _Inside([*_system(interpreter), *folders, *names], program, DATA_PATH, env)
-
-
-def _python(interpreter: Interpreter) -> _Inside:
-    """A kernel's view without its folders: does this Python start at all?"""
-    return _Inside(_system(interpreter), (interpreter.executable, "-I", "-S", "-c", "pass"))
 
 
 def _command(job: Job) -> _Inside:
@@ -169,12 +166,8 @@ def _system(interpreter: Interpreter) -> list[object]:
     return words
 
 
-def _kernel_sees(interpreter: Interpreter) -> Sees:
-    return under([*(Path("/", name) for name in _SYSTEM), *interpreter.roots])
-
-
 def _machine(job: Job) -> list[object]:
-    """A command's view: everything but what is private."""
+    """A command's view: everything without its private parts."""
     words: list[object] = ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
     words += ["--size", 64 * MIB, "--tmpfs", "/dev/shm"]
     hidden, home, temporary = private_folders(job), job.home.resolve() if job.home else None, Path("/tmp").resolve()
@@ -202,7 +195,7 @@ def _machine(job: Job) -> list[object]:
 
 
 def _repository(job: Job) -> list[object]:
-    """The git folder with copies in place of its settings, and without anything else in it."""
+    """The git folder with copies of its settings, and without anything else in it."""
     if job.repository is None:
         return []
     folder = job.repository.folder

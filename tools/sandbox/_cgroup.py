@@ -23,7 +23,7 @@ _ROOT = Path("/sys/fs/cgroup")
 _PROGRAMS = (Path("/usr/bin/systemd-run"), Path("/bin/systemd-run"), Path("/run/current-system/sw/bin/systemd-run"))
 _NEEDED = {"memory", "pids"}
 _MORE_PROCESSES = 256
-"""Linux's own limit is this much higher, so that the watcher, which can say what happened, acts first."""
+"""Linux's own limit is this much higher: the watcher can say what happened, so it acts first."""
 _numbers = itertools.count()
 
 _ALL_OR_NOTHING = """\
@@ -41,7 +41,7 @@ cd "/sys/fs/cgroup$group" && echo "$(cat memory.max pids.max memory.oom.group)" 
 
 @dataclass(frozen=True, slots=True)
 class Scopes:
-    """Scopes of this user's systemd. They end with their last process. `flags`: those that this systemd-run knows."""
+    """Scopes of this user's systemd. They end with their last process. `flags`: known to this systemd-run."""
 
     program: Path
     bus: Path
@@ -62,7 +62,7 @@ class Scopes:
         return replace(launch, command=command, env=env)
 
     def probe(self) -> bool:
-        """Whether a scope keeps its limits, and passes on a descriptor, the input, the arguments and nothing else."""
+        """True if a scope keeps its limits, and passes on a descriptor, the input, the arguments and nothing else."""
         reading = pipe_with(b"handed down\n")
         inner = Launch(("/bin/sh", "-c", _PROBE, "sh", str(reading)), {"PATH": "/usr/bin:/bin"}, (reading,))
         try:
@@ -80,7 +80,7 @@ class Scopes:
 
 @dataclass(frozen=True, slots=True)
 class Delegated:
-    """Groups that we make and remove, below one delegated to whoever started this program (systemd's `Delegate=`)."""
+    """Our own groups below one delegated to the starter of this program (systemd's `Delegate=`)."""
 
     parent: Path
 
@@ -108,7 +108,7 @@ logout ends it in the same way."""
 
 
 def remove(group: Path | None) -> None:
-    """Remove a group that `Delegated` made, and kill what is still in it."""
+    """Remove a group of `Delegated`, and kill the processes in it."""
     if group is not None:
         with suppress(OSError):
             (group / "cgroup.kill").write_text("1")
@@ -136,7 +136,7 @@ def in_group(launch: Launch, *, memory_bytes: int, processes: int) -> tuple[Laun
 
 @cache
 def found() -> Scopes | Delegated | None:
-    """How control groups can be made here. Determined once; that starts a scope if the user's systemd answers."""
+    """The way to make control groups here. Determined once; that starts a scope if the user's systemd answers."""
     if not (_ROOT / "cgroup.controllers").exists():  # macOS; cgroup v1, where nothing is delegated
         return None
     return _delegated() or scopes(Path(f"/run/user/{os.geteuid()}/bus"))

@@ -1,4 +1,4 @@
-"""Which folders a Python interpreter needs to run, so that a confinement can show them and nothing else."""
+"""The folders of a running Python interpreter, so that a confinement can show them and nothing else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PARTS = ("bin", "lib", "lib64", "pyvenv.cfg", "Python", "Resources", "DLLs", "Lib")
-"""What is shown of a prefix. Not all: `python -m venv .` makes a project folder a prefix, `--prefix ~` a home."""
+"""The visible parts of a prefix. Not all: `python -m venv .` makes a project folder a prefix, `--prefix ~` a home."""
 
 _ASK = """\
 import json, os, site, sys
@@ -35,7 +35,7 @@ print(json.dumps({"executable": sys.executable, "prefix": sys.prefix, "base": sy
 
 
 class InterpreterUnusable(Exception):
-    """The interpreter doesn't start, or has no ipykernel. The message says what to do."""
+    """The interpreter doesn't start, or has no ipykernel. The message has a next step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def inspect(executable: str | Path = sys.executable) -> Interpreter:
 
 
 def _as_we_run() -> str:
-    """The lines that make an interpreter without its site folders find what this one finds."""
+    """Lines for an interpreter without its site folders, to find the same modules as this one."""
     prefixes = f"sys.prefix, sys.exec_prefix = {sys.prefix!r}, {sys.exec_prefix!r}"
     return f"import sys\nsys.path[:] = {[path for path in sys.path if path]!r}\n{prefixes}\n"
 
@@ -99,7 +99,7 @@ def why(error: Exception) -> str:
 
 
 def _prefixes_behind(executable: Path) -> list[Path]:
-    """The prefix of each file that the executable links to, hop by hop: uv and pyenv link more than once."""
+    """The prefix of each link's target, hop by hop from the executable: uv and pyenv link more than once."""
     found: list[Path] = []
     for _ in range(40):  # as many hops as the kernel follows
         found.append(executable.parent.parent)
@@ -117,5 +117,5 @@ def _existing(paths: list[Path]) -> tuple[Path, ...]:
 
 
 def _plain(path: Path) -> Path:
-    """The path without `..`. Links stay, except those that a `..` follows."""
+    """The path without `..`. Links stay, except before a `..`."""
     return path.resolve() if ".." in path.parts else path

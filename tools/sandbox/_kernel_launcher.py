@@ -138,7 +138,7 @@ def _descendants(root: int) -> list[int] | None:
 
 
 def _use_site_folders(folders: list[str]) -> None:
-    """Add the folders that -I leaves out; remove those that a .pth file added, such as a project's folder."""
+    """Add the folders left out by -I; remove those added by a .pth file, such as a project's folder."""
     inside = (sys.prefix, sys.base_prefix, sys.base_exec_prefix)
     known = [path for path in sys.path if any(path.startswith(prefix) for prefix in inside)]
     inherited = [path for path in known if "site-packages" in path or "dist-packages" in path or _is_stdlib(path)]

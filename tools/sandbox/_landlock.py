@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from ossia.tools.sandbox import _seccomp, account
-from ossia.tools.sandbox._launcher import supervised
-from ossia.tools.sandbox._search_path import under
-from ossia.tools.sandbox.confinement import Confinement, ConfinementName
+from ossia.tools.sandbox.confinement import Confinement, ConfinementName, supervised
 from ossia.tools.sandbox.job import Job, Launch
-from ossia.tools.sandbox.private import PRIVATE_FOLDERS, PUBLIC_STATE, private_files, private_in_workspace
+from ossia.tools.sandbox.private import PRIVATE_FOLDERS, PUBLIC_STATE, private_files, private_in_workspace, under
 
 OLDEST_ABI = 3
 """Linux 6.2. Before it, truncate() was possible on any of the user's files."""
@@ -57,7 +55,7 @@ class Landlock(Confinement):
 
 
 def _shown(job: Job) -> list[Path]:
-    """What a job reads beside what every job does: a kernel its Python; a command most of /etc and more programs."""
+    """Readable places of this job alone: a kernel's Python; for a command most of /etc and more programs."""
     if job.interpreter:
         return [*job.interpreter.roots, job.fixed]
     private = [*private_files(), *map(Path, PRIVATE_FOLDERS)]
@@ -67,7 +65,7 @@ def _shown(job: Job) -> list[Path]:
 
 
 def _reach(job: Job) -> tuple[list[Path], list[Path]]:
-    """What of the workspace may be written, and what may only be read.
+    """The parts of the workspace that may be written, and those that may only be read.
 
     Landlock grants rights and can't revoke a part of them. So a folder on the way to something guarded gets no rule;
     each of its other entries gets its own. A link gets none, since the rule would apply to its target.
@@ -102,12 +100,8 @@ def abi_version() -> int:
 
 
 def threads_of_this_user() -> int:
-    """How many threads the user has now: RLIMIT_NPROC counts them too, so they are added to the limit."""
-    count = 0
-    for process in Path("/proc").iterdir():
-        try:
-            if process.name.isdigit() and process.stat().st_uid == os.getuid():
-                count += sum(1 for _ in (process / "task").iterdir())
-        except OSError:  # it ended meanwhile
-            continue
-    return count
+    """The user's threads now: RLIMIT_NPROC counts them too, so they are added to the limit."""
+    import psutil
+
+    found = [process.info for process in psutil.process_iter(["uids", "num_threads"])]
+    return sum(one["num_threads"] or 0 for one in found if one["uids"] and one["uids"].real == os.getuid())

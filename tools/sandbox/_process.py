@@ -1,4 +1,4 @@
-"""A job's process: started in its control group, checked against its limits, ended with all that it started."""
+"""A job's process: started in its control group, checked against its limits, ended with all of its children."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _CHECK_S = 0.25
 _CHECK_SHARE = 5
 """Between two checks passes at least this many times the last one's duration: many files are slow to count."""
 _GROWTH_BYTES = 256 << 20
-"""How far this program itself may grow while a cell runs: beyond that the kernel is flooding us with messages."""
+"""More growth of this program itself while a cell runs means that the kernel floods us with messages."""
 _LOG_BYTES = 4000
 _CHUNK_BYTES = 1 << 16
 _HELD_OPEN_S = 0.5
-"""How long a process that escaped may keep the output open after the command's end."""
+"""An escaped process may keep the output open so long after the command's end."""
 _SUPERVISOR_S = 5.5
-"""Our supervisor takes up to 5 s to kill all that a fork bomb leaves."""
+"""Our supervisor takes up to 5 s to kill a fork bomb."""
 
 
 class _Process:
@@ -109,7 +109,7 @@ class KernelProcess(_Process):
 
     @property
     def log(self) -> str:
-        """The last lines that the process wrote before the kernel ran, or why it couldn't be started."""
+        """The last lines of output before the kernel ran, or why it couldn't be started."""
         return self._failure or self._log.decode(errors="replace").strip()
 
     @property
@@ -237,7 +237,7 @@ class CommandProcess(_Process):
         self._wake.set()
 
     def close(self) -> None:
-        """End what is left and release everything."""
+        """End the rest and release everything."""
         if self._popen.poll() is None:
             self._kill(self._popen, self._ended_within)
         self._over.set()

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from ossia.tools.sandbox._launcher import supervised
-from ossia.tools.sandbox._search_path import under
-from ossia.tools.sandbox.confinement import Confinement, ConfinementName
+from ossia.tools.sandbox.confinement import Confinement, ConfinementName, supervised
 from ossia.tools.sandbox.job import Job, Launch
-from ossia.tools.sandbox.private import on_the_way, private_in_workspace
+from ossia.tools.sandbox.private import on_the_way, private_in_workspace, under
 
 PROGRAM = Path("/usr/bin/sandbox-exec")
 _SYSTEM = ("/usr/lib", "/usr/bin", "/usr/share", "/bin", "/System", "/Library/Apple", "/private/etc/ssl",
@@ -23,7 +21,7 @@ _FOR_COMMANDS = ("/usr", "/sbin", "/opt/homebrew", "/opt/local", "/Library/Devel
 
 @dataclass(frozen=True, slots=True)
 class Seatbelt(Confinement):
-    """Runs a job under `sandbox-exec -p PROFILE`, which refuses everything that the profile doesn't name."""
+    """Runs a job under `sandbox-exec -p PROFILE`: everything outside the profile is refused."""
 
     name: ClassVar[ConfinementName] = "seatbelt"
 
@@ -35,7 +33,7 @@ class Seatbelt(Confinement):
 
 
 def _readable(job: Job) -> list[Path | str]:
-    """What of the machine it reads with all that lies below."""
+    """The readable parts of the machine, with all below them."""
     if job.interpreter:
         return [*_SYSTEM, *job.interpreter.roots, job.fixed]
     git = (*job.repository.entries, *job.repository.settings) if job.repository else ()
@@ -43,7 +41,7 @@ def _readable(job: Job) -> list[Path | str]:
 
 
 def profile(job: Job) -> str:
-    """The sandbox profile (SBPL) of one job. Of the lines that match, the last one wins."""
+    """The sandbox profile (SBPL) of one job. The last matching line wins."""
     writes = _subpaths([path.resolve() for path in (*([] if job.read_only else [job.folder]), *job.writable)])
     reads = _subpaths(_readable(job))
     if not job.interpreter:

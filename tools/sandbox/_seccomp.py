@@ -72,9 +72,9 @@ _LANDLOCK_OWN_ONLY = {"prlimit64": (302, 261)}  # the first argument must be 0: 
 
 _MODES = {"chmod": (90, 0, 1), "fchmod": (91, 52, 1), "fchmodat": (268, 53, 2), "creat": (85, 0, 1),
           "mknod": (133, 0, 1), "mknodat": (259, 33, 2)}  # fmt: skip
-"""name: (x86_64, aarch64, which argument is the mode)."""
+"""name: (x86_64, aarch64, position of the mode)."""
 _OPENS = {"open": (2, 0, 1), "openat": (257, 56, 2)}
-"""name: (x86_64, aarch64, which argument holds the flags; the mode is the next one)."""
+"""name: (x86_64, aarch64, position of the flags; the mode is next)."""
 _O_CREAT_OR_TMPFILE = 0x40 | 0x400000
 _SETID_BITS = 0o6000
 _SOCKET, _SOCKETPAIR, _SENDTO = (41, 198), (53, 199), (44, 206)

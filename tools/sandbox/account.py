@@ -1,4 +1,4 @@
-"""What each way to confine holds back, and what it doesn't, for python and for shell commands.
+"""The account of each way to confine: what it holds back, and what it doesn't, for python and for shell commands.
 
 `ossia run --verbose` shows it. The tables of gaps in docs/confinement.md are made from it (`python -m tests.readme`).
 """
@@ -10,7 +10,7 @@ import os
 from ossia.tools.sandbox.job import Runs
 
 _SIGNALS_ABI = 6
-"""The Landlock version that also confines signals (Linux 6.12)."""
+"""The first Landlock version to confine signals (Linux 6.12)."""
 _RARER_CALLS = "system calls: the rarer ones are refused (ptrace, mounts, bpf, io_uring, namespaces)"
 _COMMANDS_ENVIRONMENT = (
     "environment: PATH with what it sees of yours; LANG, HOME, TERM and the like; no other variable of yours"
@@ -109,14 +109,14 @@ _GAPS: dict[tuple[str, Runs], tuple[str, ...]] = {
         "files: there is no /mnt/data; `/mnt/data` in code and output is replaced by the real path, and back",
         _NAMES,
         "processes: one that leaves the kernel's process group outlives it",
-        "memory: checked once a second; macOS doesn't enforce a limit per process",
+        "memory: checked four times a second; macOS doesn't enforce a limit per process",
         _DEPRECATED,
     ),
     ("seatbelt", "shell"): (
         _NOT_CHECKED,
         _NAMES,
         "processes: one that leaves the command's process group outlives it",
-        "memory: the limit is checked a few times a second",
+        "memory: checked four times a second",
         _DEPRECATED,
     ),
     ("unconfined", "python"): ("everything: the model's code can read, change, send and delete whatever you can",),
@@ -125,7 +125,7 @@ _GAPS: dict[tuple[str, Runs], tuple[str, ...]] = {
 
 
 def gaps(name: str, runs: Runs, *, abi: int = _SIGNALS_ABI) -> tuple[str, ...]:
-    """What a way to confine doesn't hold back on this machine, a line each. `abi`: Landlock's version."""
+    """The gaps of a way to confine on this machine, a line each. `abi`: Landlock's version."""
     if name not in ("bwrap", "landlock"):
         return _GAPS.get((name, runs), ())
     return gaps_on_linux(name, runs, abi=abi, memory_is_held=_memory_is_held(), as_root=os.geteuid() == 0)
@@ -160,14 +160,14 @@ def gaps_on_linux(name: str, runs: Runs, *, abi: int, memory_is_held: str, as_ro
 
 
 def has_control_groups() -> bool:
-    """Whether Linux itself limits the memory of all that a call starts, here."""
+    """True where Linux itself limits the memory of a call with all its processes."""
     from ossia.tools.sandbox import _cgroup
 
     return _cgroup.found() is not None
 
 
 def _memory_is_held() -> str:
-    """How the limit on total memory is enforced on this machine."""
+    """The enforcement of the limit on total memory on this machine, in words."""
     if has_control_groups():
         return "by a control group"
     return (

@@ -1,6 +1,6 @@
-"""Chooses the way to confine on this machine.
+"""The choice of a confinement on this machine.
 
-`choose()` tries, with the real flags, what this system offers: bubblewrap, Landlock with seccomp, sandbox-exec on
+`choose()` tries, with the real flags, the offers of this system: bubblewrap, Landlock with seccomp, sandbox-exec on
 macOS. If nothing confines, nothing is run, unless the user asks for it unconfined.
 """
 
@@ -53,7 +53,7 @@ def choose(
 def _on_linux(
     interpreter: Interpreter | None, runs: Runs, bwrap: str | None, allow_landlock: bool, search_path: str | None
 ) -> Confinement | str:
-    """The confinement, or why there is none."""
+    """The confinement, or a reason to have none."""
     from ossia.tools.sandbox import _bwrap, _landlock, _seccomp
 
     try:

@@ -1,13 +1,17 @@
-"""What every way to confine has in common, and the two that don't confine: off, and unconfined on the user's word."""
+"""The base of all ways to confine, and the two that don't: `Off`, and `Unconfined` on the user's word."""
 
 from __future__ import annotations
 
+import json
+import sys
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import ClassVar, Literal
 
 from ossia.tools.sandbox import account
-from ossia.tools.sandbox._launcher import supervised
 from ossia.tools.sandbox.job import Job, Launch, Runs
+from ossia.tools.sandbox.private import Sees, uncover, usable
 
 ConfinementName = Literal["bwrap", "landlock", "seatbelt", "unconfined", "off"]
 
@@ -27,29 +31,29 @@ class Confinement:
 
     @property
     def confines(self) -> tuple[str, ...]:
-        """What it holds back, a line each."""
+        """Its restrictions, a line each."""
         return account.CONFINES.get((self.name, self.runs), ())
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """What it doesn't hold back, and what doesn't work in it, a line each."""
+        """Its gaps, and things that don't work in it, a line each."""
         return account.gaps(self.name, self.runs)
 
     def describe(self) -> str:
-        """`python: NAME`, then what is confined, what isn't, and the reason, as `ossia run --verbose` shows it."""
+        """`python: NAME`, then its restrictions, gaps and reason, as `ossia run --verbose` shows them."""
         lines = [f"{self.runs}: {self.name}"]
         lines += [f"  confined: {line}" for line in self.confines]
         lines += [f"  not confined: {line}" for line in self.gaps]
         return "\n".join([*lines, *([f"  why: {self.reason}"] if self.reason else [])])
 
     def launch(self, job: Job) -> Launch:
-        """How to start a job. Opens the descriptors to hand down, and writes what the job reads into `job.fixed`."""
+        """The start of a job. Opens the descriptors to hand down, and writes the job's settings into `job.fixed`."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)
 class Off(Confinement):
-    """Nothing confines here, so nothing is run. `reason` says why, and what to do."""
+    """Nothing confines here, so nothing is run. `reason` says why, with a next step."""
 
     name: ClassVar[ConfinementName] = "off"
 
@@ -59,7 +63,7 @@ class Off(Confinement):
 
 @dataclass(frozen=True, slots=True)
 class Unconfined(Confinement):
-    """At the user's request: the code can do what the user can. Its processes still end with the job."""
+    """At the user's request: the code has all of the user's rights. Its processes still end with the job."""
 
     name: ClassVar[ConfinementName] = "unconfined"
     reason: str = "asked for with --unconfined"
@@ -68,3 +72,35 @@ class Unconfined(Confinement):
         settings = {"terminals": True, "limits": job.limits.rlimits("AS", "FSIZE", "CORE")}
         home = job.home if job.home and job.home.is_dir() else None
         return supervised(job, settings, sees=lambda _: True, home=home, bare=job.interpreter is None)
+
+
+# -- our launcher, copied beside a job: it confines itself if nothing else does, then becomes the job ------------------
+
+
+def supervised(job: Job, settings: dict[str, object], *, sees: Sees, home: Path | None = None, bare: bool = True
+               ) -> Launch:  # fmt: skip
+    """The job under our supervisor: all of its processes end with it. `home` None: its temporary folder."""
+    for folder in job.writable:
+        folder.mkdir(exist_ok=True)
+    command = launcher_command(job, {"supervise": True, **settings}, bare=bare)
+    folders = uncover(usable(job.search_folders(), sees), sees, job.fixed / "bin")
+    return Launch(command, job.environment(home or job.temporary, job.temporary, folders), lifeline=True)
+
+
+def launcher_command(job: Job, settings: dict[str, object], *, bare: bool) -> tuple[str, ...]:
+    """The command that starts the launcher. What it reads is written to where the job can't write.
+
+    `bare`: no code of Python's environment (.pth files, sitecustomize) runs before the launcher is confined.
+    """
+    job.fixed.mkdir(exist_ok=True)
+    launcher, file = job.fixed / "_kernel_launcher.py", job.fixed / "settings.json"
+    launcher.write_bytes(_source())
+    file.write_text(json.dumps({"data": str(job.folder), **job.launcher_settings, **settings}))
+    python = job.interpreter.executable if job.interpreter else sys.executable
+    return (str(python), *(("-S",) if bare else ()), "-I", "-B", "-X", "utf8", str(launcher), str(file))
+
+
+@cache
+def _source() -> bytes:
+    """The launcher's source, read once: the workspace may be this project's own folder, and change."""
+    return Path(__file__).with_name("_kernel_launcher.py").read_bytes()

@@ -51,14 +51,14 @@ def walk(top: Path) -> Iterator[Entry | None]:
     here = -1
     way: list[tuple[tuple[int, int], list[str]]] = []  # each folder from the top to here, with the names left in it
     try:
-        here = _opened(str(top), None)
+        here = opened(top)
         which, below = _identity(here), list[str]()
         yield from _listed(here, below)
         way.append((which, below))
         while way:
             if way[-1][1]:
                 try:
-                    deeper = _opened(way[-1][1].pop(), here)
+                    deeper = opened(way[-1][1].pop(), here)
                 except OSError as error:
                     if error.errno not in _GONE:
                         yield None
@@ -100,7 +100,7 @@ def _listed(folder: int, below: list[str]) -> Iterator[Entry | None]:
             yield Entry(folder, entry.name, status)
 
 
-def _opened(name: str, above: int | None) -> int:
+def opened(name: str | Path, above: int | None = None) -> int:
     """A folder's descriptor. If it is ours and the code has closed it to us, we give ourselves the rights."""
     try:
         descriptor = os.open(name, FOLDER, dir_fd=above)
@@ -115,7 +115,7 @@ def _opened(name: str, above: int | None) -> int:
             os.close(place)
     mode = os.fstat(descriptor).st_mode
     if mode & 0o500 != 0o500:
-        with suppress(OSError):  # not ours: then its entries tell
+        with suppress(OSError):  # not ours: then reading its entries fails
             os.fchmod(descriptor, stat.S_IMODE(mode) | 0o700)
     return descriptor
 

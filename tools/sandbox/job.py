@@ -1,4 +1,4 @@
-"""What is to run confined (a kernel or one command), what it may see, change and use, and how it is started."""
+"""A job: a kernel or one command, to be run confined; what it may see, change and use, and how it is started."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ossia.tools.sandbox._interpreter import Interpreter
 
 Runs = Literal["python", "shell"]
 DATA_PATH = "/mnt/data"
-"""Where the model was told that its files lie."""
+"""The place of its files in the model's trained prompt."""
 MIB = 1 << 20
 GIB = 1 << 30
 NO_LIMIT = 1 << 63
@@ -25,14 +25,12 @@ _KERNELS_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a kernel or a command may use, children included. `NO_LIMIT`: not limited.
+    """The limits of a kernel or a command, children included. `NO_LIMIT`: not limited.
 
-    `file_bytes`, `open_files` and `address_space_bytes` hold for each process (rlimits), the others for all together:
-    a job that exceeds those is ended by a watcher. `data_bytes` and `data_files` limit the folders that a kernel
-    writes, `free_bytes` is what must stay free on their disk. `available_bytes`: the memory that the machine must keep
-    available, or 5 % of all it has if that is more. `disk_bytes`: by how much a command may shrink its disk's free
-    space. `new_names`: how many names a command may add to the folders that it writes. `temporary_bytes` is the size of
-    a command's /tmp and of its home, each in memory.
+    `file_bytes`, `open_files` and `address_space_bytes` hold for each process (rlimits), the others for all together: a
+    watcher ends a job that exceeds those. `available_bytes` of memory, or 5 % of all if that is more, stay available on
+    the machine. A kernel's folders hold `data_bytes` and `data_files`, and leave `free_bytes` on their disk. A command
+    takes `disk_bytes` of its disk, adds `new_names`, and has `temporary_bytes` of memory in each of /tmp and its home.
     """
 
     memory_bytes: int
@@ -76,16 +74,15 @@ SHELL_LIMITS = Limits(
 """No limit on address space: node, java and go reserve far more of it than they use. `open_files` is most systems'
 default; 512 processes with that many can't hold more than 2 GB in pipes. An installation of 60,000 files is common."""
 
-
 _IN_FOLDER = 'cd -- "$1" && shift && exec "$@"'
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """What a command reads of a git folder outside of its workspace (`repository.py` finds it).
+    """The visible part of a git folder outside of the workspace (`repository.py` finds it).
 
-    `folder`: all of it. `entries`: what is shown of it as it is. `settings`: the text of each file of settings, without
-    those named in `left_out`.
+    `folder`: all of it. `entries` are shown as they are. `settings`: the text of each file of settings, without those
+    named in `left_out`.
     """
 
     folder: Path
@@ -98,14 +95,12 @@ class Repository:
 class Job:
     """One life of a kernel, where there is an `interpreter`, or one command: for a shell, or a program's `words`.
 
-    `folder`, a resolved path, holds a kernel's data, which outlive it, or is the workspace. `scratch`: a private folder
-    made for this job. A kernel sees the system's programs, its Python and these folders. A command sees the whole
-    machine except for what is private (`private.py`). For it: `start_in`, where it begins if not in the folder itself;
-    `read_only`: it can change nothing of the folder;
-    `guarded`, read-only paths below the folder; `own`, read-only parts of ossia itself, whose folders can't be moved
-    aside either, so that nothing takes their place; `hidden`, folders of ours and the user's that it doesn't see,
-    wherever they lie; `home`, the user's, None if unknown; `repository`, which it may read, if the folder doesn't hold
-    its own.
+    `folder`, a resolved path, is the workspace, or holds a kernel's data, which outlive it. `scratch`: a private folder
+    made for this job. A kernel sees the system's programs, its Python and these folders; a command sees the whole
+    machine except for what is private (`private.py`). For a command: it begins in `start_in` (None: the folder), and
+    `read_only` it changes nothing. `guarded` paths below the folder are read-only, as are `own`, the parts of ossia
+    itself; their folders can't be moved. `hidden` folders, ours and the user's, are invisible. `home` is the user's,
+    None if unknown; `repository` is readable, where the folder doesn't hold its own.
     """
 
     folder: Path
@@ -125,7 +120,7 @@ class Job:
 
     @property
     def fixed(self) -> Path:
-        """What the job reads (launcher, settings, a kernel's connection file) and never writes."""
+        """Read and never written by the job: launcher, settings, a kernel's connection file."""
         return self.scratch / "fixed"
 
     @property
@@ -140,17 +135,12 @@ class Job:
 
     @property
     def writable(self) -> tuple[Path, ...]:
-        """The folders in `scratch` that it may write."""
+        """Its writable folders in `scratch`."""
         return (self.sockets, self.temporary) if self.interpreter else (self.temporary,)
 
     @property
-    def programs(self) -> Path:
-        """Links to programs that a link in PATH would hide."""
-        return self.fixed / "bin"
-
-    @property
     def connection(self) -> Path:
-        """The connection file: it tells a kernel where to bind."""
+        """The connection file: where a kernel binds."""
         return self.fixed / "kernel.json"
 
     @property
@@ -162,19 +152,19 @@ class Job:
 
     @property
     def launcher_settings(self) -> dict[str, object]:
-        """What our launcher is to become, and the package folders it needs until then."""
+        """Settings of our launcher: what it becomes, and the package folders it needs until then."""
         if self.interpreter:
             return {"site": [*map(str, self.interpreter.site)], "connection": str(self.connection)}
         return {"site": _landlocks_site(), "command": self.program}
 
     def search_folders(self) -> list[Path | str]:
-        """Where programs are looked for, before the confinement leaves out what the job can't see."""
+        """The folders with programs, before the confinement leaves out those invisible to the job."""
         if self.interpreter:
             return [self.interpreter.prefix / "bin", *_KERNELS_PATH]
         return [*self.search_path.split(os.pathsep), *_PATH]
 
     def environment(self, home: Path | str, temporary: Path | str, folders: Sequence[Path]) -> dict[str, str]:
-        """The job's whole environment: nothing of ours or the user's is in it except names of folders.
+        """The job's whole environment: of ours and the user's, only names of folders.
 
         `folders`: those of `search_folders` that it sees.
         """
@@ -200,7 +190,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """How to start a job: the command, its whole environment, descriptors to hand down (closed by the caller after).
+    """The start of a job: the command, its whole environment, descriptors to hand down (closed by the caller after).
 
     `lifeline`: the first process ends everything when its stdin closes. `group`: a control group made for it, and
     removed after it.
@@ -214,7 +204,7 @@ class Launch:
 
 
 def pipe_with(data: bytes) -> int:
-    """The reading end of a pipe that holds `data` (small enough for its buffer) and then ends."""
+    """The reading end of a pipe with `data` in it (small enough for its buffer), then its end."""
     reading, writing = os.pipe()
     os.write(writing, data)
     os.close(writing)

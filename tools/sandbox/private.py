@@ -1,12 +1,17 @@
-"""What a command doesn't see, or may only read, of the machine and of its workspace."""
+"""The view of a job: hidden and read-only parts of the machine and the workspace, and the programs in its PATH."""
 
 from __future__ import annotations
 
+import os
+import stat
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ossia.tools.own import outermost
-from ossia.tools.sandbox._search_path import Sees, under
 from ossia.tools.sandbox.job import Job
+
+Sees = Callable[[Path], bool]
+"""True for a real path with content readable to a job."""
 
 GUARDED = (".git", ".ossia")
 """At the top of a workspace these are read-only: hooks and settings in them would run later, as the user."""
@@ -14,11 +19,11 @@ PRIVATE_FOLDERS = ("/home", "/root", "/Users", "/tmp", "/run", "/var", "/mnt", "
                     "/etc/ssl/private", "/etc/sudoers.d", "/etc/wireguard", "/etc/NetworkManager/system-connections",
                     "/etc/ppp", "/etc/cups", "/etc/docker", "/etc/kubernetes", "/etc/letsencrypt",
                     "/etc/openvpn")  # fmt: skip
-"""Empty inside. A plain user can't read most of those in /etc anyway, but what root starts can."""
+"""Empty inside. A plain user can't read most of those in /etc anyway, but root can."""
 _PRIVATE_FILES = ("shadow", "shadow-", "gshadow", "gshadow-", "sudoers", "security/opasswd", "krb5.keytab", "crypttab",
                   "mysql/debian.cnf")  # fmt: skip
 PUBLIC_STATE = ("/var/lib/texmf", "/var/lib/dpkg", "/var/cache/fontconfig", "/var/lib/ghc", "/var/lib/flatpak")
-"""What stays visible of /var: programs read it."""
+"""Visible parts of /var: programs read them."""
 _SECRETS_IN_HOME = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".netrc", ".git-credentials",
                     ".pypirc", ".npmrc", ".pgpass", ".password-store", ".mozilla", ".thunderbird", ".cargo/credentials",
                     ".cargo/credentials.toml", ".bash_history", ".zsh_history", ".python_history", ".local/share",
@@ -27,34 +32,34 @@ _SECRETS_IN_HOME = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".co
 
 
 def private_folders(job: Job) -> list[Path]:
-    """Folders outside the workspace that the command finds empty: real paths, none below another."""
+    """Folders outside the workspace, empty for a command: real paths, none below another."""
     wanted = [*map(Path, PRIVATE_FOLDERS), *([job.home] if job.home else []), *job.hidden]
     found = {real for path in wanted if (real := path.resolve()).is_dir() and real != Path("/")}
     return outermost(path for path in found if not path.is_relative_to(job.folder))
 
 
 def command_sees(job: Job) -> Sees:
-    """What a command sees of the machine where all but what is private is shown: by real path."""
+    """A command's view of a machine without its private parts: by real path."""
     hidden, unseen = under(private_folders(job)), under(private_in_workspace(job))
     workspace, public = under([job.folder]), under(PUBLIC_STATE)
     return lambda path: not unseen(path) if workspace(path) else public(path) or not hidden(path)
 
 
 def private_files() -> list[Path]:
-    """Files of /etc that the command finds empty."""
+    """Files of /etc, empty for a command."""
     keys = Path("/etc/ssh").glob("ssh_host_*_key") if Path("/etc/ssh").is_dir() else ()
     named = (Path("/etc", name) for name in _PRIVATE_FILES)
     return sorted({path for path in (*named, *keys) if path.is_file() and not path.is_symlink()})
 
 
 def on_the_way(job: Job) -> list[Path]:
-    """The folders between the workspace and what of ossia lies in it, outer ones first."""
+    """The folders between the workspace and the parts of ossia in it, outer ones first."""
     found = {above for path in job.own for above in path.parents if above != job.folder}
     return sorted(above for above in found if above.is_relative_to(job.folder))
 
 
 def private_in_workspace(job: Job) -> list[Path]:
-    """What the command doesn't see of the workspace itself: our own data; secrets, if it is the home folder."""
+    """Hidden parts of the workspace itself: our own data; secrets, if it is the home folder."""
     secrets = [job.folder / name for name in _SECRETS_IN_HOME] if job.home and job.home.resolve() == job.folder else []
     inside = {path.resolve() for path in (*job.hidden, *secrets) if path.exists() and not path.is_symlink()}
     return outermost(path for path in inside if path.is_relative_to(job.folder) and path != job.folder)
@@ -69,3 +74,54 @@ def too_wide(root: Path, home: Path | None) -> str:
     if home is not None and home.resolve() != root and home.resolve().is_relative_to(root):
         return f"{root} holds whole home folders"
     return ""
+
+
+# -- PATH: folders whose programs a job can start ----------------------------------------------------------------------
+
+
+def under(places: Iterable[Path | str]) -> Sees:
+    """Sees these places and all below them."""
+    real = {Path(os.path.realpath(place)) for place in places}
+    return lambda path: path in real or not real.isdisjoint(path.parents)
+
+
+def usable(folders: Iterable[Path | str], sees: Sees) -> list[Path]:
+    """The folders that the job sees and may enter, each once, by its real name: a link to it may lie out of sight.
+
+    Empty and relative entries mean the folder a shell happens to be in, so they are left out.
+    """
+    real = dict.fromkeys(Path(os.path.realpath(folder)) for folder in folders if Path(folder).is_absolute())
+    return [folder for folder in real if sees(folder) and os.access(folder, os.X_OK) and _is_open(folder)]
+
+
+def _is_open(folder: Path) -> bool:
+    """Root, too, is held by modes inside."""
+    mode = folder.stat().st_mode
+    return stat.S_ISDIR(mode) and bool(mode & 0o111)
+
+
+def uncover(folders: Sequence[Path], sees: Sees, into: Path) -> list[Path]:
+    """The folders, with `into` before them if a program in one hides behind a link in an earlier one.
+
+    Where a job may look at what it can't start (Landlock), a shell takes `/usr/local/bin/python3`, a link into a home,
+    for the program, and says "Permission denied" instead of going on to `/usr/bin/python3`.
+    """
+    taken: set[str] = set()
+    hiding: set[str] = set()
+    for folder in folders:
+        try:
+            with os.scandir(folder) as found:
+                entries = list(found)
+        except OSError:  # searchable, but not readable
+            continue
+        for entry in entries:
+            if entry.name in taken:
+                continue
+            if entry.is_symlink() and not sees(Path(os.path.realpath(entry.path))):
+                hiding.add(entry.name)
+                continue
+            taken.add(entry.name)
+            if entry.name in hiding:
+                into.mkdir(parents=True, exist_ok=True)
+                (into / entry.name).symlink_to(entry.path)
+    return [into, *folders] if into.exists() else list(folders)

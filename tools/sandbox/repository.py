@@ -25,7 +25,7 @@ _MAX_BYTES = 1 << 20
 _SECTIONS = ("advice", "blame", "branch", "color", "column", "commit", "core", "diff", "extensions", "feature", "fetch",
              "gc", "grep", "gui", "i18n", "index", "init", "log", "maintenance", "merge", "pack", "pull", "push",
              "rebase", "remote", "rerere", "status", "submodule", "tag", "transfer", "user")  # fmt: skip
-"""What git itself may want to know; in other sections anybody's programs keep their keys."""
+"""Git's own sections; in others anybody's programs keep their keys."""
 _LEFT_OUT = re.compile(
     r"core\.(?:alternaterefscommand|askpass|editor|fsmonitor|gitproxy|hookspath|pager|sshcommand)$"
     r"|(?:diff|merge)\.(?:external$|.*\.(?:command|textconv|driver|cachetextconv)$)|gc\.recentobjectshook$"
@@ -33,10 +33,10 @@ _LEFT_OUT = re.compile(
     r"|.*://.*@|.*(?:token|passw|secret|cookie|extraheader)[^.]*$",
     re.IGNORECASE | re.DOTALL,
 )
-"""Names of settings of git's own that hold secrets or name programs, with their arguments."""
+"""Git's own settings with secrets, or with programs and their arguments."""
 _USER_INFO = re.compile(r"(?<=://)[^/\s]*@")
 _ODD_ADDRESS = re.compile(r"://.*[@?]|^[\w-]+::|^[^@/]*:.*@", re.DOTALL)
-"""An address that may hold a secret elsewhere, or names a program: `ext::sh -c …`."""
+"""An address with a secret elsewhere, or with a program: `ext::sh -c …`."""
 _SECRET_WORD = re.compile(r"\S*:\S*[@?]\S*|\b[\w-]+::\S+")
 """In a reflog's message, such an address: `git pull https://me:token@host/…` is written there as it was typed."""
 _MAX_LOG_BYTES = 16 << 20
@@ -51,8 +51,8 @@ class _NotShown(Exception):
 def repository_of(root: Path, *, home: Path | None, data: Path, trusted: bool) -> Repository | str | None:
     """The repository that a workspace belongs to, or why its folder isn't shown.
 
-    None: the workspace holds it, or there is none. `data` is our own folder: python's code writes there. `trusted`: the
-    user trusts the workspace; only then a repository above it counts.
+    None: there is no repository, or the workspace holds it. `data` is our own folder: python's code writes there. A
+    repository above the workspace counts only if the user has `trusted` that.
     """
     top = _top(root, home)
     if top is None:
@@ -66,7 +66,7 @@ def repository_of(root: Path, *, home: Path | None, data: Path, trusted: bool) -
             return None
         if root.is_relative_to(common) or common == home or too_wide(common, home):
             raise _NotShown(f"{common} holds more than a repository")
-        for place in (top, folder, common):  # who can write there could put a link in place of what is shown
+        for place in (top, folder, common):  # who can write there could replace a shown file by a link
             if place.is_relative_to(data.resolve()):
                 raise _NotShown(f"{place} is ossia's own")
             status = place.stat()
@@ -80,7 +80,7 @@ def repository_of(root: Path, *, home: Path | None, data: Path, trusted: bool) -
 
 
 def _top(root: Path, home: Path | None) -> Path | None:
-    """The folder with the `.git` that git would use; never the home or what holds it."""
+    """The folder with git's choice of a `.git`; never the home or a folder above it."""
     for folder in (root, *root.parents):
         if folder != root and (folder == home or too_wide(folder, home)):
             return None
@@ -114,7 +114,7 @@ def _folders(top: Path, root: Path) -> tuple[Path, Path]:
 
 
 def _named(file: Path, prefix: str = "") -> Path:
-    """The place that a file of git's names."""
+    """The place named in a file of git's."""
     text = _text(file).rstrip("\n")
     if not text.startswith(prefix):
         raise _NotShown(f"{file} isn't git's")
@@ -171,7 +171,7 @@ def _shown(top: Path, folder: Path, common: Path) -> Repository:
 
 
 def _submodules(folder: Path) -> Iterator[Path]:
-    """The git folders of submodules that lie in this one, and of theirs: `git status` looks into them."""
+    """The git folders of submodules in this one, and of theirs: `git status` looks into them."""
     pending, looked_at, found = [folder / "modules"], 0, 0
     while pending and looked_at < _MAX_LOOKED_AT and found < _MAX_SUBMODULES:
         place = pending.pop()
@@ -185,7 +185,7 @@ def _submodules(folder: Path) -> Iterator[Path]:
 
 
 def _changed_logs(folder: Path) -> Iterator[tuple[Path, str]]:
-    """The reflogs that hold addresses with secrets, and their text without those."""
+    """The reflogs with secrets in addresses, and their text without those."""
     for path in sorted((folder / "logs").rglob("*")):
         if path.is_file() and not path.is_symlink():
             text = path.read_bytes().decode("utf-8", "replace") if path.stat().st_size <= _MAX_LOG_BYTES else "?\t:?"
@@ -196,7 +196,7 @@ def _changed_logs(folder: Path) -> Iterator[tuple[Path, str]]:
 
 
 def _settings(path: Path) -> Iterator[tuple[str, str | None]]:
-    """Each setting of a file, read by git itself, which follows no `include` here. None: a name without a value."""
+    """Each setting of a file, read by git itself without `include`s. None: a name without a value."""
     if not path.exists():
         return
     _text(path)

@@ -1,4 +1,4 @@
-"""What a process tree and a folder use, seen from outside."""
+"""The use of the machine by a process tree and its folders, seen from outside."""
 
 from __future__ import annotations
 
@@ -9,33 +9,26 @@ from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import psutil
 
 from ossia.tools.sandbox.hostile_folder import walk
 from ossia.tools.sandbox.job import Limits
 
-if TYPE_CHECKING:
-    from psutil import Process
-
 _ROOM_BYTES, _ROOM_FILES = 1 << 20, 100
-"""What a kernel may add to a folder that was over its limit before."""
-_ROOM_ON_DISK_BYTES = 16 << 20
-"""The same if the disk was too full before."""
-_ROOM_IN_MEMORY_BYTES = 256 << 20
-"""The same if the machine had too little memory before."""
-_NAME_BYTES = 32
-"""What a name takes in a folder, roughly (ext4: 12 to 264)."""
-_LOOKS = 3
-"""How often a folder that moves away while we read it is read again."""
+"""The room left to a kernel whose folder was over its limit before."""
+_ROOM_ON_DISK_BYTES = 16 << 20  # the same where the disk was too full before
+_ROOM_IN_MEMORY_BYTES = 256 << 20  # the same where the machine had too little memory before
+_NAME_BYTES = 32  # a name's share of its folder's size, roughly (ext4: 12 to 264)
+_LOOKS = 3  # at a folder that moves away while we read it
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What is in use now. `processes` counts threads too; `available_bytes` is the memory that the machine has left.
+    """A job's use of the machine now. `processes` counts threads too; `available_bytes`: the machine's spare memory.
 
-    `hidden`: places in the folders that couldn't be looked into. `free_bytes`: what the fullest of their disks
-    has left. `names`: those in the folders that a command writes. `inodes`: those in use on the workspace's disk, by
-    whomever.
+    `hidden`: places in the folders that couldn't be looked into. `free_bytes`: the room on the fullest of their disks.
+    `names`: those in the folders that a command writes. `inodes`: those in use on the workspace's disk, by whomever.
     """
 
     memory_bytes: int = 0
@@ -49,7 +42,7 @@ class Usage:
     inodes: int = 0
 
     def at_most(self, other: Usage) -> Usage:
-        """For the folders the smaller of both numbers: what was cleaned up may not be used again."""
+        """The same with the smaller numbers for the folders: room that was cleaned up may not be used again."""
         return replace(
             self,
             data_bytes=min(self.data_bytes, other.data_bytes),
@@ -58,7 +51,7 @@ class Usage:
         )
 
     def breach(self, limits: Limits, before: Usage) -> str:
-        """Which limit is broken, in words for the model; empty if none.
+        """The broken limit, in words for the model; "" if all hold.
 
         `before`: what was in use at the start. A folder that was over the limit then may be cleaned up, but not grow.
         """
@@ -127,14 +120,15 @@ def _free_bytes(folder: Path) -> int:
 
 
 def usage_in_all(root: int, memory_bytes: int, processes: int) -> Usage:
-    """What a process and all its descendants use, and what memory the machine has left.
+    """The use of a process and all its descendants, and the memory that the machine has left.
 
     Pages that forks share count once, which costs more to find out: only if the plain sum exceeds `memory_bytes`, and
     there are no more than `processes` processes and threads: a fork bomb must be ended before it grows.
     """
-    tree = _tree(root)
-    rows = [row for process in tree if (row := _memory_and_threads(process)) is not None]
-    memory, count = sum(memory for memory, _ in rows), sum(threads for _, threads in rows)
+    tree, memory, count = _tree(root), 0, 0
+    for process in tree:
+        with suppress(psutil.Error):  # it has ended
+            memory, count = memory + process.memory_info().rss, count + process.num_threads()
     if memory > memory_bytes and count <= processes:
         memory = sum(map(_proportional_memory, tree))
     return Usage(memory_bytes=memory, processes=count, available_bytes=available_bytes())
@@ -147,28 +141,20 @@ def processes_of(root: int) -> list[int]:
 
 def own_memory_bytes() -> int:
     """Resident memory of this process."""
-    import psutil
-
     return int(psutil.Process().memory_info().rss)
 
 
 def available_bytes() -> int:
-    """How much memory the machine has for programs without swapping; caches of files count as available."""
-    import psutil
-
+    """The machine's memory for programs without swapping; caches of files count as available."""
     return int(psutil.virtual_memory().available)
 
 
 @cache
 def _share_to_leave_bytes() -> int:
-    import psutil
-
     return int(psutil.virtual_memory().total) // 20
 
 
-def _tree(root: int) -> list[Process]:
-    import psutil
-
+def _tree(root: int) -> list[psutil.Process]:
     try:
         first = psutil.Process(root)
         return [first, *first.children(recursive=True)]
@@ -176,25 +162,13 @@ def _tree(root: int) -> list[Process]:
         return []
 
 
-def _memory_and_threads(process: Process) -> tuple[int, int] | None:
-    """Resident bytes and the number of threads; None when it has ended."""
-    import psutil
-
-    try:
-        return process.memory_info().rss, process.num_threads()
-    except psutil.Error:
-        return None
-
-
-def _proportional_memory(process: Process) -> int:
-    """The resident bytes, shared ones divided among those who share them (PSS). macOS shows only plain ones."""
-    import psutil
-
-    with suppress(psutil.Error):
-        return int(getattr(process.memory_full_info(), "pss", 0) or process.memory_info().rss)
-    with suppress(psutil.Error):  # it made itself unreadable
-        return int(process.memory_info().rss)
-    return 0
+def _proportional_memory(process: psutil.Process) -> int:
+    """The resident bytes, shared ones divided among their sharers (PSS). macOS shows only plain ones."""
+    memory = 0
+    with suppress(psutil.Error):  # it has ended, or made itself unreadable
+        memory = int(process.memory_info().rss)
+        memory = int(getattr(process.memory_full_info(), "pss", 0)) or memory
+    return memory
 
 
 def gib(number: int) -> str:

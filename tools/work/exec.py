@@ -15,7 +15,6 @@ from ossia.tools.ending import to_its_end
 from ossia.tools.own import Own
 from ossia.tools.present import COMMAND
 from ossia.tools.sandbox import SHELL_LIMITS, Confinement, ConfinementName, Job, Limits, choose
-from ossia.tools.sandbox._process import CommandProcess
 from ossia.tools.sandbox.job import Repository
 from ossia.tools.sandbox.private import GUARDED, too_wide
 from ossia.tools.sandbox.repository import repository_of
@@ -257,6 +256,8 @@ class Exec:
     def _run_job(
         self, job: Job, timeout_s: float, call_id: str, context: ToolContext
     ) -> Generator[ToolOutput, None, ToolResult]:
+        from ossia.tools.sandbox._process import CommandProcess  # imports psutil, which a start can do without
+
         output = _Output(call_id)
         try:
             launch = self.confinement.launch(job)

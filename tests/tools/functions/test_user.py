@@ -17,7 +17,7 @@ import pytest
 from ossia.agent.control import Control
 from ossia.harmony.typescript import typescript
 from ossia.tools.functions import FunctionsInvalid
-from ossia.tools.functions._result import result_text
+from ossia.tools.functions._inspect import result_text
 from ossia.tools.functions.naming import Loaded, without_duplicates
 from ossia.tools.functions.user import load_entry_points, load_functions
 from ossia.tools.spec import ToolOutput
@@ -201,8 +201,9 @@ def test_code_that_runs_while_its_fault_is_told_is_the_functions_too(
         def chatty(): raise Chatty
         def slow(): raise Slow
         """
-    tools = _load(tmp_path, source, timeout_s=0.5).tools
+    tools = _load(tmp_path, source).tools
     assert call(tools, "functions.chatty", folder=tmp_path).text == "Error: functions.chatty: Chatty: well"
+    tools = _load(tmp_path, source, timeout_s=0.5).tools
     assert call(tools, "functions.slow", folder=tmp_path).text.startswith("Error: functions.slow did not end within")
     assert capsys.readouterr() == ("", "")
 

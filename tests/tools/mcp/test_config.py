@@ -41,6 +41,7 @@ def test_what_the_ecosystem_writes_is_read() -> None:
         env={"DEBUG": "1"},
         cwd="/work",
         read_only=("search",),
+        file="mcp.json",
         where="mcp.json: mcpServers.files",
     )
     assert configs[0].target == "npx -y server /data"
