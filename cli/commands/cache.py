@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 VERSION = 1
 """The version of what `--json` prints."""
 _GRACE_S = 0.6
-"""How long an interrupted reading may take to end, and what was read whole to reach the disk."""
+"""The time for an interrupted reading to end, and for its whole parts to reach the disk."""
 
 
 def show(json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False) -> None:

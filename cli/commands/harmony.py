@@ -116,7 +116,7 @@ def tokens(
 
 
 def _tokenizer(model: str | None, *, any_will_do: bool = False) -> Tokenizer:
-    """`any_will_do`: without gpt-oss's vocabulary that of the built-in model is taken, and told."""
+    """`any_will_do`: without gpt-oss's vocabulary that of the built-in model is used, with a line on stderr."""
     from ossia.agent.errors import VocabularyMissing
     from ossia.agent.vocabulary import tokenizer_for
     from ossia.cli import paths

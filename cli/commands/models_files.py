@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def remove(model: str, *, yes: bool) -> None:
-    """Remove a model that ossia downloaded, or what is left of its download, after asking. It is one model, or none.
+    """Remove one model that ossia downloaded, or its partial download, after asking.
 
-    Another program's is left where it is. Raises ExitError with the command that removes it there, and DownloadFailed
+    Another program's stays. Raises ExitError with the command that removes it there, and DownloadFailed
     while another ossia downloads it.
     """
     from ossia.agent.models.memory import size_text
@@ -69,7 +69,7 @@ def _say_default_gone() -> None:
 
 
 def _own_files(model: str) -> tuple[list[Path], list[Found]]:
-    """What ossia put there for `model`, the first file last since a split model is found by it; and others' files.
+    """The files of `model` that ossia stored, the first part last since a split model is found by it; others' files.
 
     Raises ModelMissing if there is neither.
     """
@@ -128,7 +128,7 @@ def _asked(files: Sequence[Path], size: str) -> bool:
 
 
 def _elsewhere(one: Found) -> str:
-    """Whose file it is, and what removes it there."""
+    """The owner of a file, and the command that removes it there."""
     from ossia.agent.models.find import called_there
 
     named = str(one.path)

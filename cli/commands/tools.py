@@ -1,4 +1,4 @@
-"""`ossia tools`: what is on and what the model is told of it; a tool called by hand."""
+"""`ossia tools`: the tools that are on, with their descriptions for the model; a tool called by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values hold, and where each one came from: default < file < environment < flag. (`table` declares them.)
+"""The values of the settings and their origins: default < file < environment < flag. `table` declares them.
 
 One TOML file. Its keys are the long flags with `_` for `-`; the environment has the same names in capitals:
 
@@ -43,7 +43,7 @@ class ConfigError(ExitError):
 MCP_TABLE = "mcpServers"
 ENGINES_TABLE = "engines"
 TABLES = ("approvals", MCP_TABLE, ENGINES_TABLE)
-"""What the file may hold besides settings."""
+"""The tables of the file, besides the settings."""
 THIS_CHAT = "this chat"
 """The origin of a setting that was set by a command of the chat."""
 FAMILIES = ("browser", "container", "functions", "repo_browser")
@@ -53,12 +53,12 @@ FOLDER_CONFIG = Path(".ossia", "config.toml")
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The settings that hold, and for each key where it came from.
+    """The settings in force, and the origin of each.
 
     `origins["effort"]` is `"default"`, `"file /home/me/.config/ossia/config.toml"`, `"OSSIA_EFFORT"` or `"--effort"`.
     `approvals` are the rules of the file, as they are written: `("container.exec:git*", "auto")`; `folder_approvals`
     are those of a trusted workspace.
-    `warnings` are lines for stderr: variables that look like ours and aren't.
+    `warnings` are lines for stderr: variables that look like settings and aren't.
     """
 
     settings: Settings
@@ -70,7 +70,7 @@ class Resolved:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """One source of values: those values, checked, and what to call the source for each key."""
+    """One source of values: those values, checked, and the name of the source for each key."""
 
     values: Mapping[str, Value]
     origin: Callable[[str], str]
@@ -86,12 +86,12 @@ def config_path(environ: Mapping[str, str]) -> Path:
 def resolve(
     flags: Mapping[str, object], *, environ: Mapping[str, str], path: Path | None = None, folder: Offer | None = None
 ) -> Resolved:
-    """The settings that hold for one run.
+    """The settings in force for one run.
 
     `flags` are the command line's, by key (`{"effort": "high", "top_k": None}`): None and an empty list mean "not
     given"; a text is read like a variable of the environment. `path` None: the file that `OSSIA_CONFIG` names, else
-    the one in the usual place, which may be missing; a file that was named must exist. `folder` is what a trusted
-    workspace brings: its `.ossia/config.toml` comes between the file and the environment. Raises ConfigError.
+    the one in the usual place, which may be missing; a file that was named must exist. `folder` is a trusted workspace:
+    its `.ossia/config.toml` comes between the file and the environment. Raises ConfigError.
     """
     variables = {name: value for name, value in environ.items() if name.startswith("OSSIA_") and value}
     file = _file_layer(path or config_path(environ), must_exist=path is not None or "OSSIA_CONFIG" in variables)
@@ -190,7 +190,7 @@ def flat_rules(table: Mapping[str, object]) -> dict[str, object]:
 
 
 def load(path: Path, *, must_exist: bool) -> Mapping[str, object]:
-    """What the file holds, unchecked; {} if there is none and needn't be one. Raises ConfigError."""
+    """The content of the file, unchecked; {} for a missing file that needn't exist. Raises ConfigError."""
     try:
         return parsed(content_of(path), path)
     except (FileNotFoundError, NotADirectoryError):  # a service's home may be /dev/null: it has no file
@@ -227,7 +227,7 @@ def parsed(content: bytes, path: Path) -> Mapping[str, object]:
 
 
 def require_shallow(value: object) -> None:
-    """Raises RecursionError for tables and lists in over 32 levels: the parsers take some that nothing else can."""
+    """Raise RecursionError for tables and lists in over 32 levels, which parsers take and nothing else does."""
     level = [value]
     for _ in range(_MAX_LEVELS):
         tables = [list(one.values()) if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
@@ -252,12 +252,12 @@ def _flag_layer(flags: Mapping[str, object]) -> _Layer:
 
 
 def _unknown_variables(variables: Mapping[str, str]) -> tuple[str, ...]:
-    """A warning each, not an error: the environment is shared with programs and versions we know nothing of."""
+    """A warning each, not an error: other programs and versions share the environment."""
     known = ["OSSIA_CONFIG", *(one.variable for one in SETTINGS.values())]
     return tuple(f"{name} is not a setting{nearest(name, known)}" for name in variables if name not in known)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`": did you mean 'effort'?"`, or how to see all of them when nothing is near."""
+    """`": did you mean 'effort'?"`, or the command that lists all names."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f": did you mean {near[0]!r}?" if near else ": `ossia config show` lists them all"

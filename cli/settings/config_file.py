@@ -1,4 +1,4 @@
-"""Changing the config file, with the user's comments and order kept (tomlkit)."""
+"""Changing the config file; the user's comments and order stay (tomlkit)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _APPROVALS = "approvals."
 _WAIT_S = 5.0
-"""How long another ossia may be changing the file, which takes one of them some milliseconds."""
+"""The time to wait while another ossia changes the file, which takes it some milliseconds."""
 
 
 def set_value(environ: Mapping[str, str], key: str, texts: Sequence[str], *, wait_s: float = _WAIT_S) -> Value:
@@ -80,9 +80,9 @@ def _unset(path: Path, key: str) -> None:
 
 @contextmanager
 def _locked(wait_s: float) -> Iterator[None]:
-    """Within the block no other ossia changes the file: both would read it, and what one of them set would be lost.
+    """Within the block no other ossia changes the file: both would read it, and one change would be lost.
 
-    The lock is on a file of our own: one on the config's folder could be held by anybody who can read it. Without a
+    The lock is on a file apart: one on the config's folder could be held by anybody who can read it. Without a
     data folder or locks there, the block runs all the same. Raises OSError if another one is at it for `wait_s`.
     """
     place = paths.data_dir() / "config.lock"
@@ -99,7 +99,7 @@ def _locked(wait_s: float) -> Iterator[None]:
 
 
 def _real(path: Path) -> Path:
-    """Where a link leads, as into a folder of dotfiles: it stays one. Raises OSError for a circle of links."""
+    """The target of a link, as into a folder of dotfiles: the link stays. Raises OSError for a circle of links."""
     try:
         return Path(os.path.realpath(path, strict=True))
     except FileNotFoundError:
@@ -127,7 +127,7 @@ def _approvals(document: TOMLDocument, path: Path) -> Table:
 
 
 def _places_of(rules: Table, rule: str) -> Iterator[tuple[Table, str]]:
-    """Where the table has the rule: `weather:Oslo*` is a key, or `Oslo*` in a table `weather`; see `flat_rules`."""
+    """The places of a rule: `weather:Oslo*` is a key, or `Oslo*` in a table `weather`; see `flat_rules`."""
     tool, *pattern = rule.split(":", 1)
     spellings = [[rule], [tool, *pattern]]
     family, _, rest = tool.partition(".")

@@ -21,7 +21,7 @@ LLAMA = "llama"
 
 
 def is_server(engine: str) -> bool:
-    """Does the setting `engine` mean a server? `http://127.0.0.1:8080` does, and so does a name: `team`."""
+    """True if the setting `engine` means a server: an address as `http://127.0.0.1:8080`, or a name as `team`."""
     return engine != LLAMA and not engine.startswith("script:")
 
 
@@ -31,7 +31,7 @@ def engine_names(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def address_of(engine: str, environ: Mapping[str, str]) -> Address:
-    """Where the server is that `--engine` names. Raises ConfigError, and AddressUnusable for an address or a key."""
+    """The address of the server that `--engine` names. Raises ConfigError, AddressUnusable (also for its key)."""
     from ossia.agent.engine.remote.address import parse_engine, parse_url
 
     if "://" in engine:
@@ -47,7 +47,7 @@ def address_of(engine: str, environ: Mapping[str, str]) -> Address:
 
 
 def certificate_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """The files that a `ca` names, there or not: whoever writes them decides which servers get prompts and keys."""
+    """The files that a `ca` names, also missing ones: they decide which servers get prompts and keys."""
     folder = config_path(environ).parent
     return tuple(folder / paths.expanded(name) for name in _values(environ, "ca"))
 

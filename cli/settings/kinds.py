@@ -1,4 +1,4 @@
-"""The kinds of values that settings hold: what each kind accepts, and how it is read from a text."""
+"""The kinds of values that settings hold: their checks, and reading them from a text."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import NamedTuple, NoReturn, cast
 BARE_ADDRESS = re.compile(r"[A-Za-z0-9_.-]+:\d{1,5}(?:/[^\s@]*)?\Z|\[[0-9A-Fa-f:.]+\]:\d{1,5}(?:/[^\s@]*)?\Z")
 """An address, but for its `http://`."""
 ENGINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
-"""What a server may be called in the config file."""
+"""A server's name in the config file."""
 # An address, in which no password stands.
 _SERVER = re.compile(r"https?://[^\s@]+\Z", re.IGNORECASE)
 
 Value = str | int | float | bool | tuple[str, ...] | None
-"""What the value of a setting is stored as. None: not set."""
+"""The stored value of a setting. None: not set."""
 
 
 class Advice(ValueError):
@@ -23,7 +23,7 @@ class Advice(ValueError):
 
 
 class ValueKind(NamedTuple):
-    """What a setting may hold: `expected` in words, the check of a typed value, and how a text is read.
+    """The values of a setting: `expected` in words, the check of a typed value, and the reading of a text.
 
     `check` returns the value to store, `read` what to check; both may raise ValueError, or `Advice`. `flag` is the type
     that the command line gives: bool for a flag without a value, `list[str]` for one that can be repeated; a str goes
@@ -107,7 +107,7 @@ def engine() -> ValueKind:
 
 
 def whole(at_least: int, *words: str) -> ValueKind:
-    """A whole number, or one of `words` in its place."""
+    """A whole number, or one of `words`."""
 
     def check(value: object) -> Value:
         if isinstance(value, str) and value in words:

@@ -25,10 +25,10 @@ def rules_of(resolved: Resolved) -> tuple[Rule, ...]:
 
 
 def unmatched_rules(resolved: Resolved, specs: Sequence[ToolSpec]) -> list[str]:
-    """What to say of the rules that name no tool: a misspelled `--deny` would deny nothing.
+    """Warnings about rules that name no tool: a misspelled `--deny` would deny nothing.
 
     Of the rules in files only those that are to hold something back, unless they are about a tool that isn't on in
-    every run: one of ours, of an MCP server (`files__read`), or any if the command line chooses the tools.
+    every run: a built-in one, one of an MCP server (`files__read`), or any if the command line chooses the tools.
     """
     settings, origins = resolved.settings, resolved.origins
     given: list[tuple[str, str, Action]] = [("--allow", text, "allow") for text in settings.allow]

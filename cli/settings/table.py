@@ -27,11 +27,11 @@ Listing = Literal["run", "chat", "tools"]
 
 
 class Flag(NamedTuple):
-    """How a setting is given on the command line.
+    """The flag of a setting.
 
-    `run`, the chat and `tools` all take every flag, except those that are only the chat's; `listed` says whose help
-    shows it. `chat` and `tools` are what their help says in place of `help`. `off` is the flag that turns off a
-    setting which is on by default: `--no-guide`.
+    `run`, the chat and `tools` all take every flag, except those that are only the chat's; `listed`: the commands whose
+    help shows it. `chat` and `tools` replace `help` in theirs. `off` is the flag that turns off a setting which is on
+    by default: `--no-guide`.
 
     (This and the next ones are NamedTuples: `ossia --help` reads this table, and defining a dataclass takes 0.5 ms.)
     """
@@ -45,7 +45,7 @@ class Flag(NamedTuple):
 
 
 class InChat(NamedTuple):
-    """`/set` can change the setting, and says `help` of it. `part`: where the change goes, and so when it takes effect.
+    """`/set` can change the setting; `help` describes it there. `part`: the place of the change, and so its time.
 
     "options", "sampling" and "limits" take effect with the next turn, "screen" at once. The first two are stored with
     the session.
@@ -100,13 +100,13 @@ class Settings:
     allow_engine: tuple[str, ...] = _setting((), kinds.texts("a list of hosts, e.g. 'gpu.example:8000'"),
         Flag("Send prompts to this host without asking. Repeatable.", "HOST", _RUN_CHAT))
     effort: Literal["low", "medium", "high"] = _setting("medium", kinds.one_of("low", "medium", "high"),
-        Flag("How much to think: low, medium or high.", "LEVEL", _RUN_CHAT), InChat("how long it thinks", "options"))
+        Flag("Reasoning effort: low, medium or high.", "LEVEL", _RUN_CHAT), InChat("how long it thinks", "options"))
     instructions: str | None = _setting(None, kinds.text_or_file(),
         Flag("Your instructions to the model.", "TEXT|@FILE", _RUN_CHAT))
     # None: the default set; else names of trained tools, files (`*.py`) and packages. `--tools python` overrides
     # a `no_tools` in the file; where both are in one place, `no_tools` wins.
     tools: tuple[str, ...] | None = _setting(None, kinds.names(), Flag(
-        "FILE.py or PACKAGE: add its functions. python, browser: only that one of the two.", "NAMES", _ALL),
+        "Add the functions in FILE.py or PACKAGE; python or browser keeps only that one of them.", "NAMES", _ALL),
         replaces="no_tools")
     no_tools: bool = _setting(False, kinds.switch(), Flag("No tools at all.", listed=_ALL))
     workspace: str | None = _setting(None, kinds.path(),
@@ -143,7 +143,7 @@ class Settings:
     show_thinking: bool = _setting(False, kinds.switch(), Flag("Show the chain of thought, on stderr."))
     verbose: bool = _setting(False, kinds.switch(), Flag("Say more, on stderr.", listed=_RUN_TOOLS), replaces="quiet")
     quiet: bool = _setting(False, kinds.switch(),
-        Flag("On stderr only errors, and files that a command left for later tools.", listed=_RUN_TOOLS),
+        Flag("Print only errors and security notices.", listed=_RUN_TOOLS),
         replaces="verbose")
     raw: bool = _setting(False, kinds.switch(), Flag("Print the Harmony stream as it comes."), replaces="json")
     json: bool = _setting(False, kinds.switch(), Flag("Print one line of JSON about the whole turn.", listed=_RUN_TOOLS,
@@ -153,8 +153,8 @@ class Settings:
     max_tokens: int | None = _setting(None, kinds.whole(1),  # None: to the end of the context
         Flag("Generate at most N tokens, thinking included.", "N"), InChat("the most tokens per turn", "limits"))
     think_tokens: int | str | None = _setting(None, kinds.thinking(), Flag(
-        "Open the answer after N tokens of thinking; low=N,high=N: for those efforts.", "N", _RUN_CHAT),
-        InChat("open the answer after N tokens of thinking", "limits"))
+        "Cap thinking at N tokens (or per effort: low=N,high=N), then answer.", "N", _RUN_CHAT),
+        InChat("cap thinking at N tokens, then answer", "limits"))
     temperature: float | None = _setting(None, kinds.number("a number of at least 0", lambda number: number >= 0),
         Flag("Randomness; 0 is greedy. [default: 1.0; étude: 0]", "T"), InChat("randomness; 0 is greedy", "sampling"))
     top_p: float = _setting(1.0, kinds.number("a number above 0, up to 1", lambda number: 0 < number <= 1),
@@ -175,7 +175,7 @@ class Settings:
     n_cpu_moe: int | None = _setting(None, kinds.whole(0),
         Flag("Layers, from the first, whose experts stay on the CPU. [default: as few as fit]", "N"))
     kv_type: Literal["f16", "q8_0"] = _setting("f16", kinds.one_of("f16", "q8_0"),
-        Flag("How the KV cache is stored: f16, or q8_0 (half the memory, coarser). [default: f16]", "TYPE"))
+        Flag("The KV cache's precision: f16, or q8_0 (half the memory, coarser). [default: f16]", "TYPE"))
     repack: Literal["auto", "on", "off"] = _setting("auto", kinds.one_of("auto", "on", "off"),
         Flag("Keep a faster, repacked copy of the weights: auto (in a chat, if it fits), on, off.", "HOW"))
     timeout: float | None = _setting(None, kinds.number("a number of seconds above 0", lambda number: number > 0), Flag(

@@ -1,4 +1,4 @@
-"""The workspace of a run: `--workspace DIR`, whether the user trusts it, and what it brings along."""
+"""The workspace of a run: `--workspace DIR`, the user's trust in it, and its own settings."""
 
 from __future__ import annotations
 
