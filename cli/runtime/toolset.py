@@ -11,10 +11,9 @@ from ossia.agent.vocabulary import TokenCounter
 from ossia.cli import paths
 from ossia.cli.exits import ExitError
 from ossia.cli.runtime.progress import Display
-from ossia.cli.settings.config import Resolved, config_path
+from ossia.cli.settings.config import Resolved, config_path, rules_of, unknown_rules_of_folder, unmatched_rules
 from ossia.cli.settings.engines import certificate_files
 from ossia.cli.settings.mcp import configured_servers, mcp_file
-from ossia.cli.settings.rules import rules_of, unknown_rules_of_folder, unmatched_rules
 from ossia.cli.settings.table import Settings
 from ossia.cli.streams import give_stdout_to_others
 from ossia.tools.build import TRAINED, Toolset, ToolsSpec, toolset

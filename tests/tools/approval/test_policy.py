@@ -13,8 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ossia.cli.settings.config import Resolved
-from ossia.cli.settings.rules import rules_of
+from ossia.cli.settings.config import Resolved, rules_of
 from ossia.cli.settings.table import Settings
 from ossia.tools import sandbox
 from ossia.tools.approval.policy import FROM_OUTSIDE, Policy, Ruling, suggested_rules
