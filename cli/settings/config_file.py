@@ -6,7 +6,7 @@ import errno
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -82,20 +82,17 @@ def _unset(path: Path, key: str) -> None:
 def _locked(wait_s: float) -> Iterator[None]:
     """Within the block no other ossia changes the file: both would read it, and one change would be lost.
 
-    The lock is on a file apart: one on the config's folder could be held by anybody who can read it. Without a
-    data folder or locks there, the block runs all the same. Raises OSError if another one is at it for `wait_s`.
+    The lock is on a file apart: one on the config's folder could be held by anybody who can read it. Raises OSError if
+    another one holds it for `wait_s`.
     """
     place = paths.data_dir() / "config.lock"
-    with ExitStack() as held:
-        try:
-            place.parent.mkdir(parents=True, exist_ok=True)
-            held.enter_context(file_lock(place, wait_s=wait_s))
-        except TimeoutError as error:
-            what = f"another program has had {place} locked for {wait_s:g} s: end it, or try again"
-            raise BlockingIOError(errno.EAGAIN, what) from error
-        except OSError:
-            pass
-        yield
+    place.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with file_lock(place, wait_s=wait_s):
+            yield
+    except TimeoutError as error:
+        what = f"another program has had {place} locked for {wait_s:g} s: end it, or try again"
+        raise BlockingIOError(errno.EAGAIN, what) from error
 
 
 def _real(path: Path) -> Path:

@@ -125,8 +125,12 @@ class Policy:
 
     def unused(self, specs: Iterable[ToolSpec]) -> tuple[Rule, ...]:
         """The rules that do nothing with these tools: a typo, or a tool that is off."""
-        known = tuple(specs)
-        return tuple(rule for rule in self.rules if not any(_concerns(rule, spec) for spec in known))
+        names = [spec.name for spec in specs]
+
+        def concerns(rule: Rule, name: str) -> bool:
+            return may_allow(rule.name, name) if rule.action == "allow" else is_about(rule.name, name)
+
+        return tuple(rule for rule in self.rules if not any(concerns(rule, name) for name in names))
 
 
 def suggested_rules(spec: ToolSpec, preview: Preview) -> tuple[str, ...]:
@@ -173,10 +177,6 @@ def _only_looks(spec: ToolSpec, preview: Preview) -> bool:
 
 
 # -- which rule is about what ------------------------------------------------------------------------------------------
-
-
-def _concerns(rule: Rule, spec: ToolSpec) -> bool:
-    return is_about(rule.name, spec.name) and (rule.action != "allow" or may_allow(rule.name, spec.name))
 
 
 def _matchers(spec: ToolSpec, preview: Preview) -> tuple[Callable[[str, str], bool], Callable[[str, str], Match]]:

@@ -78,18 +78,15 @@ def _names(folder: Path) -> Iterator[str]:
     while waiting:
         name = waiting.pop()
         try:
-            status = (folder / name).lstat()
+            is_folder = stat.S_ISDIR((folder / name).lstat().st_mode)
+            entries = [entry.name for entry in (folder / name).iterdir()] if is_folder else []
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise TrustError(f"{folder / name} can't be looked at: {error.strerror}") from error
-        if not stat.S_ISDIR(status.st_mode):
+            raise TrustError(f"{folder / name} can't be read: {error.strerror}") from error
+        if not is_folder:
             yield name
             continue
-        try:
-            entries = [entry.name for entry in (folder / name).iterdir()]
-        except OSError as error:
-            raise TrustError(f"{folder / name} can't be listed: {error.strerror}") from error
         count += len(entries)
         if count > MAX_FILES:
             raise TrustError(f"{folder / FOLDER} holds more than {MAX_FILES} files: move out what isn't needed")
@@ -164,6 +161,13 @@ class _File:
             raise TrustError(f"{self._path} is damaged: {_MOVE}") from error
         return _Content(digests, rules, hosts)
 
+    def _readable(self) -> _Content:
+        """The content; empty if there is a `problem`."""
+        try:
+            return self._read()
+        except TrustError:
+            return _Content()
+
     @contextmanager
     def _change(self) -> Iterator[_Content]:
         """Read the file, let the block change its content, write it back. Raises TrustError, also if it is damaged."""
@@ -199,17 +203,14 @@ class TrustStore(_File):
 
     def content(self, folder: Path) -> tuple[TrustState, Offer | None]:
         """The same, with the content that is trusted: nothing else of the folder may take effect."""
-        try:
-            digest = self._read().digests.get(_key(folder))
-        except TrustError:
-            return "unknown", None
+        digest = self._readable().digests.get(_key(folder))
         if digest is None:
             return "unknown", None
-        try:
+        with suppress(TrustError):
             offer = look(folder)
-        except TrustError:
-            return "changed", None
-        return ("trusted", offer) if offer.digest == digest else ("changed", None)
+            if offer.digest == digest:
+                return "trusted", offer
+        return "changed", None
 
     def trust(self, folder: Path, offer: Offer | None = None) -> None:
         """Trust a folder as it was, and where it was, when `offer` was taken; None: as it is now. Raises TrustError."""
@@ -240,10 +241,7 @@ class Grants(_File):
 
     def rules(self, workspace: Path | None = None) -> tuple[Rule, ...]:
         """The stored rules for a workspace (None: for runs without one); empty where there is a `problem`."""
-        try:
-            return _parsed(self._read().rules.get(_key(workspace), []))
-        except TrustError:
-            return ()
+        return _parsed(self._readable().rules.get(_key(workspace), []))
 
     def by_workspace(self) -> Mapping[Path | None, tuple[Rule, ...]]:
         """All stored rules. Raises TrustError."""
@@ -263,10 +261,7 @@ class Hosts(_File):
 
     def holds(self, host: str) -> bool:
         """True for one of them; False for all if there is a `problem`."""
-        try:
-            return host in self._read().hosts
-        except TrustError:
-            return False
+        return host in self._readable().hosts
 
     def listed(self) -> tuple[str, ...]:
         """All of them. Raises TrustError."""

@@ -150,17 +150,11 @@ class ArgumentReader:
                 continue
             inner = value.get(key)
             if isinstance(inner, str) and (names or key == "arguments"):
-                inner = self._value_in(inner)
+                with suppress(NotJsonError):
+                    inner = self._decoded(inner)
             if isinstance(inner, dict):
                 return inner
         return value
-
-    def _value_in(self, text: str) -> object:
-        """The JSON value that is written in a text; None: it isn't JSON."""
-        try:
-            return self._decoded(text)
-        except NotJsonError:
-            return None
 
     def _is_me(self, name: object) -> bool:
         """True if a wrapper's name means this tool, as a call's would: `"bash"` means `container.exec`."""

@@ -22,6 +22,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, VSplit, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl, UIContent, UIControl
 from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.utils import explode_text_fragments
 from prompt_toolkit.output import ColorDepth, Output
 from rich.cells import cell_len
 
@@ -321,11 +322,5 @@ class _Rows(UIControl):
 
 def _marked(fragments: StyleAndTextTuples, begin: int, end: int, style: str) -> StyleAndTextTuples:
     """The same row, with a style added between two characters."""
-    done: StyleAndTextTuples = []
-    at = 0
-    for before, text, *_ in fragments:
-        first, last = min(max(begin - at, 0), len(text)), min(max(end - at, 0), len(text))
-        parts = ((before, text[:first]), (f"{before} {style}", text[first:last]), (before, text[last:]))
-        done += [part for part in parts if part[1]]
-        at += len(text)
-    return done
+    chars = enumerate(explode_text_fragments(fragments))
+    return [(f"{before} {style}" if begin <= at < end else before, char) for at, (before, char, *_) in chars]
