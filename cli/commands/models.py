@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ossia.cli.commands import exit_error, group
+from ossia.cli.commands import group
 from ossia.cli.settings.table import option
 
 if TYPE_CHECKING:
@@ -15,11 +15,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ossia.agent.models.describe import Description
-    from ossia.agent.models.find import Found, Locations
+    from ossia.agent.models.find import Found
     from ossia.agent.models.memory import Memory
     from ossia.agent.models.model import ModelFile
     from ossia.agent.models.plan import Plan
-    from ossia.cli.settings.table import Settings
 
     Row = tuple[str, str]
 
@@ -62,11 +61,12 @@ def list_() -> None:
     from ossia.agent.models.find import find_models, unfinished
     from ossia.agent.models.memory import size_text
     from ossia.cli.clean import one_line
+    from ossia.cli.commands.models_files import locations_here
     from ossia.cli.paths import data_dir
     from ossia.cli.runtime.models import free_memory
     from ossia.cli.streams import say, shown
 
-    found, memory = find_models(_locations()), free_memory()
+    found, memory = find_models(locations_here()), free_memory()
     rows = [("NAME", "SIZE", "FITS", "FROM", "PATH"), *(_row(one, memory) for one in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for row in rows:
@@ -87,9 +87,10 @@ def show(model: MaybeModel = None, json: Json = False) -> None:
     """
     from ossia.agent.errors import ModelError
     from ossia.agent.models.describe import describe, unreadable
+    from ossia.cli.commands.models_files import located
     from ossia.cli.exits import ExitCode
 
-    found = _located(model)
+    found = located(model)
     try:
         described = describe(found.path, origin=found.origin)
     except ModelError as error:
@@ -121,19 +122,20 @@ def plan(
     from ossia.agent.engine.llama import processor_features
     from ossia.agent.models.plan import plan
     from ossia.agent.models.resolve import locate, resolve
+    from ossia.cli.commands.models_files import locations_here, say_engine, say_more, settings_with
     from ossia.cli.runtime.model_spec import local_spec
     from ossia.cli.runtime.models import free_memory
     from ossia.cli.streams import say
 
-    settings = _settings(
+    settings = settings_with(
         model=model, context=context, gpu_layers=gpu_layers, n_cpu_moe=n_cpu_moe, kv_type=kv_type, repack=repack
     )
     if not model:
-        _say_engine(settings)
+        say_engine(settings)
     if settings.model:
-        _say_more(settings.model, locate(settings.model, locations=_locations()))
+        say_more(settings.model, locate(settings.model, locations=locations_here()))
     memory = free_memory()
-    file = resolve(settings.model, locations=_locations(), memory=memory)
+    file = resolve(settings.model, locations=locations_here(), memory=memory)
     options = local_spec(settings, stays=True).load_options(file.temperature)
     planned = plan(file, memory=memory, options=options, processor=processor_features())
     if json:
@@ -147,9 +149,10 @@ def plan(
 @app.command()
 def path(model: MaybeModel = None, json: Json = False) -> None:
     """Print where a model's (first) file is."""
+    from ossia.cli.commands.models_files import first_file, located
     from ossia.cli.streams import shown
 
-    found = _first_file(_located(model))
+    found = first_file(located(model))
     if json:
         _print_json({"model": found.name, "path": str(found.path), "from": found.origin, "bytes": found.file_bytes})
     else:
@@ -167,12 +170,13 @@ def default(model: Model) -> None:
     from ossia.agent.models.memory import read_memory
     from ossia.agent.models.resolve import locate, resolve
     from ossia.cli.commands.config import set_
+    from ossia.cli.commands.models_files import locations_here, say_engine, say_more, settings_with
 
-    resolve(model, locations=_locations(), memory=read_memory())
-    _say_more(model, locate(model, locations=_locations()))
+    resolve(model, locations=locations_here(), memory=read_memory())
+    say_more(model, locate(model, locations=locations_here()))
     here = Path(model)
     set_("model", [str(here.absolute()) if not here.is_absolute() and here.is_file() else model])
-    _say_engine(_settings())
+    say_engine(settings_with())
 
 
 @app.command()
@@ -203,74 +207,6 @@ def pull(
     from ossia.cli.commands.models_files import pull_model
 
     pull_model(name)
-
-
-def _located(model: str | None) -> Found:
-    """The file that `model` names, the first one of that name; None: the one that a run without --model uses."""
-    from ossia.agent.models.find import found_at
-    from ossia.agent.models.resolve import locate, resolve
-    from ossia.cli.runtime.models import free_memory
-
-    where = _locations()
-    if model is None:
-        settings = _settings()
-        _say_engine(settings)
-        model = settings.model
-    if model is None:
-        return found_at(resolve(None, locations=where, memory=free_memory()).path, where)
-    files = locate(model, locations=where)
-    _say_more(model, files)
-    found = files[0]
-    if found.path.is_dir():
-        raise exit_error(f"{found.path}: is a directory; name a GGUF file in it")
-    return found
-
-
-def _locations() -> Locations:
-    from ossia.agent.models.find import locations
-    from ossia.cli import paths
-
-    return locations(paths.host())
-
-
-def _settings(**given: object) -> Settings:
-    import os
-
-    from ossia.cli.settings.config import resolve
-
-    return resolve(given, environ=os.environ).settings
-
-
-def _say_more(model: str, found: Sequence[Found]) -> None:
-    """On stderr: the first of the files with this name is meant, and there are more."""
-    from ossia.cli.streams import say
-
-    if len(found) > 1:
-        say(f"{len(found) - 1} more called {model}: {found[0].path} is meant; for another one give its path")
-
-
-def _say_engine(settings: Settings) -> None:
-    """On stderr: a server answers, by the settings, so that no local model is used."""
-    from ossia.cli.streams import say
-
-    if settings.engine != "llama":
-        say(f"the engine is {settings.engine}: a local model is used with --engine llama only")
-
-
-def _first_file(found: Found) -> Found:
-    """The first file of the split model that `found` is part of. Raises ModelMissing if it isn't there."""
-    from dataclasses import replace
-
-    from ossia.agent.errors import ModelMissing
-    from ossia.agent.models.catalog import part_of, part_path
-
-    part = part_of(found.path)
-    if part is None or part[0] == 1:
-        return found
-    first = part_path(found.path, 1, part[1])
-    if not first.is_file():
-        raise ModelMissing(f"{found.path} is part of a split model, but {first} is missing: download all its files")
-    return replace(found, path=first)
 
 
 def _row(found: Found, memory: Memory) -> tuple[str, str, str, str, str]:

@@ -1,4 +1,4 @@
-"""`ossia models rm` and `pull`: removing model files, and downloading them."""
+"""The files of `ossia models`: finding, removing and downloading them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,75 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ossia.agent.models.catalog import CatalogModel
-    from ossia.agent.models.find import Found
+    from ossia.agent.models.find import Found, Locations
+    from ossia.cli.settings.table import Settings
+
+
+def located(model: str | None) -> Found:
+    """The file that `model` names, the first one of that name; None: the one that a run without --model uses."""
+    from ossia.agent.models.find import found_at
+    from ossia.agent.models.resolve import locate, resolve
+    from ossia.cli.runtime.models import free_memory
+
+    where = locations_here()
+    if model is None:
+        settings = settings_with()
+        say_engine(settings)
+        model = settings.model
+    if model is None:
+        return found_at(resolve(None, locations=where, memory=free_memory()).path, where)
+    files = locate(model, locations=where)
+    say_more(model, files)
+    found = files[0]
+    if found.path.is_dir():
+        raise exit_error(f"{found.path}: is a directory; name a GGUF file in it")
+    return found
+
+
+def first_file(found: Found) -> Found:
+    """The first file of the split model that `found` is part of. Raises ModelMissing if it isn't there."""
+    from dataclasses import replace
+
+    from ossia.agent.errors import ModelMissing
+    from ossia.agent.models.catalog import part_of, part_path
+
+    part = part_of(found.path)
+    if part is None or part[0] == 1:
+        return found
+    first = part_path(found.path, 1, part[1])
+    if not first.is_file():
+        raise ModelMissing(f"{found.path} is part of a split model, but {first} is missing: download all its files")
+    return replace(found, path=first)
+
+
+def say_more(model: str, found: Sequence[Found]) -> None:
+    """On stderr: the first of the files with this name is meant, and there are more."""
+    if len(found) > 1:
+        say(f"{len(found) - 1} more called {model}: {found[0].path} is meant; for another one give its path")
+
+
+def say_engine(settings: Settings) -> None:
+    """On stderr: a server answers, by the settings, so that no local model is used."""
+    if settings.engine != "llama":
+        say(f"the engine is {settings.engine}: a local model is used with --engine llama only")
+
+
+def settings_with(**given: object) -> Settings:
+    """The settings in force with these flags. Raises ConfigError."""
+    from ossia.cli.settings.config import resolve
+
+    return resolve(given, environ=os.environ).settings
+
+
+def locations_here() -> Locations:
+    """The folders of models on this machine."""
+    from ossia.agent.models.find import locations
+    from ossia.cli import paths
+
+    return locations(paths.host())
+
+
+# -- removing ----------------------------------------------------------------------------------------------------------
 
 
 def remove(model: str, *, yes: bool) -> None:
@@ -51,19 +119,17 @@ def remove(model: str, *, yes: bool) -> None:
 
 def _say_default_gone() -> None:
     from ossia.agent.errors import ModelMissing
-    from ossia.agent.models.find import locations
     from ossia.agent.models.resolve import locate
-    from ossia.cli import paths
-    from ossia.cli.settings.config import ConfigError, resolve
+    from ossia.cli.settings.config import ConfigError
     from ossia.cli.settings.engines import is_server
 
     try:
-        settings = resolve({}, environ=os.environ).settings
+        settings = settings_with()
     except ConfigError:  # another command says so
         return
     try:
         if settings.model is not None and not is_server(settings.engine):  # a server's model is another thing
-            locate(settings.model, locations=locations(paths.host()))
+            locate(settings.model, locations=locations_here())
     except ModelMissing:
         say(f"the settings' model is {settings.model}, which is gone: `ossia config unset model` takes that back")
 
@@ -75,11 +141,10 @@ def _own_files(model: str) -> tuple[list[Path], list[Found]]:
     """
     from ossia.agent.errors import ModelMissing
     from ossia.agent.models.catalog import download_of
-    from ossia.agent.models.find import files_of, found_at, locations
+    from ossia.agent.models.find import files_of, found_at
     from ossia.agent.models.resolve import locate
-    from ossia.cli import paths
 
-    where = locations(paths.host())
+    where = locations_here()
     is_path = download_of(model) is None and os.path.lexists(model)
     pulled = [] if is_path else [found_at(path, where) for path in files_of(model, where.data)]
     try:
@@ -154,6 +219,9 @@ def _elsewhere(one: Found) -> str:
     return f"{one.path} is no model that ossia downloaded; `rm {path}` removes it"
 
 
+# -- downloading -------------------------------------------------------------------------------------------------------
+
+
 @plain_keys()
 def pull_model(name: str) -> None:
     """Download what `name` names, and print its path. A file that is no usable gpt-oss stays, and is exit code 3.
@@ -188,10 +256,9 @@ def pull_model(name: str) -> None:
 
 def _say_same_size(name: str, model: CatalogModel) -> None:
     """On stderr, before a download: a model here has the very size of this one, and so may be the same."""
-    from ossia.agent.models.find import files_of, find_models, locations
-    from ossia.cli import paths
+    from ossia.agent.models.find import files_of, find_models
 
-    where = locations(paths.host())
+    where = locations_here()
     if any(path.suffix == ".gguf" for path in files_of(name, where.data)):
         return
     for one in find_models(where):

@@ -30,8 +30,8 @@ class Flag(NamedTuple):
     """The flag of a setting.
 
     `run`, the chat and `tools` all take every flag, except those that are only the chat's; `listed`: the commands whose
-    help shows it. `chat` and `tools` replace `help` in theirs. `off` is the flag that turns off a setting which is on
-    by default: `--no-guide`.
+    help shows it. `tools` replaces `help` in theirs. `off` is the flag that turns off a setting which is on by default:
+    `--no-guide`.
 
     (This and the next ones are NamedTuples: `ossia --help` reads this table, and defining a dataclass takes 0.5 ms.)
     """
@@ -39,7 +39,6 @@ class Flag(NamedTuple):
     help: str
     metavar: str | None = None
     listed: tuple[Listing, ...] = ("run",)
-    chat: str = ""
     tools: str = ""
     off: str = ""
 
@@ -194,7 +193,7 @@ class Settings:
     titles: Literal["model", "question"] = _setting("model", kinds.one_of("model", "question"),
         Flag("A session's title: model (when idle), question (what you asked).", "HOW", _CHAT))
     private: bool = _setting(False, kinds.switch(), Flag("Store no text and no cache; undo still keeps changed files.",
-        listed=_RUN_CHAT, chat="Store no text and no cache; undo still keeps changed files."))
+        listed=_RUN_CHAT))
 # fmt: on
 
 
@@ -221,7 +220,7 @@ def option(key: str, of: Listing = "run") -> Any:
     return typer.Option(
         one.long_flag,
         metavar=flag.metavar,
-        help={"run": "", "chat": flag.chat, "tools": flag.tools}[of] or flag.help,
+        help=flag.tools if of == "tools" and flag.tools else flag.help,
         hidden=of not in flag.listed,
         callback=(lambda given: False if given else None) if flag.off else None,
     )
