@@ -1,4 +1,4 @@
-"""The bytes of a file → a document: what kind of file it is, its text, its title."""
+"""The bytes of a file → a document: its kind, its text, its title."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ossia.tools.convert import Converter
 
 MAKER: Final = 3
-"""The version of what is made from a file. A higher number makes the next indexing redo everything."""
+"""The version of documents. A higher number makes the next indexing redo everything."""
 
 MAX_TEXT_BYTES: Final = 4_000_000
 MAX_HTML_BYTES: Final = 3_000_000  # this and the next one are the worker's limits
@@ -45,7 +45,7 @@ class NotADocument(Exception):
 
 
 def kind_of(name: str, data: bytes) -> DocumentKind:
-    """What a file is, by its name and its bytes. Raises `NotADocument`."""
+    """The kind of a file, by its name and its bytes. Raises `NotADocument`."""
     kind = _KINDS.get(PurePath(name).suffix.lower(), "text")
     if data.startswith(b"%PDF-"):
         kind = "pdf"
@@ -67,10 +67,9 @@ def kind_of(name: str, data: bytes) -> DocumentKind:
 
 
 def document(name: str, data: bytes, *, url: str, converter: Callable[[], Converter], stop: Stop) -> Document:
-    """The page of a file. `name` is its path below the root: its title if it has no other. Only HTML and PDF need
-    `converter`.
+    """The page of a file. `name`, its path below the root, is its title if it has no other.
 
-    Raises `NotADocument`, and what `converter` raises.
+    Only HTML and PDF need `converter`. Raises `NotADocument` and `ConversionFailed`.
     """
     kind = kind_of(name, data)
     if not data.strip():

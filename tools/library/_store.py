@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from ossia.tools.database import MOVE, Database, Format
+from ossia.tools.database import MOVE, Database, Format, migrate
 from ossia.tools.library._text import TOKENIZER, indexed
 
 _UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
@@ -63,9 +63,9 @@ RootKind = Literal["folder", "file", "url"]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The state of a document's file when it was read: enough to tell whether it has changed since.
+    """The state of a document's file when it was read, to find out whether it has changed since.
 
-    `mtime_ns` and `size` are 0 for a URL; `maker` is the version of the code that made the page.
+    `mtime_ns` is 0 for a URL; `maker` is the version of the code that made the page.
     """
 
     mtime_ns: int
@@ -78,7 +78,7 @@ class Seen:
 class Row:
     """A document to store. `text` is searched, `page` is shown (with its links), `links` is JSON.
 
-    `guessed` (as in `Document`) isn't stored.
+    `guessed`, as in `Document`, isn't stored.
     """
 
     origin: str
@@ -98,19 +98,24 @@ class Store:
         self.path = path
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection | None]:
-        """A connection; None if there is no library yet (none is created)."""
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection; without a file, to an empty library in memory."""
         with self._opened() as database, database.reading() as db:
-            yield db
+            if db is not None:
+                yield db
+                return
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as empty:
+            migrate(empty, self.path, _LIBRARY)
+            yield empty
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A connection inside a transaction, which is committed at the end. A missing file is created."""
+        """A connection inside a transaction, which is committed at the end. A missing file is made."""
         with self._opened() as database, database.writing() as db:
             yield db
 
     def compact(self) -> None:
-        """Rewrite the file without deleted data: until then its bytes are still in there."""
+        """Rewrite the file without the bytes of deleted data."""
         with self._opened() as database:
             database.run("INSERT INTO words(words) VALUES('optimize')", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)")
 
@@ -156,7 +161,7 @@ def touch(db: sqlite3.Connection, origin: str, seen: Seen) -> None:
 
 
 def delete(db: sqlite3.Connection, ids: Iterable[int]) -> int:
-    """Delete documents; returns how many there were."""
+    """Delete documents. Returns their number."""
     rows = [(number,) for number in ids]
     db.executemany("DELETE FROM words WHERE rowid=?", rows)
     return db.executemany("DELETE FROM documents WHERE id=?", rows).rowcount if rows else 0
@@ -174,7 +179,7 @@ class Stored:
 
 
 def page(db: sqlite3.Connection, number: int, *, max_bytes: int = 0) -> Stored | None:
-    """A document, None if there is none with that id. `max_bytes` of its page in UTF-8; 0: all of it."""
+    """The document with that id, if any, with `max_bytes` of its page in UTF-8 (0: all of it)."""
     found = db.execute("SELECT id, title, origin, page, links FROM documents WHERE id=?", (number,)).fetchone()
     if found is None:
         return None
@@ -192,7 +197,7 @@ def matching(db: sqlite3.Connection, match: str, limit: int) -> list[int]:
 
 
 def frequency(db: sqlite3.Connection, match: str) -> int:
-    """How many documents match an FTS5 query: 0.04 ms for a thousand, a fiftieth of the time to rank them."""
+    """The number of documents for an FTS5 query: 0.04 ms for a thousand, a fiftieth of the time to rank them."""
     return int(db.execute("SELECT count(*) FROM words WHERE words MATCH ?", (match,)).fetchone()[0])
 
 

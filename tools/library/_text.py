@@ -1,4 +1,4 @@
-"""The library's words: how a text is indexed, what a query searches for, which passage of a hit is shown.
+"""The library's words: the indexed text, the terms of a query, the passage of a hit.
 
 SQLite's tokenizer makes one token of a run of letters. In scripts without spaces between words that is a whole
 sentence. So each of their characters is indexed as a word, and a query looks for pairs of neighbours: 工具 is found in
@@ -32,7 +32,7 @@ _RUNS: Final = re.compile(f"[{_SPACELESS}]+|[^{_SPACELESS}]+")
 
 
 def indexed(text: str) -> str:
-    """`text` as FTS5 gets it: compatibility forms and case folded, spaces around characters of spaceless scripts.
+    """`text` for FTS5: compatibility forms and case folded, spaces around characters of spaceless scripts.
 
     indexed("ﬁle 函数") → "file  函  数 "
     """
@@ -48,7 +48,7 @@ def _folded(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One thing to look for, folded. `prefix`: words that begin so. `pair`: neighbours in a spaceless script."""
+    """A term of a query, folded. `prefix`: words that begin so. `pair`: neighbours in a spaceless script."""
 
     text: str
     prefix: bool = False
@@ -61,7 +61,7 @@ class Term:
 
 
 def terms(query: str) -> tuple[Term, ...]:
-    """What `query` searches for: at most 12 different terms; the last word also as a prefix.
+    """The terms of a query, at most 12 different ones; the last word also as a prefix.
 
     terms("The 工具 functi") → (Term("the"), Term("工具", pair=True), Term("functi", prefix=True)). Empty when there are
     no letters or digits in it.
@@ -108,9 +108,9 @@ def without_links(text: str) -> str:
 
 
 def snippet(page: str, wanted: tuple[Term, ...]) -> tuple[str, bool]:
-    """Some 240 characters of a page on one line, from where most terms stand close together; else from its start.
+    """Some 240 characters of a page on one line, from where most terms stand close together, and whether any was found.
 
-    Also returns whether any term was found.
+    Without any it is the page's start.
     """
     places = _places(page, wanted)
     start = max(_best_place(places) - _BEFORE, 0)
@@ -125,7 +125,7 @@ def snippet(page: str, wanted: tuple[Term, ...]) -> tuple[str, bool]:
 
 
 def _places(text: str, wanted: tuple[Term, ...]) -> list[tuple[int, int]]:
-    """(where, which term), in order."""
+    """Pairs of a place and a term's number, in order."""
     lowered = text.lower()
     places = _places_in(lowered if len(lowered) == len(text) else text, wanted)
     if not places and not text.isascii():
@@ -153,7 +153,7 @@ def _is_word(text: str, at: int, term: Term) -> bool:
 
 
 def _best_place(places: list[tuple[int, int]]) -> int:
-    """Where the stretch begins that holds the most different terms; the first of those."""
+    """The begin of the first stretch with the most different terms."""
     best, best_at, first = 0, 0, 0
     within: Counter[int] = Counter()
     for at, which in places:

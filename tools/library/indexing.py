@@ -40,7 +40,7 @@ _WORKERS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A root was walked: this many of its files will be looked at."""
+    """A root was walked: so many of its files will be read."""
 
     root: str
     files: int
@@ -77,8 +77,8 @@ def index_root(
 ) -> Generator[Event, None, None]:
     """Bring a root up to date. Raises `LibraryError`.
 
-    `converter` makes one for each thread in need. `web` fetches URLs; None: they fail. A stop ends it early, also while
-    a document is converted. Then, as when the generator is closed, what is ready is stored first.
+    `converter` makes one for each thread in need. `web` fetches URLs; None: they fail. At a stop, also while a document
+    is converted, and when the generator is closed, it ends early, and stores finished documents first.
 
     `list(index_root(library, library.add_root("folder", "/home/me/notes"), converter=Converter, web=None))` is
     `[Found("/home/me/notes", 2), Indexed("/home/me/notes/a.md", "A", "added"), …]`.
@@ -92,7 +92,7 @@ def index_root(
 
 
 def _unstopped(events: Iterable[Event], stop: Stop) -> Iterator[Event]:
-    """The events without a failure that is the stop's doing."""
+    """The events without failures that the stop caused."""
     return (event for event in events if not (stop.stopped and isinstance(event, Failed)))
 
 
@@ -187,7 +187,7 @@ class _Run:
         return taken_out | dict.fromkeys(others, "added separately")
 
     def _made(self, found: Iterable[File]) -> Iterator[tuple[File, Future[Row | Seen] | None]]:
-        """Each file with what was made of it, None if it is unchanged; a few are converted ahead."""
+        """Each file with its document, None if it is unchanged; a few are converted ahead."""
         ahead: deque[tuple[File, Future[Row | Seen] | None]] = deque()
         for file in found:
             known = self._known.get(file.path)
@@ -198,7 +198,7 @@ class _Run:
         yield from ahead
 
     def _make(self, file: File, known: Known | None) -> Row | Seen:
-        """The document; for a file that was rewritten with the same content its new state. Runs in the pool."""
+        """The document; of a file rewritten with the same content only its state. Runs in the pool."""
         if file.size > MAX_PDF_BYTES:
             raise NotADocument(f"larger than {MAX_PDF_BYTES // 1_000_000} MB")
         data = read_plain(file.path, max_bytes=MAX_PDF_BYTES + 1)
@@ -209,7 +209,7 @@ class _Run:
         return _row(file.path, file.name, seen, made)
 
     def _converter(self) -> Converter:
-        """This thread's own."""
+        """The converter of this thread."""
         if not hasattr(self._mine, "converter"):
             self._mine.converter = self._make_converter()
             self._converters.append(self._mine.converter)
@@ -237,7 +237,7 @@ class _Run:
         return Indexed(file.path, result.title, change, result.guessed)
 
     def _flush(self) -> bool:
-        """Store the batch, and clear it only then: an interrupt may come before. False if the root is gone."""
+        """Store the batch, then clear it: an interrupt may come before. False if the root is gone."""
         batch = self._batch
         stored = not (batch.rows or batch.touched) or self._library.put(self._root, batch.rows, touched=batch.touched)
         self._batch = _Batch()

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 from ossia.tools.browser.document import Document, Hit
@@ -57,7 +57,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the library has recorded of a file."""
+    """A file as the library knows it."""
 
     id: int
     seen: Seen
@@ -65,7 +65,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What `Library.remove` took out. `kept_out`: it lies below a root that stays; indexing that root skips it."""
+    """The result of `Library.remove`. `kept_out`: it lies below a root that stays; indexing that root skips it."""
 
     documents: int
     kept_out: bool
@@ -91,7 +91,7 @@ class Library:
 
     @property
     def taints(self) -> frozenset[Taint]:
-        """The kinds of text in search results: the user's own, and somebody else's too once a web page was added."""
+        """The kinds of text in search results: private, and "outside" too once a web page was added."""
         try:
             from_web = any(root.kind == "url" for root in self.roots())
         except LibraryError:  # if it can't be read, there are no results
@@ -111,15 +111,15 @@ class Library:
         return tuple(Hit(match.title, f"{SCHEME}:{match.id}", match.snippet) for match in found)
 
     def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
-        """The page of `doc:17`, as it was when it was indexed. Raises `ToolFailed` if there is no such document.
+        """The page of `doc:17`, as it was indexed. Raises `ToolFailed` for an unknown document.
 
-        Links between documents of the library lead to `doc:` URLs; a link to a file that isn't in it is plain text.
+        Links between documents of the library lead to `doc:` URLs; a link to any other file is plain text.
         """
         number = _number(url)
         try:
             with self._store.reading() as db:
-                found = None if db is None or number is None else store.page(db, number)
-                if db is None or found is None:
+                found = None if number is None else store.page(db, number)
+                if found is None:
                     raise ToolFailed(f"Error: no document `{url[:80]}` in the local library: search for it")
                 leads = {int(key): _followed(db, target) for key, target in json.loads(found.links).items()}
         except LibraryError as error:
@@ -135,38 +135,34 @@ class Library:
     def find(self, query: str, *, limit: int, stop: Stop | None = None) -> tuple[Match, ...]:
         """The best documents for `query`, at most `limit`: those with all its words, then those with some of them."""
         wanted = terms(query)
+        if not wanted:
+            return ()
         halt, deadline = stop or NoStop(), time.monotonic() + _QUERY_S
-        with self._store.reading() as db:
-            if db is None or not wanted:
-                return ()
-            with store.interruptible(db, lambda: halt.stopped or time.monotonic() > deadline):
-                ids = _best(db, wanted, max(1, min(limit, _MAX_HITS)))
-                return tuple(match for number in ids if (match := _match(db, number, wanted)))
+        ended = lambda: halt.stopped or time.monotonic() > deadline  # noqa: E731
+        with self._store.reading() as db, store.interruptible(db, ended):
+            ids = _best(db, wanted, max(1, min(limit, _MAX_HITS)))
+            return tuple(match for number in ids if (match := _match(db, number, wanted)))
 
     def origin(self, url: str) -> str | None:
-        """Where the document behind `doc:17` (or `17`) is from: an absolute path or a URL."""
-        with self._store.reading() as db:
-            found = store.page(db, number) if db and (number := _number(url)) is not None else None
-        return None if found is None else found.origin
+        """The absolute path or URL of the document `doc:17` (or `17`)."""
+        rows = self._rows("SELECT origin FROM documents WHERE id=?", _number(url))
+        return str(rows[0][0]) if rows else None
 
     def count(self) -> int:
-        """How many documents it holds."""
-        with self._store.reading() as db:
-            return 0 if db is None else int(db.execute("SELECT count(*) FROM documents").fetchone()[0])
+        """The number of documents."""
+        return int(self._rows("SELECT count(*) FROM documents")[0][0])
 
     def roots(self) -> tuple[Root, ...]:
-        """The roots that were added, sorted by place, with how much each holds."""
+        """The roots, sorted by place, with the size of each."""
         query = """SELECT r.id, r.kind, r.place, count(d.id), coalesce(sum(d.characters), 0)
             FROM roots r LEFT JOIN documents d ON d.root = r.id GROUP BY r.id ORDER BY r.place"""
-        with self._store.reading() as db:
-            return () if db is None else tuple(Root(*row) for row in db.execute(query))
+        return tuple(Root(*row) for row in self._rows(query))
 
     def root_of(self, origin: str) -> Root | None:
         """The root that a document belongs to; None if `origin` isn't a document."""
         query = "SELECT r.id, r.kind, r.place FROM documents d JOIN roots r ON r.id = d.root WHERE d.origin=?"
-        with self._store.reading() as db:
-            found = None if db is None else db.execute(query, (origin,)).fetchone()
-        return None if found is None else Root(*found)
+        rows = self._rows(query, origin)
+        return Root(*rows[0]) if rows else None
 
     def remove(self, what: str) -> Removed | None:
         """Remove a root, a document or all documents below a folder, and their bytes from the file.
@@ -214,16 +210,12 @@ class Library:
 
     def left_out(self) -> frozenset[str]:
         """The places below a root that the user took out."""
-        with self._store.reading() as db:
-            rows = () if db is None else db.execute("SELECT place FROM removed")
-            return frozenset(place for (place,) in rows)
+        return frozenset(place for (place,) in self._rows("SELECT place FROM removed"))
 
     def known(self, root: Root) -> dict[str, Known]:
         """The documents of a root by their origin."""
         query = "SELECT origin, id, mtime_ns, size, digest, maker FROM documents WHERE root=?"
-        with self._store.reading() as db:
-            rows = () if db is None else db.execute(query, (root.id,))
-            return {row[0]: Known(row[1], Seen(*row[2:])) for row in rows}
+        return {row[0]: Known(row[1], Seen(*row[2:])) for row in self._rows(query, root.id)}
 
     def put(self, root: Root, rows: Sequence[Row], *, touched: Mapping[str, Seen] | None = None) -> bool:
         """Store documents, all or none, and record new times of others. False: the root was removed meanwhile."""
@@ -237,9 +229,13 @@ class Library:
         return True
 
     def forget(self, ids: Iterable[int]) -> int:
-        """Remove documents whose files have vanished; returns how many there were."""
+        """Remove documents whose files have vanished. Returns their number."""
         with self._store.writing() as db:
             return store.delete(db, ids)
+
+    def _rows(self, query: str, *values: object) -> list[Any]:
+        with self._store.reading() as db:
+            return db.execute(query, values).fetchall()
 
 
 def local_url(path: str) -> str:
@@ -248,7 +244,7 @@ def local_url(path: str) -> str:
 
 
 def is_within(place: str, folder: str) -> bool:
-    """Is `place` that folder, or below it? Absolute paths as text."""
+    """Whether `place` is that folder, or below it. Absolute paths as text."""
     return place == folder or _below(place, folder)
 
 
@@ -260,8 +256,8 @@ def _number(url: str) -> int | None:
 def _best(db: sqlite3.Connection, wanted: tuple[Term, ...], limit: int) -> list[int]:
     """Documents with every term that occurs at all, then those with some.
 
-    Ranking visits each document of each term. In a large library only the rarest terms are ranked: the others are in
-    most documents, and distinguish them least.
+    Ranking visits each document of each term. In a large library only the rarest terms are ranked, which distinguish
+    the documents best.
     """
     if len(wanted) == 1:
         return store.matching(db, wanted[0].match, limit)
@@ -289,7 +285,7 @@ def _match(db: sqlite3.Connection, number: int, wanted: tuple[Term, ...]) -> Mat
 
 
 def _followed(db: sqlite3.Connection, url: str) -> str | None:
-    """Where a stored link leads: unchanged, or for a local file to its document; None if it has none."""
+    """The target of a stored link: a web URL, or the document of a local file; None without one."""
     if not url.startswith(f"{_LOCAL}/"):
         return url
     path = unquote(urlsplit(url).path).replace("/", os.sep)
@@ -305,7 +301,7 @@ def _below(place: str, folder: str) -> bool:
 
 
 def _ids(db: sqlite3.Connection, query: str, column: str, place: str) -> list[int]:
-    """The ids of what is `place` or lies below it. (`LIKE` would take the `_` of a name for any character.)"""
+    """The ids of `place` and everything below it. (`LIKE` would take the `_` of a name for any character.)"""
     start = place.rstrip(os.sep) + os.sep
     where = f"{column}=? OR substr({column}, 1, ?)=?"
     return [number for (number,) in db.execute(query + where, (place, len(start), start))]

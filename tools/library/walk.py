@@ -1,7 +1,7 @@
-"""The files of a folder that are documents. Nothing is opened but `.gitignore`; no link is followed.
+"""The files of a folder that are documents. Only `.gitignore` is opened; no link is followed.
 
-git's patterns are applied without running git. Not covered: `.git/info/exclude`, the user's global excludes, and files
-that are tracked although a pattern names them.
+Patterns are applied without git (pathspec 1.1 lets `!/a` undo `*.log` for `a/x.log`, git doesn't). Not covered:
+`.git/info/exclude`, the user's global excludes, and tracked files that a pattern names.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Not a document, by a rule: `Skipped("/home/me/notes/.env", "may hold secrets")`. A folder ends in `/`."""
+    """A file that a rule excludes: `Skipped("/home/me/notes/.env", "may hold secrets")`. A folder ends in `/`."""
 
     origin: str
     reason: str
@@ -57,17 +57,16 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """It can't be read or converted; what the library has of it stays. `reason` is one line of plain text."""
+    """A file that can't be read or converted; its stored document stays. `reason` is one line of plain text."""
 
     origin: str
     reason: str
 
 
 def walk(root: Path, *, apart: Mapping[str, str]) -> Iterator[File | Skipped | Failed]:
-    """The files below a folder, or the one file, in the order of their names.
+    """The files below a folder, or the one file whatever its name, in the order of their names.
 
-    `apart`: places to skip, with the reason: other roots, and what the user took out. A file that is itself the root is
-    taken, whatever its name.
+    `apart`: places to skip, with the reason: other roots, and places that the user took out.
     """
     try:
         status = root.lstat()
