@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ossia.tools.locks import locks
-from ossia.tools.no_links import FOLDER
+from ossia.tools.tree import FOLDER
 
 _PREFIX = "ossia-run-"
 _NAME = re.compile(r"ossia-run-[a-z0-9_]{8}")

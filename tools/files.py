@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from ossia.tools._scratch import remove_left_files
-from ossia.tools.no_links import FILE, MAY_BE_A_LINK, opened_below
+from ossia.tools.tree import FILE, MAY_BE_A_LINK, opened_below
 
 FULL: Final = "the disk is full: free some space"
 _ROOM_BYTES: Final = 64 << 10  # SQLite creates the index of its log with 32 KiB

@@ -19,8 +19,8 @@ from pathlib import Path, PurePath
 from typing import Literal
 
 from ossia.tools.names import in_ascii, may_differ, same_names
-from ossia.tools.no_links import FILE, FOLDER, open_top
 from ossia.tools.spec import ToolFailed
+from ossia.tools.tree import FILE, FOLDER, open_top
 
 _MAX_PATH_CHARS, _MAX_LINKS = 4_096, 40  # Linux's limits
 MAX_FILE_BYTES = 16 << 20

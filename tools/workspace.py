@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ossia.tools.own import Own
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from ossia.tools.approval.trust import Offer
     from ossia.tools.spec import Taint
+    from ossia.tools.tree import State
     from ossia.tools.undo.journal import Journal
-    from ossia.tools.undo.snapshot import Bytes
-    from ossia.tools.undo.tree import State
+    from ossia.tools.undo.stored import Bytes
 
 NOTES = "AGENTS.md"
 NOTES_HEAD = f"Notes of the workspace's {NOTES}:"
@@ -38,11 +38,17 @@ class Keeper(Protocol):
     def before_command(self) -> Any | None:
         """Keep all that a command may change; None if that is too much. Raises `ToolFailed`: then run nothing."""
 
-    def after_command(self, before: Any) -> None:
-        """Note what the command changed. `before`: as the same keeper's `before_command` gave it."""
+    def after_command(self, before: Any, moved: Collection[int] = ()) -> None:
+        """Note what the command changed. `before`: as the same keeper's `before_command` gave it.
+
+        `moved`: inodes that were there already. Where no copy of them is kept, undo doesn't remove them elsewhere.
+        """
 
     def keep_changes(self, before: Mapping[str, State], after: Mapping[str, State], kept: Bytes) -> None:
-        """Note changes of a command that it couldn't keep everything for: what was there and is now, and the bytes."""
+        """Note changes of a command where not everything is kept: what was there and is now, and the bytes."""
+
+    def ignored_line(self) -> str:
+        """A line about what git ignores here, which undo doesn't restore; "" if that was said already."""
 
 
 @dataclass(frozen=True, slots=True)

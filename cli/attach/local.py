@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, BinaryIO
 from ossia.cli.words import bytes_of, size_of
 from ossia.tools.decoding import Text, decode, decode_beginning, describe, universal
 from ossia.tools.names import escaped
-from ossia.tools.no_links import FILE, MAY_BE_A_LINK
 from ossia.tools.safe_files import real_name
 from ossia.tools.spec import Stop
+from ossia.tools.tree import FILE, MAY_BE_A_LINK
 
 if TYPE_CHECKING:
     from ossia.tools.library.walk import File

@@ -48,7 +48,7 @@ def open_folder(settings: Settings) -> Folder:
     except TrustError as error:
         state, brought = "trusted", None
         warnings = (f"--trust: nothing of {FOLDER_CONFIG.parent} and {NOTES} is used: {error}",)
-    journal = Journal(data, root)
+    journal = Journal(data, root, private=settings.private)
     workspace = Workspace(root, trusted=state == "trusted", keeper=journal)
     return Folder(workspace, journal, brought, warnings or _warnings(root, state))
 

@@ -37,8 +37,11 @@ class Kept:
     def before_command(self) -> None:
         return None
 
-    def after_command(self, before: object) -> None:
+    def after_command(self, before: object, moved: object = ()) -> None:
         raise AssertionError("no command was kept")
+
+    def ignored_line(self) -> str:
+        return ""
 
     def keep_changes(self, before: object, after: object, kept: object) -> None:
         raise AssertionError("this keeper keeps files only")

@@ -379,8 +379,8 @@ def test_the_workspaces_own_repository_is_not_looked_into(journal: Journal, root
     (root / ".git" / "objects").mkdir(parents=True)
     (root / "sub" / ".git").mkdir(parents=True)
     before = journal.before_command()
-    assert before and sorted(before.repositories) == [".git", "sub/.git"]
-    assert [path for path in before.known if ".git" in path] == ["sub/.git"]
+    assert before and sorted(before.seen.repositories) == [".git", "sub/.git"]
+    assert [path for path in before.seen.known if ".git" in path] == ["sub/.git"]
     journal.after_command(before)
 
 
@@ -445,7 +445,7 @@ def test_ossias_own_data_in_the_workspace_is_left_out(root: Path) -> None:
     journal = Journal(root / "docs" / "data", root)
     journal.begin_turn("t")
     before = journal.before_command()
-    assert before and not any("data" in path for path in before.known)
+    assert before and not any("data" in path for path in before.seen.known)
     journal.after_command(before)
     assert journal.turns() == ()
 
@@ -499,14 +499,20 @@ def test_old_turns_are_dropped(data: Path, root: Path) -> None:
 
 
 def test_copies_that_nothing_needs_any_more_are_removed(data: Path, root: Path) -> None:
-    journal = Journal(data, root)
-    for number in range(4):
-        (root / "a.py").write_bytes(b"%d" % number)
+    """Where they take more room than the workspace's files, and some more."""
+    journal = Journal(data, root, limits=KeepLimits(spare_bytes=64 << 10))
+    for _ in range(20):
+        (root / "a.py").write_bytes(os.urandom(20_000))
         command(journal, root, "true")
+    (objects,) = (data / "undo").glob("*/seen/git/objects")
+    journal.begin_turn("t")
+    command(journal, root, "rm docs/b.md")
+    before = sum(path.stat().st_size for path in objects.rglob("*"))
     journal.prepare()
-    (copies,) = (data / "undo").glob("*/seen/bytes")
-    kept = {path.read_bytes() for path in copies.iterdir()}
-    assert b"3" in kept and b"1" not in kept
+    assert sum(path.stat().st_size for path in objects.rglob("*")) < before - 200_000
+    command(journal, root, "rm a.py run.sh")
+    journal.undo()
+    assert (root / "docs" / "b.md").read_text() == "b" and (root / "a.py").stat().st_size == 20_000
 
 
 # -- crashes -----------------------------------------------------------------------------------------------------------

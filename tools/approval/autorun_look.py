@@ -27,9 +27,9 @@ from ossia.tools.approval.autorun import (
     plain,
 )
 from ossia.tools.names import escaped
+from ossia.tools.tree import UNREAD, Opened, State, Tree
 from ossia.tools.undo.restore import put_back
-from ossia.tools.undo.snapshot import Bytes
-from ossia.tools.undo.tree import UNREAD, Opened, State, Tree
+from ossia.tools.undo.stored import Bytes
 
 MAX_NAMES = 500_000
 """How many names are looked at before a command, those at the top first."""
@@ -73,7 +73,8 @@ class Changed:
 class Look:
     """A look taken before a command; call `changed` after it. Kept bytes lie in a private folder until `close`.
 
-    `left_out`: folders of our own. `repositories`: each `.git`. `not_kept`: what a command could change for good, in
+    `left_out`: folders of our own. `repositories`: each `.git`. `inodes`: those of all that is there but not kept: undo
+    must not remove them where a command moved them. `not_kept`: what a command could change for good, in
     words ("" if there is nothing): more than is kept, or more names than are looked at.
     """
 
@@ -92,7 +93,7 @@ class Look:
         self._gits: set[str] = set()
         self._programs: set[str] = set()
         self.repositories: list[str] = []
-        self._inodes: set[int] = set()  # of all that is there: what is moved must not be removed by undo
+        self.inodes: set[int] = set()
         self._listed: set[str] = set()
         self._folders: dict[str, State] = {}
         self._opened = Opened(self._tree)
@@ -116,7 +117,7 @@ class Look:
                 if size <= _MAX_FILE_BYTES and max(size, _BLOCK_BYTES) <= left:
                     left -= max(size, _BLOCK_BYTES)
                     if read:
-                        self._inodes.discard(seen.status.st_ino)
+                        self.inodes.discard(seen.status.st_ino)
                         self._before[path] = replace(seen, state=self._tree.state(path, keep=self._kept.keep))
                     continue
             lost[seen.spot.part] += 1
@@ -153,7 +154,7 @@ class Look:
             left -= len(entries)
             if first:
                 self._listed.add(at.path)
-                self._inodes.update(entry.inode() for entry in entries)
+                self.inodes.update(entry.inode() for entry in entries)
             names = {plain(entry.name) for entry in entries}
             bare = at.inside in ("", "cache", "package") and is_bare(names)
             folder = Spot(at.path, at.path or "HEAD", "git") if bare else at
@@ -199,11 +200,12 @@ class Look:
 
     # -- after ---------------------------------------------------------------------------------------------------------
 
-    def changed(self, *, restore_git: bool, can_undo: bool = True, all_kept: bool = False) -> Changed:
+    def changed(self, *, restore_git: bool, can_undo: bool = True,
+                covered: Callable[[str], bool] = lambda path: False) -> Changed:  # fmt: skip
         """Compare. `restore_git`: settings and hooks of repositories that were there get restored at once, and what
         Python runs when ossia starts.
 
-        `can_undo`: somebody keeps what is returned. `all_kept`: somebody keeps all files, of any size.
+        `can_undo`: somebody keeps what is returned. `covered`: is a path kept by somebody already? It isn't returned.
         """
         self._left = 2 * _MAX_BYTES  # what was kept, and as much of what is new
         with self._opened:
@@ -220,10 +222,11 @@ class Look:
             if self._cut:
                 lines = (*lines, f"not all that the command left was looked at: more than {_MAX_NEW_NAMES:,} names")
             mine = {path: states[path] for path, spot in told.items()
-                    if path in self._before or self._was_absent(spot, after[path])}  # fmt: skip
-            lost = [path for path in told if path not in mine or not states[path][0].readable]
+                    if not covered(path) and (path in self._before or self._was_absent(spot, after[path]))}  # fmt: skip
+            lost = [path for path in told
+                    if not covered(path) and (path not in mine or not states[path][0].readable)]  # fmt: skip
             if told:
-                end = "" if not can_undo else self._undo_of(told, [] if all_kept else lost)
+                end = "" if not can_undo else self._undo_of(told, lost)
                 lines = (f"{self._line(told, states)}{end}", *lines)
             before = {path: was for path, (was, _) in mine.items()}
             for path in [path for path, (was, _) in mine.items() if was.kind != "absent"]:
@@ -263,7 +266,7 @@ class Look:
         Not what was moved here, nor a part of a new repository, nor what was there all the time and counts only now for
         what lies beside it.
         """
-        if now.status.st_ino in self._inodes or (_is_git(spot.part) and spot.part not in self._before):
+        if now.status.st_ino in self.inodes or (_is_git(spot.part) and spot.part not in self._before):
             return False
         folder, _, name = spot.path.rpartition("/")
         if folder not in self._listed or plain(name) in BARE:

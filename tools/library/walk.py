@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from ossia.tools.approval import sensitive
-from ossia.tools.no_links import open_file
 from ossia.tools.text import BROKEN
+from ossia.tools.tree import open_file
 
 MAX_FILES: Final = 200_000
 """The most files of one root."""

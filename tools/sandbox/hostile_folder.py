@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from ossia.tools.no_links import FOLDER, NEW_FILE, THROUGH, open_top
+from ossia.tools.tree import FOLDER, NEW_FILE, THROUGH, open_top
 
 _PROGRAMS = "/usr/bin:/bin:/run/current-system/sw/bin"
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)

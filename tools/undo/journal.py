@@ -11,38 +11,61 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Iterator, Mapping
+import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from ossia.tools._scratch import Scratch
 from ossia.tools.files import make_private, require_owner
 from ossia.tools.locks import file_lock
+from ossia.tools.names import escaped
 from ossia.tools.spec import ToolFailed
+from ossia.tools.tree import Opened, State, Tree
 from ossia.tools.undo.restore import Skipped, Undone, undo_turn
-from ossia.tools.undo.scan import Before, Scanner
-from ossia.tools.undo.snapshot import Bytes, Store, TooMuch
-from ossia.tools.undo.tree import Opened, State, Tree
+from ossia.tools.undo.shadow import PROGRAMS, find_git
+from ossia.tools.undo.store import Limits, Snapshot, Store, TooMuch
+from ossia.tools.undo.stored import Bytes, private_file
 from ossia.tools.undo.turns import Pending, Turn, TurnFolder, TurnFolders
 
 __all__ = ["Before", "Journal", "Skipped", "Turn", "Undone"]
 
 _COLLECT_ABOVE_BYTES = 64 << 20
 _BY_HAND = "(calls by hand)"
+_NO_GIT = "git isn't installed, which keeps what commands change"
+_MAX_NAMES, _MAX_NAME_CHARS = 10, 80
 
 
 @dataclass(frozen=True, slots=True)
 class KeepLimits:
     """How much is kept. `file_bytes`: of one file that a tool writes. `command_*`: of a workspace before a command.
+    `spare_bytes`: what its copies may take beyond the size of its files.
 
     The last `turns` turns are kept, or as many of them as fit into `total_bytes`.
     """
 
     file_bytes: int = 64 << 20
-    command_bytes: int = 200 << 20
-    command_files: int = 20_000
+    command_bytes: int = 2 << 30
+    command_files: int = 300_000
+    spare_bytes: int = 64 << 20
     turns: int = 100
     total_bytes: int = 512 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The workspace before a command, as `before_command` gave it to `after_command`."""
+
+    seen: Snapshot
+    pending: Pending
+    at_ns: int
+
+    def covers(self, path: str) -> bool:
+        """Can a change of this path be undone, or does git ignore it?"""
+        ignored, ends = self.seen.ignored, [at for at, character in enumerate(f"{path}/") if character == "/"]
+        inside = path in ignored or any(f"{path[:end]}/" in ignored for end in ends)
+        return path in self.seen.known or not inside
 
 
 class Journal:
@@ -53,16 +76,23 @@ class Journal:
     attributes are not. Nor is what lies in the workspace's own `.git`, to which a confined command can't write.
     """
 
-    def __init__(self, data_dir: Path, workspace_root: Path, *, limits: KeepLimits | None = None) -> None:
+    def __init__(self, data_dir: Path, workspace_root: Path, *, limits: KeepLimits | None = None, private: bool = False,
+                 programs: Iterable[str] = PROGRAMS) -> None:  # fmt: skip
         self._root, self._limits = workspace_root, limits or KeepLimits()
         self._folder = data_dir / "undo" / hashlib.sha256(os.fsencode(workspace_root)).hexdigest()[:16]
         self._tree = Tree(workspace_root)
         self._turns = TurnFolders(self._folder / "turns")
         inside = data_dir.resolve()
         ours = [inside.relative_to(workspace_root).as_posix()] if inside.is_relative_to(workspace_root) else []
-        self._store = Store(self._folder / "seen", self._tree, max_files=self._limits.command_files,
-                            max_bytes=self._limits.command_bytes, left_out=ours)  # fmt: skip
-        self._scanner = Scanner(self._tree, self._store, ours)
+        self._seen_in, self._store = self._folder / "seen", None
+        git = find_git((workspace_root, data_dir), programs)
+        if git is not None:
+            if private:
+                scratch = Scratch()
+                weakref.finalize(self, scratch.close)
+                self._seen_in = scratch.path
+            most = Limits(self._limits.command_files, self._limits.command_bytes, self._limits.spare_bytes)
+            self._store = Store(self._seen_in, self._tree, git, most, ours)
         self._label = _BY_HAND
         self._turn: TurnFolder | None = None
         self._lock, self._depth = threading.RLock(), 0
@@ -75,6 +105,8 @@ class Journal:
         with suppress(OSError):  # a full disk: less is known of the turn before
             self.end_turn()
         self._turn, self._label = None, label
+        if self._store is not None:
+            self._store.new_rules = True
 
     def end_turn(self) -> None:
         """Record how the turn left its files: undo compares, to see what the user changed. Call it after every turn."""
@@ -148,52 +180,56 @@ class Journal:
     # -- the shell's writes --------------------------------------------------------------------------------------------
 
     def prepare(self) -> None:
-        """Copy all ahead of the first command, which takes seconds. `commands_cannot_be_undone` tells a failure."""
+        """Read all ahead of the first command, which may take a minute; `commands_cannot_be_undone` has what failed."""
         with suppress(OSError), self._locked():
-            if not self._running and self._scanner.look_first() and not self._turns.any_running():
+            if self._store and not self._running and self._store.look_first() and not self._turns.any_running():
                 self._store.collect()
 
     def commands_cannot_be_undone(self) -> str:
         """Why a command's changes couldn't be undone now, in words for people; empty if they can."""
+        if self._store is None:
+            return _NO_GIT
         try:
             with self._locked():
-                scanner = self._scanner
-                return "" if self._running or scanner.looked or scanner.look_first() else scanner.too_much
+                looked = self._running or self._store.looked or self._store.look_first()
+                return "" if looked else self._store.too_much
         except OSError as error:
             return f"its state can't be kept ({error.strerror or error})"
 
     def before_command(self) -> Before | None:
-        """Keep the state of the whole workspace; None if it holds too much (see `Keeper`). Raises `ToolFailed`."""
+        """Keep the state of the whole workspace; None if that can't be done (see `Keeper`). Raises `ToolFailed`."""
+        store = self._store
+        if store is None:
+            return None
         try:
             with self._locked():
                 if self._turn is not None:
                     self._record_after()
-                if not self._scanner.looked and (self._running or not self._scanner.look_first()):
+                if not store.looked and (self._running or not store.look_first()):
                     return None
                 with Opened(self._tree) as opened:
-                    known, found = self._scanner.look(opened)
+                    seen = store.look(opened)
                 if not self._turns.any_running():
-                    self._store.collect(above_bytes=_COLLECT_ABOVE_BYTES)
+                    store.collect(above_bytes=_COLLECT_ABOVE_BYTES)
                 self._running = True
-                pending = self._turns.begin_command(self._label, self._turn, found.repositories)
-                return Before(known, tuple(found.repositories), frozenset(found.unlisted), pending)
+                pending = self._turns.begin_command(self._label, self._turn, seen.repositories, self._seen_in)
+                return Before(seen, pending, store.clock_ns())
         except TooMuch as error:
-            self._scanner.give_up(error)
+            store.give_up(error)
             return None
         except OSError as error:
             why = error.strerror or str(error)
             raise ToolFailed(f"Error: the workspace can't be kept for undo ({why}), so nothing is run") from error
 
-    def after_command(self, before: Before) -> None:
-        """Record what the command changed. If it left more than is kept, that is recorded by name only.
+    def after_command(self, before: Before, moved: Collection[int] = ()) -> None:
+        """Record what the command changed (see `Keeper`). If it left too much to be read, that is recorded by name.
 
         Raises `ToolFailed` where that can't be done, as on a full disk.
         """
+        assert self._store is not None
         try:
             with self._locked():
-                with Opened(self._tree) as opened:
-                    changes = self._scanner.changes(before, opened)
-                self._note(changes.before, changes.after, self._store.bytes)
+                self._note_changes(self._store, before, moved)
         except OSError as error:
             raise _not_undoable(error) from error
         finally:
@@ -202,20 +238,41 @@ class Journal:
 
     def keep_changes(self, before: Mapping[str, State], after: Mapping[str, State], kept: Bytes) -> None:
         """Record changes that somebody else found, with the bytes of what was there (see `Keeper`)."""
+
+        def copy(digests: Iterable[str], into: Bytes) -> None:
+            for digest in digests:
+                into.take(digest, kept)
+
         try:
             with self._locked():
-                self._note(before, after, kept)
+                self._note(before, after, copy)
         except OSError as error:
             raise _not_undoable(error) from error
 
-    def _note(self, before: Mapping[str, State], after: Mapping[str, State], kept: Bytes,
-              pending: Pending | None = None) -> None:  # fmt: skip
+    def ignored_line(self) -> str:
+        """A line with the names that git ignores here, so that they can't be undone; "" after the first time."""
+        said = self._folder / "ignored"
+        if self._store is None or said.exists() or not (names := sorted(self._store.last_seen().ignored)):
+            return ""
+        with private_file(said):
+            pass
+        names.sort(key=lambda name: (name.count("/", 0, -1), not name.endswith("/")))
+        more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+        shown = ", ".join(escaped(name)[:_MAX_NAME_CHARS] for name in names[:_MAX_NAMES])
+        return f"undo won't restore what git ignores ({shown}{more}), only files there that run or instruct later tools"
+
+    def _note_changes(self, store: Store, before: Before, moved: Collection[int] = (), *,
+                      recovered: bool = False) -> None:  # fmt: skip
+        with Opened(self._tree) as opened:
+            changes = store.changes(before.seen, opened, moved, before.at_ns)
+        self._note(changes.before, changes.after, store.objects.copy, before.pending if recovered else None)
+
+    def _note(self, before: Mapping[str, State], after: Mapping[str, State],
+              copy: Callable[[Iterable[str], Bytes], None], pending: Pending | None = None) -> None:  # fmt: skip
         if not before:
             return
         turn = self._current() if pending is None else pending.turn or self._turns.new(pending.label)
-        for state in before.values():
-            if state.kind == "file":
-                turn.bytes.take(state.hash, kept)
+        copy([state.hash for state in before.values() if state.kind == "file"], turn.bytes)
         turn.add_before(before)
         turn.add_after(after)
 
@@ -243,12 +300,14 @@ class Journal:
     def _recover(self) -> None:
         """Record the changes of commands during which their ossia process ended."""
         for pending in self._turns.left_behind():
-            known = self._store.last_seen()
-            closed = frozenset(path for path, one in known.items() if not one.listed)
-            before = Before(known, pending.repositories, closed, pending)
-            with Opened(self._tree) as opened:
-                changes = self._scanner.changes(before, opened)
-            self._note(changes.before, changes.after, self._store.bytes, pending)
+            if pending.seen_in == str(self._seen_in) and self._store is not None:
+                seen = self._store.last_seen()
+                seen.repositories = list(pending.repositories)
+                if seen.known:  # else there is nothing to compare with
+                    self._note_changes(self._store, Before(seen, pending, 0), recovered=True)
+            elif Path(pending.seen_in).exists():  # for another process to recover
+                pending.release()
+                continue
             pending.done()
 
     @contextmanager

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ossia.tools.undo.snapshot import Bytes
-from ossia.tools.undo.tree import State, Tree
+from ossia.tools.tree import State, Tree
+from ossia.tools.undo.stored import Bytes
 from ossia.tools.undo.turns import TurnFolder
 
 CHANGED = "changed since"

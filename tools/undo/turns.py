@@ -17,8 +17,8 @@ from pathlib import Path
 
 from ossia.tools.files import make_private
 from ossia.tools.locks import locks
-from ossia.tools.undo.snapshot import UNREADABLE, Bytes, append, private_file, row_of, state_of
-from ossia.tools.undo.tree import State
+from ossia.tools.tree import State
+from ossia.tools.undo.stored import UNREADABLE, Bytes, append, private_file, row_of, state_of
 
 _MAX_LABEL_CHARS = 200
 
@@ -127,9 +127,14 @@ class Pending:
     label: str
     turn: TurnFolder | None
     repositories: tuple[str, ...]
+    seen_in: str
 
     def done(self) -> None:
         self.path.unlink(missing_ok=True)
+        self.release()
+
+    def release(self) -> None:
+        """Unlock the file."""
         os.close(self.descriptor)
 
 
@@ -159,16 +164,18 @@ class TurnFolders:
             if index and (index >= turns or size > total_bytes):
                 folder.remove()
 
-    def begin_command(self, label: str, turn: TurnFolder | None, repositories: Iterable[str]) -> Pending:
-        """Record that a command is about to run."""
+    def begin_command(self, label: str, turn: TurnFolder | None, repositories: Iterable[str],
+                      seen_in: Path) -> Pending:  # fmt: skip
+        """Record that a command is about to run. `seen_in`: the folder that knows the workspace before it."""
         make_private(self._folder)
         repositories = tuple(repositories)
         path = self._folder / f"running-{secrets.token_hex(6)}"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         locks(descriptor)
-        row = {"label": label, "turn": turn.folder.name if turn else None, "repositories": repositories}
+        row = {"label": label, "turn": turn.folder.name if turn else None, "repositories": repositories,
+               "seen_in": str(seen_in)}  # fmt: skip
         os.write(descriptor, json.dumps(row).encode())
-        return Pending(path, descriptor, label, turn, repositories)
+        return Pending(path, descriptor, label, turn, repositories, str(seen_in))
 
     def any_running(self) -> bool:
         """Whether a command runs now, of this process or of another."""
@@ -192,7 +199,7 @@ class TurnFolders:
         turn = self._loaded(self._folder / str(row["turn"])) if row.get("turn") else None
         repositories = row.get("repositories")
         names = tuple(map(str, repositories)) if isinstance(repositories, list) else ()
-        return Pending(path, descriptor, str(row.get("label", "")), turn, names)
+        return Pending(path, descriptor, str(row.get("label", "")), turn, names, str(row.get("seen_in", "")))
 
     def _loaded(self, path: Path) -> TurnFolder | None:
         turn = TurnFolder(path)

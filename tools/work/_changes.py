@@ -16,9 +16,9 @@ from ossia.tools._scratch import remove_left_files
 from ossia.tools.approval import sensitive
 from ossia.tools.approval.autorun import WHY, link_to, linked_at_the_top, runs_beside
 from ossia.tools.approval.sensitive import Caution
-from ossia.tools.no_links import NEW_FILE
 from ossia.tools.safe_files import Content, Place, opened_folder, read_bytes
 from ossia.tools.spec import ToolFailed
+from ossia.tools.tree import NEW_FILE
 from ossia.tools.workspace import Workspace
 
 _TEMPORARY = re.compile(r"\.ossia-[0-9a-f]{12}\.tmp")

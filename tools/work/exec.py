@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ossia.tools._scratch import Scratch
 from ossia.tools.approval.autorun_look import Look
@@ -156,17 +157,16 @@ class Exec:
             plan = _Plan(Command.of(args, workspace.root), undoable=False, read_only=context.read_only)
         keeper = None if plan.read_only else workspace.keeper
         with to_its_end(), closing(Scratch()) as scratch, ExitStack() as after:
+            look = None if plan.read_only else after.enter_context(closing(_look(workspace, context)))
             before = keeper.before_command() if keeper else None
             if plan.undoable and before is None:
                 raise ToolFailed("Error: the workspace has outgrown what undo can keep: call again, to be asked anew")
             notices: list[str] = []
-            if keeper and before is not None:
-                after.callback(keeper.after_command, before)
             nested: list[str] = []
-            if not plan.read_only:
-                look = _look(workspace, context)
-                after.callback(look.close)
-                after.callback(lambda: notices.extend(self._changed(look, keeper, kept=before is not None)))
+            if look:
+                if keeper and before is not None:
+                    after.callback(keeper.after_command, before, look.inodes)
+                after.callback(lambda: notices.extend(self._changed(look, keeper, before)))
                 nested = look.repositories[:_MAX_REPOSITORIES] if self.confinement.name != "landlock" else []
             repository = self._repository(workspace, context.data_dir)
             shown = None if isinstance(repository, str) else repository
@@ -177,14 +177,17 @@ class Exec:
                 after.close()
             except ToolFailed as error:
                 raise ToolFailed("\n".join([str(error), *notices]), fault=error.fault) from error
-            return self._warning(plan, _with(result, notices))
+            result = _with(result, notices)
+            line = keeper.ignored_line() if keeper and before is not None else self._warning(plan)
+            return replace(result, notices=(line, *result.notices)) if line else result
 
-    def _changed(self, look: Look, keeper: Keeper | None, *, kept: bool) -> Iterator[str]:
-        """Lines about the autorun files that the command changed; they can be undone though not all could be kept."""
+    def _changed(self, look: Look, keeper: Keeper | None, before: Any) -> Iterator[str]:
+        """Lines about the autorun files that the command changed. What the keeper doesn't see itself is kept here."""
+        covered = (lambda path: False) if before is None else before.covers
         changed = look.changed(restore_git=self.confinement.name != "unconfined", can_undo=keeper is not None,
-                               all_kept=kept)  # fmt: skip
+                               covered=covered)  # fmt: skip
         yield from changed.lines
-        if keeper and not kept:
+        if keeper:
             keeper.keep_changes(changed.before, changed.after, changed.kept)
 
     def _but_for_autorun(self, workspace: Workspace, context: ToolContext, cannot: str) -> str:
@@ -195,12 +198,12 @@ class Exec:
             lost = f", all but {look.not_kept}," if look.not_kept else ""
         return f"{cannot}; only changes of files that run or instruct later tools{lost} can"
 
-    def _warning(self, plan: _Plan, result: ToolResult) -> ToolResult:
-        """The result, with a notice at the first command that can't be undone: with `--yes` no question says so."""
+    def _warning(self, plan: _Plan) -> str:
+        """A notice at the first command that can't be undone: with `--yes` no question says so."""
         if not plan.cannot or self._warned:
-            return result
+            return ""
         self._warned = True
-        return replace(result, notices=(f"commands can't be undone here: {plan.cannot}", *result.notices))
+        return f"commands can't be undone here: {plan.cannot}"
 
     def close(self) -> None:
         """Nothing to do: each call ends what it started."""

@@ -1,6 +1,7 @@
-"""A folder's files by their path in it, read and put back without ever following a link or leaving the folder.
+"""Files and folders opened, read, replaced and removed by descriptor, without ever following a link.
 
-What lies there was made by a model's tools, so any part of any path may have become a link since.
+Where others can write, any part of a path may have become a link since it was looked at. So each step is taken from the
+folder before it (openat). `Tree` does that for a folder's files by their path in it.
 """
 
 from __future__ import annotations
@@ -11,13 +12,60 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from ossia.tools.no_links import NEW_FILE, THROUGH, open_file, opened_below
+
+def _flags(*names: str) -> int:
+    """These flags combined, as far as the system has them."""
+    return sum(getattr(os, name, 0) for name in names)
+
+
+FOLDER = os.O_RDONLY | _flags("O_DIRECTORY", "O_NOFOLLOW", "O_CLOEXEC")
+THROUGH = FOLDER | _flags("O_PATH")
+"""Enough to walk through a folder. On Linux it need not be readable."""
+FILE = os.O_RDONLY | _flags("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
+"""Never waits for a FIFO."""
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flags("O_NOFOLLOW", "O_CLOEXEC")
+MAY_BE_A_LINK = ~_flags("O_NOFOLLOW")
+
+
+class NotAPlainFile(OSError):
+    """The name leads through a link, or to something that isn't a plain file."""
+
+
+def open_top(folder: Path, flags: int = FOLDER) -> int:
+    """A descriptor of the folder that a walk begins in. Its own path is trusted and may go through links."""
+    return os.open(folder, flags & MAY_BE_A_LINK)
+
+
+@contextmanager
+def opened_below(top: Path, parts: Iterable[str], flags: int = FOLDER) -> Iterator[int]:
+    """A descriptor of `top/part/part…`, each part opened from the one before. Raises `OSError`, also for a link."""
+    here = open_top(top, flags)
+    try:
+        for part in parts:
+            below = os.open(part, flags, dir_fd=here)
+            os.close(here)
+            here = below
+        yield here
+    finally:
+        os.close(here)
+
+
+def open_file(name: str | Path, folder: int | None = None) -> int:
+    """A descriptor of a plain file. `folder`: a descriptor of its folder. Raises `NotAPlainFile`, or `OSError`."""
+    descriptor = os.open(name, FILE, dir_fd=folder)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return descriptor
+    os.close(descriptor)
+    raise NotAPlainFile(0, "not a plain file")
+
+
+# -- a folder's files by their path in it ------------------------------------------------------------------------------
 
 FileKind = Literal["absent", "file", "dir", "link", "fifo", "other"]
 UNREAD = "unread "
@@ -27,7 +75,7 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What lies at a path. `mode`: the permission bits. `hash`: of a file's bytes, sha256. `target`: of a link.
+    """What lies at a path. `mode`: the permission bits. `hash`: of a file's bytes (`digest_of`). `target`: of a link.
 
     `State("file", 0o644, "9f86d0…")`, `State("link", target="../x")`, `State()` where there is nothing.
     """
@@ -86,7 +134,7 @@ class Tree:
             return State("fifo" if stat.S_ISFIFO(status.st_mode) else "other", mode, owner=owner)
         try:
             with self._above(path) as (folder, name), os.fdopen(open_file(name, folder), "rb") as file:
-                return State("file", mode, (keep or _hash_of)(file.fileno()), owner=owner)
+                return State("file", mode, (keep or digest_of)(file.fileno()), owner=owner)
         except PermissionError:
             return State("file", mode, f"{UNREAD}{status.st_ctime_ns}", owner=owner)
 
@@ -248,10 +296,22 @@ class Opened:
         self._found.clear()
 
 
-def _hash_of(descriptor: int) -> str:
-    digest = hashlib.sha256()
-    while chunk := os.read(descriptor, _CHUNK_BYTES):
+def digest_of(descriptor: int, *, header: Callable[[int], object] | None = None,
+              copy: Callable[[bytes], object] | None = None) -> str:  # fmt: skip
+    """The hash of a file's bytes, as git's with SHA-256: of `blob`, the size and the bytes.
+
+    `header` gets the size first, `copy` then as many bytes: zeros if the file is cut short meanwhile.
+    """
+    left = os.fstat(descriptor).st_size
+    digest = hashlib.sha256(b"blob %d\0" % left)
+    if header is not None:
+        header(left)
+    while left > 0:
+        chunk = os.read(descriptor, min(left, _CHUNK_BYTES)) or bytes(min(left, _CHUNK_BYTES))
+        left -= len(chunk)
         digest.update(chunk)
+        if copy is not None:
+            copy(chunk)
     return digest.hexdigest()
 
 
