@@ -27,7 +27,7 @@ def undo(
     """Undo what the last turn changed in a workspace. Repeat it for the turns before.
 
     Files that you changed since are named and left as they are; the exit code is then 1, as it is when there is nothing
-    to undo. What commands change in a workspace of more than 20,000 files or 200 MB isn't kept.
+    to undo. What commands change is kept if git is installed, but for files that git ignores.
     """
     import shlex
 

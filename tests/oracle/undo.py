@@ -2,7 +2,8 @@
 
 In a git work tree of its own, each turn makes a few random calls of apply_patch and of container.exec through
 the toolbox, among them ones that fail. Then undo is repeated, and after each one the tree must be what it was at the
-beginning of that turn: bytes, modes, links, empty folders, and the repository. The first difference ends it, with 1.
+beginning of that turn: bytes, modes, links, empty folders, and the repository, but for what git ignores. The first
+difference ends it, with 1.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ COMMANDS = (
     "printf '%s' {word} 1<> {file}", "mkdir {word}; chmod 000 {word}", "git init -q {folder}/{word}; rm -rf .git",
     "echo {word} > {folder}/AGENTS.md", "echo {word} >> AGENTS.md", "mv {folder} .idea",
     "rm -rf .vscode; mv {folder} .vscode",
+    "echo {word} > out/{word}; rm -rf out/deep; cp {file} out", "echo '*' > .gitignore; rm -rf {folder}; rm .gitignore",
     "mkdir -p {folder}/.vscode/{word}; echo {word} | tee .vscode/settings.json > {folder}/.vscode/{word}/x",
 )  # fmt: skip
 
@@ -73,7 +75,7 @@ def play(turns: int, seed: int, *, program: str | None = None) -> Report:
         toolbox = Toolbox(tools, policy=Policy([Rule("*", "allow")]), context=context)
         states = []
         for number in range(turns):
-            states.append((number, snapshot(root)))
+            states.append((number, _kept(root)))
             journal.begin_turn(f"turn {number}")
             for _ in range(source.randint(1, 4)):
                 _call(toolbox, root, source, report)
@@ -85,7 +87,7 @@ def play(turns: int, seed: int, *, program: str | None = None) -> Report:
 
 
 def _undo_all(journal: Journal, root: Path, states: list[tuple[int, dict[str, object]]], report: Report) -> None:
-    _compare(snapshot(root), snapshot(root), "at the end")
+    _compare(_kept(root), _kept(root), "at the end")
     for number, state in reversed(states):
         labels = [turn.label for turn in journal.turns()[:1]]
         if labels == [f"turn {number}"]:
@@ -94,9 +96,14 @@ def _undo_all(journal: Journal, root: Path, states: list[tuple[int, dict[str, ob
             report.undone += 1
             if undone.skipped:
                 raise Difference(f"turn {number}: skipped {undone.skipped}")
-        _compare(state, snapshot(root), f"before turn {number}")
+        _compare(state, _kept(root), f"before turn {number}")
     if journal.turns():
         raise Difference(f"left: {journal.turns()}")
+
+
+def _kept(root: Path) -> dict[str, object]:
+    """The tree without what git ignores."""
+    return {path: state for path, state in snapshot(root).items() if path.partition("/")[0] != "out"}
 
 
 def _compare(wanted: dict[str, object], found: dict[str, object], where: str) -> None:
@@ -121,6 +128,10 @@ def _make_tree(root: Path, source: random.Random) -> None:
     (root / ".vscode").mkdir()
     for name in ("AGENTS.md", ".vscode/settings.json"):
         (root / name).write_text("as it was\n")
+    (root / "out/deep").mkdir(parents=True)
+    for name in ("out/x.bin", "out/deep/y.bin"):
+        (root / name).write_bytes(source.randbytes(5000))
+    (root / ".gitignore").write_text("/out/\n")
     (root / "link").symlink_to("src")
     (root / "dangling").symlink_to("nowhere/at/all")
     as_somebody = ("-c", "user.name=x", "-c", "user.email=x@x")
@@ -145,8 +156,9 @@ def _call(toolbox: Toolbox, root: Path, source: random.Random, report: Report) -
 
 def _places(root: Path, source: random.Random) -> tuple[str, str]:
     """A file and a folder that are there now, where there are any."""
-    listed = subprocess.run(["find", ".", "-path", "./.git", "-prune", "-o", "-printf", "%y %P\\0"], cwd=root,
-                            capture_output=True, check=False).stdout.decode(errors="replace").split("\0")  # fmt: skip
+    skipped = ("-path", "./.git", "-prune", "-o", "-path", "./out", "-prune", "-o")
+    listed = subprocess.run(["find", ".", *skipped, "-printf", "%y %P\\0"], cwd=root, capture_output=True,
+                            check=False).stdout.decode(errors="replace").split("\0")  # fmt: skip
     files = sorted(line[2:] for line in listed if line.startswith("f ") and "�" not in line)
     folders = sorted(line[2:] for line in listed if line.startswith("d ") and line[2:])
     return source.choice(files or ["new.txt"]), source.choice(folders or ["made"])
