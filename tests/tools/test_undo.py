@@ -321,9 +321,12 @@ def test_a_file_written_just_before_a_look_is_read_again_at_the_next(journal: Jo
     """On file systems with a coarse clock two writes can have the same times; this kernel's may be finer."""
 
     def looked() -> dict[str, list[int]]:
-        command(journal, root, "")
+        before = journal.before_command()
+        assert before is not None
         (seen,) = (data / "undo").rglob("seen.jsonl")
-        return {row[0]: row[1] for row in map(json.loads, filter(None, seen.read_bytes().split(b"\n")))}
+        keys = {row[0]: row[1] for row in map(json.loads, filter(None, seen.read_bytes().split(b"\n")))}
+        journal.after_command(before)
+        return keys
 
     for attempt in range(50):  # on a busy machine a look can come late: the file is no longer fresh then
         (root / "fresh").write_text(str(attempt))

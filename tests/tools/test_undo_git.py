@@ -154,8 +154,7 @@ def test_odd_names_are_names(root: Path, tmp_path: Path) -> None:
     """To git they could be options, patterns or several names."""
     names = [":(exclude)*", ":/", "-n", "--stdin", "new\nline", "!x", "#x", '"', "a\\b", "sub/.git/x", " ", "…"]
     write(root, {".gitignore": "*.o\nbuild/\n", **{name: name for name in names}, "build": "a file"})
-    with open(os.fsencode(root) + b"/\xff.txt", "wb") as file:
-        file.write(b"not UTF-8")
+    (root / os.fsdecode(b"\xff.txt")).write_text("not UTF-8")
     before = snapshot(root)
     journal = Journal(tmp_path / "data", root)
     journal.begin_turn("t")
@@ -184,7 +183,7 @@ def test_ignored_files_are_those_of_git(root: Path, tmp_path: Path, repository: 
         git(root, "add", "-f", *tracked)
     journal = Journal(tmp_path / "data", root)
     journal.begin_turn("t")
-    command(journal, root, "find . -type f -not -path './.git/*' | while read f; do echo changed > $f; done; rm -r dist")
+    command(journal, root, "for f in $(find . -type f -not -path './.git/*'); do echo new > $f; done; rm -r dist")
     assert set(undone(journal).restored) == KEPT | tracked
     found = {name for name, data in IGNORED.items() if (root / name).exists() and (root / name).read_text() == data}
     assert found == KEPT | tracked
