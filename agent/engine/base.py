@@ -44,9 +44,8 @@ class Prompt:
 class Sampling:
     """The settings for drawing the next id. The defaults are gpt-oss's recommendation.
 
-    `temperature` None is the model's own, 0 is greedy (the other settings are ignored). `top_k` 0, `top_p` 1.0 and
-    `min_p` 0.0 are off.
-    `seed` None: a random one. `attempt` 1 gives another series of draws from the same seed, for a step drawn again.
+    `temperature` None is the model's own, 0 is greedy (the others are ignored). `top_k` 0, `top_p` 1.0 and `min_p` 0.0
+    are off. `seed` None: a random one. `attempt` 1 gives another series of draws from it, for a step drawn again.
     """
 
     temperature: float | None = 1.0
@@ -140,16 +139,14 @@ class Progress:
 class StepStats:
     """One generation in numbers. `prefill_s` and `decode_s` are seconds of monotonic time; `end` says why it ended.
 
-    Of the prompt's tokens, `reused_tokens` were in the KV cache already, whatever had read them, and
-    `evaluated_tokens` were read now. Of the latter, `lost_tokens` were in the cache too, but had to be read again: a
-    sliding window had moved past them, or the logits after the last one were gone.
+    Of the prompt's tokens, `reused_tokens` were in the KV cache already, `evaluated_tokens` were read now. Of these,
+    `lost_tokens` were in the cache too, but a sliding window had moved past them, or the logits after the last one were
+    gone. `forced_tokens` of the completion's were the only possible ones (see `Forced`). Not `cache_reported`: a server
+    didn't say what it had in its cache, and all of the prompt counts as read.
 
-    end: "stop": a stop id came (it is the last id yielded); "tokens": max_tokens reached; "context": no room left;
-    "stopped": `Control` asked for it. (The others are set by the responder, since only it reads what the ids say:
-    "answer_now"; "thinking": the reasoning reached its limit; "loop": the text repeated itself; "unreadable": a
-    senseless header or call, to be drawn again.)
-    `forced_tokens` of the completion's tokens were the only possible ones (see `Forced`). Not `cache_reported`: a
-    server didn't say what it had in its cache, and all of the prompt counts as read.
+    end: "stop": a stop id came (the last id yielded); "tokens": max_tokens reached; "context": no room left; "stopped":
+    by `Control`. The responder, which alone reads the ids, sets the others: "answer_now"; "thinking": the reasoning
+    reached its limit; "loop": the text repeated itself; "unreadable": a senseless header or call, to be drawn again.
     """
 
     prompt_tokens: int

@@ -71,11 +71,10 @@ class LlamaEngine:
     ) -> LlamaEngine:
         """The model at `path`, ready to run.
 
-        Check the file's header first (`agent.models`): llama.cpp ends the process on some broken ones. `vocabulary` is
-        the one in that header. llama.cpp's log is appended to `log_path` (None: dropped); a process has one log, so the
-        engine loaded last decides where it goes. `on_progress` gets the share of the weights that is loaded, 0.0 to
-        1.0; if it returns False, loading is given up. `guides` compiles constraints (None: it can't). Raises
-        `ModelUnusable`, `OutOfMemory`, or `EngineFailed` when given up.
+        Check the file's header first (`agent.models`), which has the `vocabulary`: llama.cpp ends the process on some
+        broken ones. Its log is appended to `log_path` (None: dropped); a process has one log, that of the engine loaded
+        last. `on_progress` gets the loaded share of the weights, 0.0 to 1.0; if it returns False, loading is given up.
+        `guides` compiles constraints. Raises `ModelUnusable`, `OutOfMemory`, or `EngineFailed` when given up.
         """
         native = Native(path, settings, log_path, on_progress)
         if native.vocabulary_size != vocabulary.size:

@@ -47,12 +47,11 @@ _HOTTEST = 1e38  # logits all count the same long before that, and float32 ends 
 class Sampler:
     """Draws ids for one generation: `Sampler(Sampling(seed=7), size=201_088).pick(logits)` → `4913`.
 
-    The order is temperature, top-k, min-p, top-p: min-p compares with the likeliest id, top-p counts within what top-k
-    and min-p left. Before all that, ids that may not come (`allowed`) are left out: the distribution is the model's own
-    over the others. Without a guide every id of the vocabulary can be drawn, even reserved ones: the model gives those
-    almost no probability, and masking them would only change its distribution. With a seed, the same logits give the
-    same ids; `salt` makes another series of draws from the same seed, so that the steps of a turn don't all repeat one
-    series. Raises `ValueError` for meaningless settings (a negative temperature, NaN).
+    First ids that may not come (`allowed`) are left out; then temperature, top-k, min-p (which compares with the
+    likeliest id) and top-p (which counts within what is left) are applied in this order. Without a guide every id can
+    be drawn, even reserved ones: the model gives those almost no probability. With a seed, the same logits give the
+    same ids; `salt` makes another series of draws from it for each step of a turn. Raises `ValueError` for meaningless
+    settings (a negative temperature, NaN).
     """
 
     def __init__(self, settings: Sampling, size: int, *, salt: int = 0) -> None:

@@ -21,6 +21,12 @@ from pathlib import Path
 from typing import Protocol
 
 _NO_LIMIT = 1 << 20
+_ASLEEP_AFTER_S = 0.02
+"""After a step the threads spin no longer than this (300,000 rounds: 1 to 13 ms)."""
+_LOOK_EVERY_S = 0.05
+_REMEMBERED_S = 0.15
+_MARGIN = 0.5
+"""In threads: ours sleep once others want this much more than is free, and spin again once it is less than half."""
 
 
 def default_threads(sysfs: Path = Path("/sys")) -> int:
@@ -65,14 +71,6 @@ def _quota(sysfs: Path) -> int:
         return int(quota) // int(period)
     except (OSError, ValueError, ZeroDivisionError):  # no such file, or "max"
         return _NO_LIMIT
-
-
-_ASLEEP_AFTER_S = 0.02
-"""After a step the threads spin no longer than this (300,000 rounds: 1 to 13 ms)."""
-_LOOK_EVERY_S = 0.05
-_REMEMBERED_S = 0.15
-_MARGIN = 0.5
-"""In threads: ours sleep once others want this much more than is free, and spin again once it is less than half."""
 
 
 class Sleep(Protocol):

@@ -20,7 +20,7 @@ from ossia.agent.served.wire import Json, Names, conversation, plain
 from ossia.harmony.tokenizer import Vocabulary
 
 LESS: Final = "fewer guarantees: see docs/servers.md"
-"""Told once, when such a server is chosen."""
+"""Said once, when such a server is chosen."""
 NOT_HAD: Final = (
     "it writes the prompts: no replayed ids, no constrained decoding, no kept KV cache, nothing read ahead, "
     "tokens counted roughly"

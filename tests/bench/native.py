@@ -5,14 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from ossia.agent.engine.base import Progress, StepStats
+from ossia.agent.engine.base import Progress, StepStats, Task
 
 if TYPE_CHECKING:
+    from ossia.agent.control import Control
     from ossia.agent.engine.llama import LlamaEngine
     from ossia.harmony.tokenizer import Vocabulary
 
@@ -158,8 +159,9 @@ def answer_with_markdown(tokens: int) -> None:
 
     generate = LlamaEngine.generate
 
-    def scripted(engine: LlamaEngine, *arguments: Any, stops: frozenset[int], **named: Any) -> Any:
-        return _Scripted(generate(engine, *arguments, stops=frozenset(), **named), _ids(engine.vocabulary, tokens))
+    def scripted(engine: LlamaEngine, task: Task, *, control: Control) -> Any:
+        endless = replace(task, stops=frozenset())
+        return _Scripted(generate(engine, endless, control=control), _ids(engine.vocabulary, tokens))
 
     setattr(LlamaEngine, "generate", scripted)  # noqa: B010  (mypy refuses the plain way)
 

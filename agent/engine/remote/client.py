@@ -48,10 +48,9 @@ class Client:
 
     `notice` gets a line when a request is tried again (`team is busy (429): asking again in 2 s`), and when an answer
     that isn't a stream takes longer than `patience_s`. `back_off_s` is the first wait; it doubles each time, unless the
-    server names one (`Retry-After`). `silence_s` is the longest pause in a stream, `answer_s` the longest wait for any
-    other answer, `connect_s` that for a connection with its TLS handshake. A request isn't tried again once connecting
-    has timed out or part of an answer has come. Redirects aren't followed: the key is for this host. Proxies are those
-    of the environment, but none for this machine.
+    server names one (`Retry-After`). `silence_s`: the longest pause in a stream; `answer_s`, `connect_s`: the longest
+    waits for another answer and for a connection. A request isn't tried again once connecting has timed out or part of
+    an answer has come. Redirects aren't followed: the key is for this host. This machine is reached without a proxy.
 
     Raises AddressUnusable if the file of certificates or the proxy can't be used. Requests raise EngineFailed, or
     ServerRefused if the server answers with an error. After a stop they raise EngineFailed; a stream just ends.

@@ -44,8 +44,7 @@ class RemoteEngine:
     ) -> None:
         """Let the server read the prompt into its cache. It reads on for a batch after a stop.
 
-        A server that fails meanwhile is passed over, without a word or another try: nobody waits for this, and the next
-        step will say so.
+        A fault ends this silently, without another try: nobody waits, and the next step will report it.
         """
         with suppress(EngineFailed), closing(self.server.read(prompt.ids, control)) as answer:
             for item in answer:
