@@ -1,4 +1,4 @@
-"""JSON as the reference library writes it (serde_json): no spaces, non-ASCII raw, numbers in their shortest form.
+"""JSON written as the reference library does (serde_json): no spaces, non-ASCII raw, numbers in their shortest form.
 
 One difference is on purpose: serde_json reads some floats of 16 or 17 digits one unit off (31.245270191439438 comes out
 as 31.24527019143944); here every float is written exactly.
@@ -68,6 +68,9 @@ def _shortest(value: float) -> str:
         return f"{minus}0.{'0' * -point}{digits}"
     fraction = f".{digits[1:]}" if len(digits) > 1 else ""
     return f"{minus}{digits[0]}{fraction}e{point - 1}"
+
+
+# -- JSON of unknown shape, read with care -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

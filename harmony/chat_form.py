@@ -148,6 +148,9 @@ def _as_text(arguments: Json) -> str:
     return json.dumps(arguments.value, ensure_ascii=False)
 
 
+# -- writing -----------------------------------------------------------------------------------------------------------
+
+
 def conversation_to_chat(messages: Iterable[Message], *, thinking: bool = False) -> dict[str, object]:
     """The conversation as a value for `json.dumps`: `{"messages": [{"role": "user", "content": "hi"}, …]}`.
 

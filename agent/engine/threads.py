@@ -73,6 +73,9 @@ def _quota(sysfs: Path) -> int:
         return _NO_LIMIT
 
 
+# -- waiting -----------------------------------------------------------------------------------------------------------
+
+
 class Sleep(Protocol):
     """Makes waiting threads sleep at once (`begin`), or spin first as they do by default (`end`)."""
 

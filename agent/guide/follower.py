@@ -116,6 +116,9 @@ def _add(root: Node, ids: Sequence[int], opened: Opened, *, sampled: int | None 
     node.children[ids[-1]] = opened
 
 
+# -- messages ----------------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class FreeText:
     """Anything but control tokens that would stray in it: reasoning, preambles, answers, code."""

@@ -223,6 +223,8 @@ class _Tokens:
         return found
 
 
+# -- keywords ----------------------------------------------------------------------------------------------------------
+
 _OF_SCHEMA = frozenset((
     "additionalItems", "additionalProperties", "contains", "contentSchema", "else", "if", "items", "not",
     "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties",

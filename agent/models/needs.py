@@ -100,6 +100,8 @@ def _rounded(cells: int) -> int:
     return -(-cells // _CELLS_STEP) * _CELLS_STEP
 
 
+# -- the second copy ---------------------------------------------------------------------------------------------------
+
 Repack = Literal["auto", "on", "off"]
 
 # `ggml_repack_get_optimal_repack_type` of llama.cpp 0.3.36's ggml-cpu/repack.cpp: (a feature of the processor, the

@@ -1,4 +1,4 @@
-"""The stand-in for an engine when a server's model takes no ids."""
+"""The stand-in for an engine when a server's model takes no ids: its API, its models, and the longest prompt."""
 
 from __future__ import annotations
 
@@ -19,6 +19,17 @@ from ossia.agent.served.api import Api, ChatApi, Kind, ResponsesApi
 from ossia.agent.served.wire import Json, Names, conversation, plain
 from ossia.harmony.tokenizer import Vocabulary
 
+CONTEXT_TOKENS: Final = 131_072
+"""The context that gpt-oss was trained for, where the server doesn't say how much it has room for."""
+_NAMES_SHOWN, _NAME_CHARS = 8, 60
+_MISSING: Final = (404, 405, 501)
+_NO_QUESTION: Final = {"ossia_probe": True}
+"""No API has that field: `transformers serve` answers 500 to a request that only lacks the question."""
+_TRANSFORMERS: Final = re.compile(r"Unexpected (fields|keys) in the request")
+"""Its refusal of a field. Of its APIs, Responses doesn't report that an answer was cut at a limit of tokens."""
+_CHAT_ONLY: Final = ("router.huggingface.co",)
+"""Its Responses API (beta) takes no reasoning items, and turns the model's calls into results: src/schemas.ts and
+src/routes/responses.ts in huggingface/responses.js, c0ac6ee of 26 May 2026."""
 LESS: Final = "fewer guarantees: see docs/servers.md"
 """Said once, when such a server is chosen."""
 NOT_HAD: Final = (
@@ -83,19 +94,6 @@ class ServedEngine:
 
     def close(self) -> None:
         self.client.close()
-
-
-CONTEXT_TOKENS: Final = 131_072
-"""The context that gpt-oss was trained for, where the server doesn't say how much it has room for."""
-_NAMES_SHOWN, _NAME_CHARS = 8, 60
-_MISSING: Final = (404, 405, 501)
-_NO_QUESTION: Final = {"ossia_probe": True}
-"""No API has that field: `transformers serve` answers 500 to a request that only lacks the question."""
-_TRANSFORMERS: Final = re.compile(r"Unexpected (fields|keys) in the request")
-"""Its refusal of a field. Of its APIs, Responses doesn't report that an answer was cut at a limit of tokens."""
-_CHAT_ONLY: Final = ("router.huggingface.co",)
-"""Its Responses API (beta) takes no reasoning items, and turns the model's calls into results: src/schemas.ts and
-src/routes/responses.ts in huggingface/responses.js, c0ac6ee of 26 May 2026."""
 
 
 def serve(

@@ -177,6 +177,8 @@ def turns_summarised(db: sqlite3.Connection, number: int) -> int:
     return 0 if summary is None else int(json.loads(summary)["turns"])
 
 
+# -- searching: words as people type them, which are never taken for the syntax of FTS5 --------------------------------
+
 _TRIGRAM: Final = 3  # shorter words can't be looked up in the index
 _MAX_WORDS: Final = 20
 _MAX_CHARS: Final = 500

@@ -96,6 +96,8 @@ def _asked(client: Client, path: str, control: Control) -> Json:
         raise
 
 
+# -- the proof ---------------------------------------------------------------------------------------------------------
+
 _TEXTS: Final = (
     "The quick brown fox can't, won't and I'LL not jump over 1234567 dogs, 3.14159 times.",
     "  two spaces,   three;\ttabs\t\tand\n\n\nlines \r\n  ",
