@@ -176,7 +176,7 @@ def declared(data: bytes) -> str | None:
 
 
 def wide(data: bytes) -> bool:
-    """Whether these first bytes of a file begin UTF-16 or UTF-32, whose texts hold NUL bytes."""
+    """True if these first bytes of a file begin UTF-16 or UTF-32, whose texts hold NUL bytes."""
     marked = data.startswith(tuple(mark for mark, encoding in _MARKS if encoding != "utf-8"))
     return marked or _unmarked(data) is not None
 
@@ -325,7 +325,7 @@ def _sampled(sample: bytes, encoding: str) -> str | None:
 
 
 def _share(text: str, common: set[str], fits: re.Pattern[str]) -> float:
-    """How many of the characters beyond ASCII are common and stand where `fits` has them."""
+    """The share of the characters beyond ASCII that are common and stand where `fits` has them."""
     kinds: dict[int, str] = {}
     for character in set(text):
         letter = character.isalpha()

@@ -76,7 +76,7 @@ def same_names(wanted: str, names: Iterable[str]) -> list[str]:
 
 
 def may_differ(name: str) -> bool:
-    """Whether another name could look the same to people."""
+    """True if another name could look the same to people."""
     return _MAY_DIFFER.search(name) is not None
 
 

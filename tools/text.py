@@ -74,7 +74,7 @@ def one_line(text: str, max_chars: int) -> str:
 
 
 def has_unseen(text: str) -> bool:
-    """Whether it holds invisible characters, such as controls and zero-width spaces."""
+    """True if it holds invisible characters, such as controls and zero-width spaces."""
     return _UNSEEN.search(text) is not None
 
 

@@ -1,4 +1,4 @@
-"""What `ossia docs add` shows: a bar while it works, what couldn't be read, the sums at the end."""
+"""The report of `ossia docs add`: a bar while it works, files that can't be read, the sums at the end."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Report(Account):
         self._named: Counter[str] = Counter()
 
     def follow(self, events: Generator[Event, None, None], root: Root) -> None:
-        """As any account does; the bar is gone afterwards."""
+        """Follow the events of a root; the bar is gone afterwards."""
         super().follow(events, root)
         self._line.erase()
 
@@ -55,12 +55,12 @@ class Report(Account):
             print(shown(guessed))
 
     def passed_by(self, origin: str, reason: str) -> None:
-        """Name it, unless it was to be expected; with `--verbose` in any case."""
+        """Name it, unless it is an expected one; with `--verbose` always."""
         if self._verbose or reason not in _EXPECTED:
             self._name(origin, reason, "skipped")
 
     def failed(self, origin: str, reason: str, root: Root) -> None:
-        """Name it. What the user named decides the exit code, not a file in a folder."""
+        """Name it. Only what the user named decides the exit code, not a file in a folder."""
         self._name(origin, reason, "error")
         if origin in self.named or origin == root.place:
             self.code = ExitCode.ENGINE if root.kind == "url" else ExitCode.FAILED

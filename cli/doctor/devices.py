@@ -153,7 +153,7 @@ def _unused(machine: Machine, gpu: Gpu, *, state: State) -> Finding:
 
 
 def _missing(machine: Machine, option: str) -> tuple[list[str], str]:
-    """What is missing to compile with this option, and the variables to set before the command."""
+    """The things that are missing to compile with this option, and the variables to set before the command."""
     missing = [] if _compiler(machine) else ["a C++ compiler"]
     before = ""
     if option == "-DGGML_CUDA=on" and not (machine.environ.get("CUDACXX") or machine.program("nvcc")):

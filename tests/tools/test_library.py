@@ -716,10 +716,11 @@ def test_a_place_where_no_file_can_be_made(tmp_path: Path) -> None:
 _FILLS = """
 import sys
 from pathlib import Path
+from ossia.tools.convert import Converter
 from ossia.tools.library.indexing import index_root
 from ossia.tools.library.library import Library
 library = Library(Path(sys.argv[1]))
-for event in index_root(library, library.add_root("folder", sys.argv[2]), converter=None, web=None):
+for event in index_root(library, library.add_root("folder", sys.argv[2]), converter=Converter, web=None):
     library.find("word", limit=3)
 """
 

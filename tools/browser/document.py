@@ -56,7 +56,7 @@ class Source(Protocol):
 
     @property
     def sends(self) -> bool:
-        """Whether a search leaves this machine."""
+        """True if a search leaves this machine."""
         ...
 
     def search(self, query: str, *, limit: int, stop: Stop) -> tuple[Hit, ...]:

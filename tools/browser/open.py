@@ -242,7 +242,7 @@ def unlike(url: str) -> str:
 
 
 def is_typed(url: str, said: str) -> bool:
-    """Whether the user typed this URL in `said`: equal but for scheme, fragment and the host's case.
+    """True if the user typed this URL in `said`: equal but for scheme, fragment and the host's case.
 
     Neither a part of it is enough, nor an extension: `?q=…` after a known page can carry data.
     """

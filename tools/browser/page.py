@@ -15,7 +15,7 @@ from ossia.tools.spec import ToolFailed
 
 PageKind = Literal["page", "search", "find"]
 VIEW_TOKENS = 1024
-"""How many tokens of numbered text a view holds, unless the call gives a number of lines."""
+"""The tokens of numbered text in a view, unless the call gives a number of lines."""
 _MAX_URL = 1024
 _MAX_MATCHES = 50
 _FIND_LINES = 4  # a match and the three lines after it

@@ -237,7 +237,7 @@ def _text(result: Mapping[str, object], names: tuple[str, ...]) -> str:
 
 
 def _is_web(url: str) -> bool:
-    """Whether it is a complete http or https URL, of a length that servers accept."""
+    """True for a complete http or https URL, of a length that servers accept."""
     try:
         parts = urlsplit(url)
     except ValueError:  # "http://[::1"

@@ -18,7 +18,7 @@ from ossia.tools.fetch.guard import Guard
 
 _Answer = TypeVar("_Answer")
 _CONNECT_SHARE_S = 5.0
-"""How long one address is tried before the next: a machine without IPv6 still gets IPv6 addresses."""
+"""The time for one address before the next is tried: a machine without IPv6 still gets IPv6 addresses."""
 
 
 class GuardedBackend(httpcore2.NetworkBackend):

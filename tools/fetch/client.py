@@ -204,7 +204,7 @@ def _why_cut(answer: Answer, media_type: str, body: bytes) -> str:
 
 
 def _has_end(media_type: str, body: bytes) -> bool | None:
-    """Whether it ends as its kind does; None for a kind without an end, as text."""
+    """True if it ends as its kind does; None for a kind without an end, as text."""
     if "html" in media_type:
         begins, ends = _BEGIN.search(body[:_LOOK_BYTES]), _END.search(body[-_LOOK_BYTES:])
         return True if ends else False if begins else None

@@ -154,7 +154,7 @@ def parse_proxy(text: str) -> WebUrl:
 
 
 def is_public(address: str) -> bool:
-    """Whether it is an address of the public internet, not of this machine, its networks or a special purpose.
+    """True for an address of the public internet, not of this machine, its networks or a special purpose.
 
     Narrower than `ipaddress.is_global`, which (Python 3.11 to 3.13) lets 224.0.0.1, ::127.0.0.1, fec0::1,
     64:ff9b::7f00:1 and more through. False for what isn't an address.
@@ -174,7 +174,7 @@ def is_public(address: str) -> bool:
 
 
 def is_local(host: str) -> bool:
-    """Whether a host is local by its spelling alone: a private address (also `127.1`), `localhost`, `nas.local`."""
+    """True for a host that is local by its spelling alone: a private address (also `127.1`), `localhost`, `nas.local`."""
     literal = as_address(host)
     if literal:
         return not is_public(literal)

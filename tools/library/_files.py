@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
@@ -66,7 +65,7 @@ def kind_of(name: str, data: bytes) -> DocumentKind:
     return kind
 
 
-def document(name: str, data: bytes, *, url: str, converter: Callable[[], Converter], stop: Stop) -> Document:
+def document(name: str, data: bytes, *, url: str, converter: Converter, stop: Stop) -> Document:
     """The page of a file. `name`, its path below the root, is its title if it has no other.
 
     Only HTML and PDF need `converter`. Raises `NotADocument` and `ConversionFailed`.
@@ -76,7 +75,7 @@ def document(name: str, data: bytes, *, url: str, converter: Callable[[], Conver
         raise NotADocument("empty")
     if kind in ("html", "pdf"):
         media_type = "text/html" if kind == "html" else "application/pdf"
-        made = converter().convert(data, media_type, url=url, charset=None, stop=stop)
+        made = converter.convert(data, media_type, url=url, charset=None, stop=stop)
         untitled = made.title in (url, urlsplit(url).hostname) or made.title.lower() == "untitled"
         title = "" if untitled else made.title
         return Document(_title(title, name), url, made.text, made.links, guessed=made.guessed)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -77,7 +76,7 @@ def index_root(
 ) -> Generator[Event, None, None]:
     """Bring a root up to date. Raises `LibraryError`.
 
-    `converter` makes one for each thread in need. `web` fetches URLs; None: they fail. At a stop, also while a document
+    `converter` makes one for each thread. `web` fetches URLs; None: they fail. At a stop, also while a document
     is converted, and when the generator is closed, it ends early, and stores finished documents first.
 
     `list(index_root(library, library.add_root("folder", "/home/me/notes"), converter=Converter, web=None))` is
@@ -135,11 +134,8 @@ class _Run:
         self._library = library
         self._root = root
         self._stop = stop
-        self._workers = min(_WORKERS, os.cpu_count() or 1)
-        self._make_converter = converter
-        self._converters: list[Converter] = []
-        self._mine = threading.local()
-        self._pool = ThreadPoolExecutor(self._workers, thread_name_prefix="index")
+        self._converters = [converter() for _ in range(min(_WORKERS, os.cpu_count() or 1))]  # each starts when used
+        self._pool = ThreadPoolExecutor(len(self._converters), thread_name_prefix="index")
         self._known = library.known(root)
         self._batch = _Batch()
         self._kept: list[str] = []  # paths that couldn't be looked at
@@ -173,13 +169,9 @@ class _Run:
             self._flush()
         finally:
             self._pool.shutdown(wait=False, cancel_futures=True)
-            self._close_converters()  # which ends what they convert
+            for converter in self._converters:  # which ends what they convert
+                converter.close()
             self._pool.shutdown()
-            self._close_converters()  # one may have been made meanwhile
-
-    def _close_converters(self) -> None:
-        for converter in self._converters:
-            converter.close()
 
     def _apart(self) -> dict[str, str]:
         others = [root.place for root in self._library.roots() if root.id != self._root.id and root.kind != "url"]
@@ -189,15 +181,16 @@ class _Run:
     def _made(self, found: Iterable[File]) -> Iterator[tuple[File, Future[Row | Seen] | None]]:
         """Each file with its document, None if it is unchanged; a few are converted ahead."""
         ahead: deque[tuple[File, Future[Row | Seen] | None]] = deque()
-        for file in found:
+        for number, file in enumerate(found):
             known = self._known.get(file.path)
             fresh = known and known.seen == Seen(file.mtime_ns, file.size, known.seen.digest, MAKER)
-            ahead.append((file, None if fresh else self._pool.submit(self._make, file, known)))
-            if len(ahead) > 2 * self._workers:
+            converter = self._converters[number % len(self._converters)]
+            ahead.append((file, None if fresh else self._pool.submit(self._make, file, known, converter)))
+            if len(ahead) > 2 * len(self._converters):
                 yield ahead.popleft()
         yield from ahead
 
-    def _make(self, file: File, known: Known | None) -> Row | Seen:
+    def _make(self, file: File, known: Known | None, converter: Converter) -> Row | Seen:
         """The document; of a file rewritten with the same content only its state. Runs in the pool."""
         if file.size > MAX_PDF_BYTES:
             raise NotADocument(f"larger than {MAX_PDF_BYTES // 1_000_000} MB")
@@ -205,16 +198,8 @@ class _Run:
         seen = Seen(file.mtime_ns, file.size, _digest(data), MAKER)
         if known and (known.seen.digest, known.seen.maker) == (seen.digest, MAKER):
             return seen
-        made = files.document(file.name, data, url=local_url(file.path), converter=self._converter, stop=self._stop)
+        made = files.document(file.name, data, url=local_url(file.path), converter=converter, stop=self._stop)
         return _row(file.path, file.name, seen, made)
-
-    def _converter(self) -> Converter:
-        """The converter of this thread."""
-        if not hasattr(self._mine, "converter"):
-            self._mine.converter = self._make_converter()
-            self._converters.append(self._mine.converter)
-        converter: Converter = self._mine.converter
-        return converter
 
     def _taken(self, file: File, made: Future[Row | Seen] | None) -> Event:
         self._seen.add(file.path)

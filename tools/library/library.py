@@ -244,7 +244,7 @@ def local_url(path: str) -> str:
 
 
 def is_within(place: str, folder: str) -> bool:
-    """Whether `place` is that folder, or below it. Absolute paths as text."""
+    """True if `place` is that folder, or below it. Absolute paths as text."""
     return place == folder or _below(place, folder)
 
 

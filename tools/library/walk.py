@@ -201,7 +201,7 @@ class Ignores:
         return Ignores(self._patterns + tuple(found for line in lines if (found := _pattern(folder, line))))
 
     def ignored(self, path: str, *, folder: bool) -> bool:
-        """Whether the last matching pattern excludes it."""
+        """True if the last matching pattern excludes it."""
         for pattern in reversed(self._patterns):
             if (folder or not pattern.folders) and pattern.regex.fullmatch(path):
                 return not pattern.keeps
