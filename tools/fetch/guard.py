@@ -174,7 +174,7 @@ def is_public(address: str) -> bool:
 
 
 def is_local(host: str) -> bool:
-    """True for a host that is local by its spelling alone: a private address (also `127.1`), `localhost`, `nas.local`."""
+    """True for a local host, by its spelling alone: a private address (also `127.1`), `localhost`, `nas.local`."""
     literal = as_address(host)
     if literal:
         return not is_public(literal)
