@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import socket
 import threading
+import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from queue import Empty, Full, Queue
 from typing import Any, Final
 
@@ -32,28 +33,23 @@ class Refused(Exception):
         self.headers = headers
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, weakref_slot=True, eq=False)
 class Line:
-    """The line for requests. `stream` is its connection, once there is one; the next request may reuse it.
-
-    It stays open while anybody holds it, its maker first of all. If a socket were closed while a thread still waits on
-    it, its number could be given to another socket, and the thread would wait on that one.
-    """
+    """The line for requests. `stream` is its connection, once there is one; the next request may reuse it."""
 
     http: httpx2.Client
     stream: Any = None
-    _holders: int = 1
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def hold(self) -> None:
-        with self._lock:
-            self._holders += 1
+    @classmethod
+    def of_its_own(cls, http: httpx2.Client) -> Line:
+        """A line that closes `http` once nobody holds it any more, not even a thread.
 
-    def release(self) -> None:
-        with self._lock:
-            self._holders -= 1
-            if not self._holders:
-                self.http.close()
+        If a socket were closed while a thread still waits on it, its number could be given to another socket, and the
+        thread would wait on that one.
+        """
+        line = cls(http)
+        weakref.finalize(line, http.close)
+        return line
 
 
 class Exchange:
@@ -71,7 +67,6 @@ class Exchange:
 
     def items(self, control: Control, limit_s: float | None = None) -> Generator[str, None, None]:
         """Yield items until the end or a stop. Raises what broke it, or ReadTimeout after `limit_s` for one."""
-        self._line.hold()
         threading.Thread(target=self._run, name="ossia-request", daemon=True).start()
         forget = control.on_stop(self._give_up)
         try:
@@ -106,7 +101,7 @@ class Exchange:
         except BaseException as error:
             self._put(error)
         finally:
-            self._line.release()
+            del self._line  # the request, which refers to this exchange, keeps that alive for a while
 
     def _put(self, item: str | BaseException | None) -> None:
         while not self._given_up.is_set():

@@ -96,12 +96,11 @@ class Client:
 
         A stop closes it; what is asked later gets one of its own.
         """
-        line = self._shared = Line(self._kept())
+        self._shared = Line.of_its_own(self._kept())
         try:
             yield
         finally:
             self._shared = None
-            line.release()
 
     def get(self, path: str, control: Control) -> Json:
         """The JSON object at a path: `get("/props", control)`."""
