@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from ossia.cli.clean import MAX_MARKS, clean
-from ossia.cli.emoji import CLUSTER, EMOJI
+from ossia.cli.clean import CLUSTER, EMOJI, MAX_MARKS, clean
 
 # Scripts whose letters U+200C and U+200D join or part, and those that U+200B breaks between words, as sets.
 _JOINED = (

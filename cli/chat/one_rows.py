@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from ossia.cli.clean import clean
 from ossia.cli.runtime.failures import LEAST_MS
 from ossia.cli.runtime.progress import fitted
-from ossia.cli.terminal.input.pastes import is_long
+from ossia.cli.terminal.input.line import is_long
 from ossia.cli.visible import seen_line
 from ossia.cli.words import count, length_of, short_arguments, size_words
 from ossia.tools.spec import ToolFinished

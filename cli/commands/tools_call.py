@@ -25,8 +25,7 @@ from ossia.cli.runtime.progress import Display, make_display
 from ossia.cli.runtime.toolset import collect, fixes_for
 from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.streams import shown, stdout
-from ossia.cli.terminal.keyboard import plain_keys
-from ossia.cli.terminal.modes import without_sequences
+from ossia.cli.terminal.keyboard import plain_keys, without_sequences
 from ossia.cli.words import json_line
 from ossia.tools.build import Toolset
 from ossia.tools.calls.names import resolve_name

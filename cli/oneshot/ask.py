@@ -16,7 +16,7 @@ from itertools import cycle
 from typing import Any
 
 from ossia.agent.events import ApprovalAsked, Decision, ToolFinished
-from ossia.cli.emoji import widest
+from ossia.cli.clean import widest
 from ossia.cli.runtime.approval_text import WORDS, answers, decision_of, hint_on, reason_of, title_of
 from ossia.cli.runtime.progress import Display, columns
 from ossia.cli.terminal.fold import hanging

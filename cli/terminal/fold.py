@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ossia.cli.emoji import pieces, widest
+from ossia.cli.clean import pieces, widest
 from ossia.cli.terminal.markdown.paint import Painter
 
 if TYPE_CHECKING:

@@ -1,8 +1,14 @@
-"""The keys of the terminal that ossia was started in, wherever its streams lead: plain while it works or asks."""
+"""The keys of the terminal that ossia was started in, wherever its streams lead: plain while it works or asks.
+
+A program before, or a setting, may have made the terminal send more. Kitty's keyboard protocol has a stack: ours is
+pushed and popped (kitty, VS Code, foot, Ghostty, WezTerm, iTerm2). modifyOtherKeys is reset to what the user set.
+Reports of the mouse and of focus, and the application's cursor keys and keypad, stay off: who left them on has ended.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import select
 import signal
 import sys
@@ -10,17 +16,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ossia.cli.terminal.modes import KEYS_BACK, PLAIN_KEYS, has_modes
+PLAIN_KEYS = "\x1b[>0u\x1b[>4;0m\x1b[?9;1000;1002;1003;1004;1005;1006;1015;1l\x1b>"
+KEYS_BACK = "\x1b[<u\r\x1b[K\x1b[>4;m"
+"""To be written on an empty row: a terminal that can't read the first sequence may print its last letter."""
 
+_SEQUENCES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[P\]X^_][^\x00-\x1f]*(?:\x1b\\|\x07)|O[ -~])")
 _MARK_PASTES, _PLAIN_PASTES = "\x1b[?2004h", "\x1b[?2004l"
 
 
 @contextmanager
 def plain_keys() -> Iterator[Keyboard | None]:
-    """Inside the block the terminal sends plain keys; at its end, and while ossia is suspended, it is as it was found.
+    """Have the terminal send plain keys inside the block; at its end, and while ossia is suspended, restore it.
 
-    Yields the keyboard; None where ossia has no terminal. A block within a block yields the same one. For the main
-    thread.
+    Yields the keyboard; None where ossia has no terminal. A block within a block yields the same one. Main thread only.
 
         @plain_keys()          # Ctrl-C ends it, whatever a program before left on
         def evaluate() -> int:
@@ -61,7 +69,7 @@ class Keyboard:
         self._before: list[Any] | None = None  # termios's attributes, while ours are set
 
     def write(self, text: str) -> None:
-        """Write to the terminal. One that was closed takes nothing any more."""
+        """Write to the terminal, unless it was closed."""
         data = memoryview(text.encode("utf-8", "replace"))
         with suppress(OSError):
             while data:
@@ -72,16 +80,16 @@ class Keyboard:
         return bool(select.select([self._descriptor], [], [], seconds)[0])
 
     def read(self) -> bytes:
-        """A byte, none at the end. No more than one: what is typed behind an answer is for whoever reads next."""
+        """One byte, none at the end: what is typed behind an answer is left to whoever reads next."""
         with suppress(OSError):
             return os.read(self._descriptor, 1)
         return b""
 
     @contextmanager
     def by_key(self, redraw: Callable[[], None]) -> Iterator[None]:
-        """Inside the block each key can be read when it is pressed; none is shown, and pastes are marked.
+        """Read each key as it is pressed inside the block; none is shown, pastes are marked.
 
-        `redraw` is called when ossia was suspended, and is back.
+        `redraw` is called after ossia was suspended.
         """
         self._redraw = redraw
         try:
@@ -92,23 +100,29 @@ class Keyboard:
             self._redraw = None
 
     def take(self) -> None:
-        """Make the keys ours, as far as they aren't."""
+        """Take the keys, as far as they aren't taken yet."""
         if self._redraw and self._before is None:
-            self._hide_keys()  # in the background this waits for `fg`
+            import termios
+            import tty
+
+            with suppress(termios.error):  # the terminal was closed
+                before = termios.tcgetattr(self._descriptor)
+                tty.setcbreak(self._descriptor, termios.TCSADRAIN)  # in the background this waits for `fg`
+                self._before = before
             self.write(_MARK_PASTES if self._modes else "")
         if self._modes and not self._is_plain and self._in_foreground():
             self._is_plain = True
             self.write(PLAIN_KEYS)
 
     def give_back(self) -> None:
-        """Leave the keys as they were found. What was typed ahead is for the next program."""
+        """Restore the keys' modes. What was typed ahead is for the next program."""
         self._by_line()
         if self._is_plain:
             self._is_plain = False
             self.write(KEYS_BACK)
 
     def suspend(self) -> None:
-        """Stop, as Ctrl-Z does, until `fg` or `bg`."""
+        """Suspend ossia, as Ctrl-Z does, until `fg` or `bg`."""
         self.write("\n")
         self.give_back()
         handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
@@ -123,29 +137,15 @@ class Keyboard:
             return os.tcgetpgrp(self._descriptor) == os.getpgrp()
         return False
 
-    def _hide_keys(self) -> None:
-        import termios
-
-        with suppress(termios.error):  # the terminal was closed
-            before = termios.tcgetattr(self._descriptor)
-            ours = [*before[:6], [*before[6]]]
-            ours[3] &= ~(termios.ICANON | termios.ECHO)
-            ours[6][termios.VMIN], ours[6][termios.VTIME] = 1, 0
-            termios.tcsetattr(self._descriptor, termios.TCSADRAIN, ours)
-            self._before = before
-
-    def _show_keys(self) -> None:
-        import termios
-
-        if self._before is not None:
-            before, self._before = self._before, None
-            with suppress(termios.error):
-                termios.tcsetattr(self._descriptor, termios.TCSADRAIN, before)
-
     def _by_line(self) -> None:
-        if self._before is not None:
-            self.write(_PLAIN_PASTES if self._modes else "")
-            self._show_keys()
+        if self._before is None:
+            return
+        import termios
+
+        self.write(_PLAIN_PASTES if self._modes else "")
+        before, self._before = self._before, None
+        with suppress(termios.error):
+            termios.tcsetattr(self._descriptor, termios.TCSADRAIN, before)
 
 
 _keyboard: Keyboard | None = None
@@ -153,7 +153,7 @@ _keyboard: Keyboard | None = None
 
 
 def _opened() -> int | None:
-    """The terminal behind stdin, else the one that ossia was started in; None where no stream is a terminal."""
+    """The terminal behind stdin, else ossia's own; None where no stream is a terminal."""
     if sys.platform == "win32":
         return None
     flags = os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC
@@ -174,3 +174,13 @@ def _given_back_when_suspended(keyboard: Keyboard) -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+
+
+def without_sequences(line: str) -> str:
+    """The line without the sequences that the terminal sent unasked."""
+    return _SEQUENCES.sub("", line)
+
+
+def has_modes(term: str) -> bool:
+    """Can a terminal of this TERM have such modes? `dumb` has none, Linux's console would print the sequences."""
+    return term not in ("dumb", "linux", "")

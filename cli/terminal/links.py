@@ -61,8 +61,7 @@ def ask_name(input: Input, output: Output) -> str | None:
     from prompt_toolkit.input.typeahead import store_typeahead
     from prompt_toolkit.input.vt100 import Vt100Input
 
-    from ossia.cli.terminal.input.early import take_early_lines
-    from ossia.cli.terminal.input.keys import key_parser
+    from ossia.cli.terminal.input.keys import key_parser, take_early_lines
 
     parser = key_parser(input)
     if parser is None or not isinstance(input, Vt100Input) or not input.stdin.isatty():

@@ -15,8 +15,8 @@ from typing import Any, TextIO
 
 from ossia.cli import streams
 from ossia.cli.terminal.input.typed import Typed, block_is_open, without_quotes
+from ossia.cli.terminal.keyboard import without_sequences
 from ossia.cli.terminal.markdown.paint import Painter, Row
-from ossia.cli.terminal.modes import without_sequences
 from ossia.cli.terminal.question import EXPLAIN, Question
 from ossia.cli.terminal.screen_base import Panes, ScreenBase
 from ossia.cli.terminal.vt import terminal_size

@@ -28,15 +28,13 @@ from prompt_toolkit.output import ColorDepth
 from rich.segment import Segment
 
 from ossia.cli.clean import clean, one_line
-from ossia.cli.terminal.application import App, Parkable
-from ossia.cli.terminal.input.early import take_early_lines
 from ossia.cli.terminal.input.editor import Editor
-from ossia.cli.terminal.input.keys import key_parser
+from ossia.cli.terminal.input.keys import key_parser, take_early_lines
 from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.terminal.pictures import Drawn
 from ossia.cli.terminal.question import QuestionPane
 from ossia.cli.terminal.screen_base import Panes, ScreenBase
-from ossia.cli.terminal.vt import Output, terminal_output
+from ossia.cli.terminal.vt import App, Output, Parkable, terminal_output
 
 FRAME_S = 1 / 12
 _IDLE_FRAME_S = 0.5

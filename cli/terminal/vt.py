@@ -1,23 +1,23 @@
-"""How the screen writes to the terminal: each flush is one write(2), shown as one frame."""
+"""Writing to the terminal: each flush and each redraw is one write(2), shown as one frame."""
 
 from __future__ import annotations
 
 import base64
 import errno
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any, TextIO
 
-from prompt_toolkit.data_structures import Size
+from prompt_toolkit.application import Application
+from prompt_toolkit.data_structures import Point, Size
+from prompt_toolkit.layout import AnyContainer, HSplit, Window
+from prompt_toolkit.layout.screen import Char, Screen
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from ossia.cli import streams
-from ossia.cli.terminal.modes import KEYS_BACK, PLAIN_KEYS, has_modes
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import TextIO
+from ossia.cli.terminal.keyboard import KEYS_BACK, PLAIN_KEYS, has_modes
 
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """A synchronised update: the terminal draws what is between them at once. One that doesn't know them ignores them."""
@@ -25,15 +25,14 @@ _PUSH_TITLE, _POP_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 _REWRAPPING = ("VTE_VERSION", "TERM_PROGRAM", "KONSOLE_VERSION", "WT_SESSION")
 """Variables set by terminals that rewrap (see `rewraps`), even where TERM is the plain `xterm`."""
 _TMUX_DELAY_S = 0.3
-"""Of several changes, tmux 3.3 tells us the first immediately, the others at most 0.25 s later."""
+"""Of several changes, tmux 3.3 reports the first immediately, the others at most 0.25 s later."""
 _GONE = frozenset({errno.EIO, errno.EPIPE, errno.ENXIO, errno.EBADF})
 
 
 class Output(Vt100_Output):
     """prompt_toolkit's output with frames. `one_write` joins whatever is flushed inside it into one write.
 
-    `rewraps`: the terminal wraps the rows on screen anew when its width changes (see `rewraps`); `resize_delay_s`: how
-    long after the change it may tell us.
+    `rewraps`: see `rewraps`; `resize_delay_s`: how late the terminal may report a change of its size.
     """
 
     def __init__(
@@ -49,8 +48,7 @@ class Output(Vt100_Output):
         super().__init__(stdout, get_size, term=term, enable_cpr=False)
         self.rewraps, self.resize_delay_s = rewraps, resize_delay_s
         self._held = 0
-        self._gone = False
-        self._takes_keys = False
+        self._gone = self._takes_keys = False
 
     @contextmanager
     def one_write(self) -> Iterator[None]:
@@ -67,10 +65,7 @@ class Output(Vt100_Output):
         self.write_raw("\x1b7\x1b[K" + "\x1b[B\x1b[2K" * (self.get_size().rows - 1) + "\x1b8")
 
     def flush(self) -> None:
-        """Write what is buffered as one frame, unless `one_write` holds it back.
-
-        A terminal that was closed takes nothing any more: then nothing is written from now on, and `gone` is true.
-        """
+        """Write the buffer as one frame, unless `one_write` holds it back. Once the terminal is `gone`, drop it."""
         if self._held or not self._buffer:
             return
         if self._gone:
@@ -95,18 +90,18 @@ class Output(Vt100_Output):
         return self._gone
 
     def copy(self, text: str) -> None:
-        """Ask the terminal to put the text on its clipboard (OSC 52). It says nothing about whether it did."""
+        """Ask the terminal to put the text on its clipboard (OSC 52). It doesn't say whether it did."""
         encoded = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
         self.write_raw(f"\x1b]52;c;{encoded}\x07")
 
     def take_keys(self) -> None:
-        """Let the terminal send plain keys, and nothing else that wasn't asked for; on its other screen, too."""
+        """Have the terminal send plain keys, and nothing else unasked; on its other screen, too."""
         self._takes_keys = True
         if has_modes(self.term or ""):
             self.write_raw(PLAIN_KEYS)
 
     def give_keys_back(self) -> None:
-        """The keys are another program's again. To be called where the cursor is on an empty row."""
+        """Leave the keys to another program. To be called where the cursor is on an empty row."""
         if has_modes(self.term or ""):
             self.write_raw(KEYS_BACK)
 
@@ -123,12 +118,12 @@ class Output(Vt100_Output):
         super().quit_alternate_screen()
 
     def push_title(self) -> None:
-        """Let the terminal remember its title, where it can."""
+        """Have the terminal save its title, where it can."""
         if self.term != "linux":
             self.write_raw(_PUSH_TITLE)
 
     def pop_title(self) -> None:
-        """Give the terminal the title back that `push_title` made it remember."""
+        """Restore the title that `push_title` saved."""
         if self.term != "linux":
             self.write_raw(_POP_TITLE)
 
@@ -136,8 +131,8 @@ class Output(Vt100_Output):
 def rewraps(environ: Mapping[str, str]) -> bool:
     """Does the terminal wrap the rows on screen anew when it gets narrower?
 
-    A wrong no leaves some stale rows of ours behind after a resize; a wrong yes erases finished rows.
-    So the plain `xterm` (xterm itself, PuTTY), GNU screen, Emacs and the consoles count as a no.
+    A wrong no leaves some stale rows behind after a resize; a wrong yes erases finished rows. So the plain `xterm`
+    (xterm itself, PuTTY), GNU screen, Emacs and the consoles count as a no.
 
         rewraps({"TERM": "xterm-256color"})   → True
         rewraps({"TERM": "xterm-256color", "XTERM_VERSION": "XTerm(390)"})   → False
@@ -153,7 +148,7 @@ def rewraps(environ: Mapping[str, str]) -> bool:
 
 
 def terminal_size() -> Size:
-    """The size of the terminal behind stdout; 80 by 24 where it says nothing."""
+    """The size of the terminal behind stdout; 80 by 24 where it reports none."""
     try:
         columns, rows = os.get_terminal_size(streams.stdout().fileno())
     except (OSError, ValueError):
@@ -168,3 +163,63 @@ def terminal_output() -> Output:
     return Output(
         streams.stdout(), terminal_size, term=environ.get("TERM"), rewraps=rewraps(environ), resize_delay_s=delay_s
     )
+
+
+class App(Application[None]):
+    """prompt_toolkit's application: each redraw is one write, and it finds its place again after a resize."""
+
+    output: Output
+    _drawn_at = float("-inf")
+
+    def _redraw(self, render_as_done: bool = False) -> None:
+        with self.output.one_write():
+            if not self._running_in_terminal:
+                self.notice_size()
+                if self.renderer.last_rendered_screen is None:
+                    self._drawn_at = time.monotonic()
+            super()._redraw(render_as_done)
+
+    def _on_resize(self) -> None:
+        with self.output.one_write():
+            self.notice_size()
+            super()._on_resize()
+
+    def notice_size(self) -> None:
+        """To be called before anything is drawn or erased: the terminal's size may have changed since the last drawing.
+
+        Many terminals then wrap our rows anew, and the cursor is further below the first of them than before. The
+        signal of the change comes later; tmux delays it for a quarter of a second. Rows drawn meanwhile were cut at
+        the edge and not wrapped: counting them as two would erase finished rows.
+        """
+        renderer, size = self.renderer, self.output.get_size()
+        screen, at = renderer.last_rendered_screen, renderer._cursor_pos
+        if screen is None or renderer._last_size in (None, size):
+            return
+        if self.output.rewraps and time.monotonic() - self._drawn_at > self.output.resize_delay_s:
+            above = 0
+            for y in range(at.y):
+                cells = (x + max(1, char.width) for x, char in screen.data_buffer[y].items() if char.char.strip())
+                above += -(-max(cells, default=1) // size.columns)
+            renderer._cursor_pos = Point(x=at.x % size.columns, y=above + at.x // size.columns)
+
+
+class Parkable(HSplit):
+    """The parts, one below the other. While `parks()`, the cursor waits, hidden, in front of the first of them.
+
+    After a resize all rows then lie below the cursor, even in a terminal that reports it late. Otherwise `window` has
+    the cursor; a reversed cell marks its place there.
+    """
+
+    def __init__(self, parts: Sequence[AnyContainer], window: Window, parks: Callable[[], bool]) -> None:
+        super().__init__(parts)
+        self._window, self._parks = window, parks
+
+    def write_to_screen(self, screen: Screen, *args: Any, **kwargs: Any) -> None:
+        """Draw the parts into `screen`."""
+        super().write_to_screen(screen, *args, **kwargs)
+        if self._parks():
+            at = screen.get_cursor_position(self._window)
+            cell = screen.data_buffer[at.y][at.x]
+            screen.data_buffer[at.y][at.x] = Char(cell.char, f"{cell.style} reverse")
+            screen.set_cursor_position(self._window, Point(x=0, y=0))
+            screen.show_cursor = False

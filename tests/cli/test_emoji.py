@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ossia.cli.emoji import clean_flat, clean_parts, clean_row, pieces, widest
+from ossia.cli.clean import clean_flat, clean_parts, clean_row, pieces, widest
 from ossia.cli.terminal.fold import folded
 from ossia.cli.terminal.markdown.paint import Painter
 

@@ -15,8 +15,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from ossia.cli.clean import clean
-from ossia.cli.emoji import CLUSTER
+from ossia.cli.clean import CLUSTER, clean
 from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from ossia.cli.chat.pager.scroll import Block, Line, Piece, View
-from ossia.cli.emoji import clean_flat
+from ossia.cli.clean import clean_flat
 from ossia.cli.terminal.markdown.paint import Painter, Row
 
 Spans = list[tuple[int, int, int]]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ossia.cli.chat.pager.items import Item, Shown, headline, shown_arguments, style_of
-from ossia.cli.emoji import clean_flat
+from ossia.cli.clean import clean_flat
 from ossia.cli.terminal.fold import folded
 from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.terminal.markdown.segment import Chunk, Segmenter

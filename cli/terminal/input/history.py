@@ -1,4 +1,4 @@
-"""What was typed before, in this chat and in earlier ones."""
+"""The lines typed before, in this chat and in earlier ones."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from pathlib import Path
 _MAX_ENTRIES, _MAX_BYTES = 10_000, 5_000_000
 _MAX_ENTRY_BYTES = 64_000
 _MAX_PASTE_CHARS = 4_000
-"""Longer pastes are not kept: a history is for what was typed."""
-_KEPT_SHARE = 0.8  # of the bounds stays when the file is cut, so that it isn't cut at every start
+"""Longer pastes are not stored: a history is for what was typed."""
+_KEPT_SHARE = 0.8  # of the bounds when the file is cut, so that it isn't cut at every start
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One line as it was sent: `text` with placeholders, `pastes` what they stand for. `ours`: of this very chat."""
+    """One line as it was sent: `text` with placeholders, `pastes` their texts. `ours`: of this very chat."""
 
     text: str
     pastes: Mapping[str, str] = field(default_factory=dict)
@@ -27,10 +27,10 @@ class Entry:
 
 
 class History:
-    """The lines that were sent, oldest first. With a `path` they are kept there, one JSON object a line, mode 0600.
+    """The lines that were sent, oldest first. With a `path` they are stored there, one JSON object a line, mode 0600.
 
-    Several processes may write at once. A file that is damaged, or can't be read or written, is no error: what can be
-    read is used, and this chat remembers its own. `private`: from now on nothing is written.
+    Several processes may write at once. A file that is damaged, or can't be read or written, is no error.
+    `private`: from now on nothing is written.
 
         history = History(paths.data_dir() / "history.jsonl")
         history.add(Entry("What is 48*17?"))
@@ -59,22 +59,22 @@ class History:
         return self._loaded
 
     def add(self, entry: Entry, *, draft: bool = False) -> None:
-        """Remember a line; not one that begins with a blank, nor the same one twice in a row.
+        """Add a line; not one that begins with a blank, nor the same one twice in a row.
 
-        `draft`: it was never sent. Then a blank in front keeps it only out of the file.
+        `draft`: it was never sent. Then a blank in front keeps it out of the file only.
         """
         text = entry.text.strip("\n")
         if not text.strip() or (self.entries and self.entries[-1].text == text):
             return
-        unkept = text[0].isspace()
-        if unkept and not draft:
+        hidden = text[0].isspace()
+        if hidden and not draft:
             return
         assert self._loaded is not None
         small = {name: paste for name, paste in entry.pastes.items() if len(paste) <= _MAX_PASTE_CHARS}
         kept = Entry(text, small, ours=True)
         self._loaded.append(kept)
         del self._loaded[: -self._max_entries]
-        if self._path is not None and not (self.private or unkept):
+        if self._path is not None and not (self.private or hidden):
             with suppress(OSError):
                 self._append(kept)
 
@@ -116,7 +116,7 @@ class History:
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
-        """The file, open for appending; no other process changes it meanwhile."""
+        """Open the file for appending, locked against other processes."""
         from filelock import FileLock
 
         assert self._path is not None
@@ -130,36 +130,6 @@ class History:
                 yield descriptor
             finally:
                 os.close(descriptor)
-
-
-class Walk:
-    """A walk through the entries that begin with what was typed, from the newest, and back to what was typed."""
-
-    def __init__(self, entries: Sequence[Entry], prefix: str) -> None:
-        self._entries, self._prefix = entries, prefix
-        self._at = len(entries)
-        self._seen: list[int] = []
-
-    @property
-    def begun(self) -> bool:
-        """Has it left what was typed?"""
-        return bool(self._seen)
-
-    def back(self) -> Entry | None:
-        """The next older one; None: there is none."""
-        here = self._entries[self._at].text if self._at < len(self._entries) else None
-        for index in range(self._at - 1, -1, -1):
-            text = self._entries[index].text
-            if text.startswith(self._prefix) and text not in (here, self._prefix):
-                self._seen.append(self._at)
-                self._at = index
-                return self._entries[index]
-        return None
-
-    def forth(self) -> Entry | None:
-        """The next newer one; None: what was typed is next."""
-        self._at = self._seen.pop() if self._seen else len(self._entries)
-        return self._entries[self._at] if self._at < len(self._entries) else None
 
 
 def _line(entry: Entry) -> bytes:
@@ -189,6 +159,15 @@ def _replace(path: Path, data: bytes) -> None:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def beginning(entries: Sequence[Entry], prefix: str) -> list[Entry]:
+    """The longer entries that begin with `prefix`, newest first, none twice in a row."""
+    found: list[Entry] = []
+    for entry in reversed(entries):
+        if entry.text.startswith(prefix) and entry.text != prefix and (not found or found[-1].text != entry.text):
+            found.append(entry)
+    return found
 
 
 def matching(entries: Sequence[Entry], query: str) -> list[Entry]:

@@ -1,9 +1,10 @@
-"""The text of the input line, in which a placeholder is one piece, and the walk through the history."""
+"""The text of the input line: placeholders for pasted texts, each one piece, and the walk through the history."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
@@ -14,20 +15,102 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.formatted_text.utils import fragment_list_to_text
 from prompt_toolkit.layout.processors import Processor, Transformation, TransformationInput
 
-from ossia.cli.clean import clean
-from ossia.cli.emoji import clean_flat, pieces
-from ossia.cli.terminal.input.history import Entry, History, Walk
-from ossia.cli.terminal.input.pastes import Pastes
+from ossia.cli.clean import clean, clean_flat, pieces
+from ossia.cli.terminal.input.history import Entry, History, beginning
+from ossia.cli.terminal.input.typed import without_quotes
+from ossia.cli.words import length_of
+
+_NAME = re.compile(r"\[paste \d+: ([\d,]+ (?:characters|lines))\]")
+_MAX_CHARS, _MAX_LINES = 1000, 20
+_MAX_HELD_CHARS = 64_000_000
+"""Of all pastes together; the oldest go first."""
+
+
+def is_long(text: str) -> bool:
+    """Is the text long enough to become a placeholder when it is pasted?"""
+    return len(text) > _MAX_CHARS or text.count("\n") > _MAX_LINES
+
+
+class Pastes:
+    """The pasted texts. Each number is given once, so that a placeholder never changes its meaning."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, str] = {}
+        self._count = 0
+
+    def shown(self, text: str) -> str:
+        """The text itself, or a placeholder for a long one, `[paste 1: 213 lines]`: it would slow down every frame."""
+        return self.fold(text) if is_long(text) else text
+
+    def fold(self, text: str) -> str:
+        """A new placeholder for `text`."""
+        self._count += 1
+        name = f"[paste {self._count}: {length_of(text)}]"
+        self._kept[name] = text
+        held = sum(map(len, self._kept.values()))
+        while held > _MAX_HELD_CHARS and len(self._kept) > 1:
+            held -= len(self._kept.pop(next(iter(self._kept))))
+        return name
+
+    def folded(self, text: str) -> str:
+        """The text with each paste in it as its placeholder again."""
+        for name, pasted in self._kept.items():
+            text = text.replace(pasted, name)
+        return text
+
+    def recognise(self, text: str, entries: Iterable[Entry]) -> None:
+        """Learn the paste in a message of an earlier chat, from the history's line with one placeholder.
+
+        Such a paste is mostly too long for the history, but its length stands in the placeholder.
+        """
+        found: list[str] = []
+        for entry in entries:
+            before, *pasted = _NAME.split(without_quotes(entry.text))
+            if len(pasted) == 2 and text.startswith(before) and text.endswith(pasted[1]):
+                middle = text[len(before) : len(text) - len(pasted[1])]
+                found += [middle] if length_of(middle) == pasted[0] else []
+        if found:
+            self.fold(min(found, key=len))  # the line that has most of the message's own words
+
+    def expanded(self, shown: str) -> str:
+        """The text with each known placeholder replaced by its paste."""
+        return _NAME.sub(lambda found: self._kept.get(found[0], found[0]), shown)
+
+    def within(self, shown: str) -> dict[str, str]:
+        """The placeholders in a text, each with its paste."""
+        names = (shown[start:end] for start, end in self.spans(shown))
+        return {name: self._kept[name] for name in names}
+
+    def spans(self, shown: str) -> list[tuple[int, int]]:
+        """The begin and end of each placeholder in a text."""
+        if "[paste " not in shown:
+            return []
+        return [found.span() for found in _NAME.finditer(shown) if found[0] in self._kept]
+
+    def adopted(self, shown: str, pastes: Mapping[str, str], *, ours: bool) -> str:
+        """A line of the history; placeholders of another session (not `ours`) are numbered anew.
+
+        `pastes`: those that the history kept; the others become `[a paste of 213 lines, not kept]`.
+        """
+
+        def known(found: re.Match[str]) -> str:
+            name = found[0]
+            if ours and name in self._kept:
+                return name
+            return self.fold(pastes[name]) if name in pastes else f"[a paste of {found[1]}, not kept]"
+
+        return _NAME.sub(known, shown)
 
 
 class Line(Buffer):
-    """prompt_toolkit's buffer; every key that edits or walks goes through these methods, emacs' and vi's alike."""
+    """prompt_toolkit's buffer: the keys of emacs and of vi edit and walk by these methods."""
 
     def __init__(
         self, pastes: Pastes, history: History, completer: Completer, *, complete_while_typing: Condition
     ) -> None:
         self._pastes, self._entries = pastes, history
-        self._walk: Walk | None = None
+        self._older: list[Entry] = []  # the entries to walk through, newest first
+        self._at = -1  # in these; -1: at the draft
         self._walked = self._draft = ""
         super().__init__(multiline=True, completer=completer, complete_while_typing=complete_while_typing)
 
@@ -67,25 +150,23 @@ class Line(Buffer):
 
     def history_backward(self, count: int = 1) -> None:
         """Show the next older entry that begins with the text before the cursor."""
-        if self._walk is None or not self._walk.begun or self.text != self._walked:
-            self._draft = self._walked = self.text
-            self._walk = Walk(self._entries.entries, self.document.text_before_cursor)
-        for _ in range(count):
-            entry = self._walk.back()
-            if entry is not None:
-                self.recall(entry)
+        if self._at < 0 or self.text != self._walked:
+            self._draft, self._at = self.text, -1
+            self._older = beginning(self._entries.entries, self.document.text_before_cursor)
+        at = min(self._at + count, len(self._older) - 1)
+        if at > self._at:
+            self._at = at
+            self.recall(self._older[at])
 
     def history_forward(self, count: int = 1) -> None:
-        """Go back towards what was typed."""
-        for _ in range(count):
-            if self._walk is None or self.text != self._walked:
-                return
-            entry = self._walk.forth()
-            if entry is None:
-                self.document = Document(self._draft, len(self._draft))
-                self._walk = None
-            else:
-                self.recall(entry)
+        """Go back towards the draft."""
+        if self._at < 0 or self.text != self._walked:
+            return
+        self._at = max(self._at - count, -1)
+        if self._at < 0:
+            self.document = Document(self._draft, len(self._draft))
+        else:
+            self.recall(self._older[self._at])
 
     def recall(self, entry: Entry) -> None:
         """Put an entry into the line, the cursor behind it."""
@@ -94,7 +175,7 @@ class Line(Buffer):
 
 
 class Cleaned(Processor):
-    """Shows a line cleaned: what was pasted or recalled may hold characters that a terminal would obey."""
+    """Shows a line cleaned: a pasted or recalled one may hold characters that a terminal would obey."""
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         fragments = transformation_input.fragments
@@ -111,7 +192,7 @@ class Cleaned(Processor):
 
 
 def _shown(piece: str) -> Iterator[str]:
-    """What is drawn for each character of a cluster: a tone has columns of its own in some terminals only."""
+    """Yields the text drawn for each character of a cluster: a tone takes columns in some terminals only."""
     flat = clean_flat(piece)
     for char in piece:
         drawn = clean(char)
@@ -119,7 +200,7 @@ def _shown(piece: str) -> Iterator[str]:
 
 
 def _mapped(fragments: StyleAndTextTuples, shown: list[str], starts: list[int]) -> Transformation:
-    """The fragments with `shown[i]` in place of their i-th character; `starts[i]` is where it begins."""
+    """The fragments with their i-th character shown as `shown[i]`, which begins at `starts[i]`."""
     pieces: StyleAndTextTuples = []
     at = 0
     for style, text, *_ in fragments:

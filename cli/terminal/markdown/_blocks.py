@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.style import Style
 
-from ossia.cli.emoji import clean_parts
+from ossia.cli.clean import clean_parts
+from ossia.cli.terminal.markdown._chunk import start_of
 from ossia.cli.terminal.markdown._code import code_lines, fenced
-from ossia.cli.terminal.markdown._cuts import start_of
 from ossia.cli.terminal.markdown._inline import Look, inline_lines
 from ossia.cli.terminal.markdown._markdown import MAX_NESTING, parser
 from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Span, cells, style, wrapped

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.style import Style
 
-from ossia.cli.clean import clean, clean_url
-from ossia.cli.emoji import clean_parts
+from ossia.cli.clean import clean, clean_parts, clean_url
 from ossia.cli.terminal.markdown._code import UNKNOWN
 from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Span, style
 

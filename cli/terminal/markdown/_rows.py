@@ -14,8 +14,7 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from ossia.cli.clean import clean_url, unstacked
-from ossia.cli.emoji import CLUSTER, clean_flat, clean_row, pieces, widest
+from ossia.cli.clean import CLUSTER, clean_flat, clean_row, clean_url, pieces, unstacked, widest
 
 if TYPE_CHECKING:
     from rich.color import Color

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from ossia.cli.emoji import clean_parts
+from ossia.cli.clean import clean_parts
 from ossia.cli.terminal.markdown.segment import Chunk
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 r"""Markdown that comes in pieces → chunks that are final: nothing that comes later changes them.
 
-What is cut depends on the text alone, never on how it was split. Only complete lines decide. A top-level block is final
+The cuts depend on the text alone, never on how it was split. Only complete lines decide. A top-level block is final
 when the next one begins, or when a blank line closes it; a list is cut item by item; a fence needs no parser, only a
 look at each new line. Everything is capped, by lines and by characters, so that no step takes long.
 """
@@ -8,13 +8,19 @@ look at each new line. Everything is capped, by lines and by characters, so that
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ossia.cli.terminal.markdown._chunk import LONG_CODE_LINE, LONG_LINE, PARAGRAPH_CHARS, PARAGRAPH_LINES, Chunk, Fence
-from ossia.cli.terminal.markdown._cuts import (
+from ossia.cli.terminal.markdown._chunk import (
     ITEM,
+    LONG_CODE_LINE,
+    LONG_LINE,
+    PARAGRAPH_CHARS,
+    PARAGRAPH_LINES,
+    Chunk,
+    Fence,
+    LongLines,
     after_cap,
     as_item,
     cap_of,
@@ -24,9 +30,7 @@ from ossia.cli.terminal.markdown._cuts import (
     start_of,
     without_blanks,
 )
-from ossia.cli.terminal.markdown._long_lines import LongLines
 from ossia.cli.terminal.markdown._markdown import block_parser
-from ossia.cli.terminal.markdown._settled import settled
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -36,15 +40,22 @@ if TYPE_CHECKING:
 __all__ = ["Chunk", "Segmenter"]
 
 _BATCH_LINES = 64  # of a text that comes at once, between two looks
-_SETTLE_CHARS = 40  # or an eighth of the open text: what comes between two tries to settle rows
+_SETTLE_CHARS = 40  # or an eighth of the open text: as much comes between two tries to settle rows
 _LIKE_A_FENCE = re.compile(r" {0,3}(?:```|~~~)")
 # A last line that is only these could still turn what stands above it into a heading or a table, or be a marker.
 _UNDECIDED = re.compile(r"[ \t>]*(?:[-=*_+#~`|:. \t]*|\d{1,9}[.)]?|\$\$?|\\\[?)[ \t]*")
 
+_ENDINGS = ("> x* x** x_ x__ x~~ x](x)", " *x* x` x`` x```", " *x* x$$", " *x* x\\) x\\]")
+"""Behind a word these close what is open. `*x*` is italic, but not in maths and code: no other mark counts there."""
+_TRIES = 3
+_MARKS = re.compile(r"[*_~`]*\s*")
+# What is left begins with it: it opens no other block, and no mark that is closed later makes it shorter.
+_PLAIN_WORD = re.compile(r"[^\W\d_][^\s*_~`\[\]()<>$\\|&!]*(?:\s|$)")
+
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """The item that was cut last: the next one may go on with its list."""
+    """The item that was cut last: the next one may continue its list."""
 
     markup: str
     number: int | None
@@ -52,7 +63,7 @@ class _Item:
 
 
 class Segmenter:
-    r"""Feed it text that is `clean()`; it returns what is finished. One for each message.
+    r"""Takes text that is `clean()`, returns the chunks that are final. One for each message.
 
     segmenter = Segmenter()
     segmenter.feed("# Title\nSome te")   → [Chunk("heading_open", "# Title\n", gap=False)]
@@ -88,10 +99,10 @@ class Segmenter:
         return chunks
 
     def live(self, max_rows: int) -> Chunk | None:
-        """What a view of `max_rows` rows should show of the open rest; None: nothing.
+        """The open rest for a view of `max_rows` rows (it may be some rows longer); None: nothing.
 
         A partial line that could still become anything (`---`, `|--`) is left out. Of a long table it holds the head
-        and the last rows, of a fence or a paragraph the last lines. It may be some rows longer than asked for.
+        and the last rows, of a fence or a paragraph the last lines.
         """
         partial = self._line.partial
         if self._fence:
@@ -106,10 +117,7 @@ class Segmenter:
         return self._live_block(lines, item)
 
     def settle(self, draw: Callable[[str], list[Row]]) -> Chunk | None:
-        """Take off what of an open paragraph is final as rows that `draw` makes: it need not be drawn again.
-
-        Only for a view: where it ends depends on the width.
-        """
+        """Cut off the part of an open paragraph that is final as rows of `draw`; where depends on the width."""
         text = "".join(self._tail) + self._line.partial
         if self._fence or len(text) < self._settle_at:
             return None
@@ -148,7 +156,7 @@ class Segmenter:
         return ()
 
     def _goes_on(self, line: str) -> bool:
-        """A line that can only be one more of the paragraph we are in: no look is needed to know it."""
+        """Can the line only be one more of the open paragraph? Then no look is needed."""
         return (
             self._kind == "paragraph_open"
             and self._looked == len(self._tail) - 1
@@ -158,7 +166,7 @@ class Segmenter:
         )
 
     def _grown(self) -> bool:
-        """Is it worth a look? What is cut will be the same, now or later."""
+        """Is it worth a look? The cuts will be the same, now or later."""
         grown = len(self._tail) - self._looked
         return bool(self._tail) and grown > 0 and (grown > self._looked // 16 or not self._tail[-1].strip())
 
@@ -183,7 +191,7 @@ class Segmenter:
         return chunks
 
     def _cut_once(self, chunks: list[Chunk], *, final: bool) -> bool:
-        """Take what one parse of the tail shows to be final. True: look again."""
+        """Cut what one parse of the tail shows to be final. True: look again."""
         lines = self._tail
         tokens = block_parser().parse("".join(lines))
         top = [token for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
@@ -211,7 +219,7 @@ class Segmenter:
     def _cut_block(
         self, chunks: list[Chunk], token: Token, tokens: list[Token], *, over: bool
     ) -> tuple[int, list[str] | None]:
-        """Returns the line up to which all is done; or, where the block was too long, the lines that are left."""
+        """Returns the line up to which all is done; or, where the block was too long, the remaining lines."""
         lines, (start, stop) = self._tail, extent(token, self._tail)
         cap = cap_of(token, lines, start, stop)
         if cap is None and not over:
@@ -273,3 +281,38 @@ class Segmenter:
                 gap = gap and before.blank_after
                 context = "+" if self._continues else "" if before.number is None else str(before.number + 1)
         return Chunk(kind, "".join(lines), gap, context=context)
+
+
+def settled(source: str, draw: Callable[[str], list[Row]]) -> int:
+    """The number of characters of `source` that make whole, final rows; the rest can be drawn alone. Often 0.
+
+    The last row isn't final, nor one with something open that could still be closed. `draw` makes rows of Markdown.
+    Two things come too late, without loss of text: bars that make the last line the head of a table, whose rows
+    above stay text; and an underline that makes a heading of rows that aren't bold.
+    """
+    top = [token.type for token in block_parser().parse(source) if token.level == 0 and token.nesting >= 0]
+    if top != ["paragraph_open"] or "|" in source:
+        return 0
+    rows = draw(source)
+    ends = _ends(source, rows[:-1])
+    for number in range(len(ends), max(0, len(ends) - _TRIES), -1):
+        at, kept = ends[number - 1], rows[:number]
+        word = _PLAIN_WORD.match(source, at)
+        rests = [source[at:], *(word[0].rstrip() + ending for ending in _ENDINGS)] if word else []
+        if rests and all(draw(source[:at] + rest) == kept + draw(rest) for rest in rests):
+            return at
+    return 0
+
+
+def _ends(source: str, rows: Sequence[Row]) -> list[int]:
+    """The place in the source where the row after each of these begins, as far as it can be found."""
+    ends, at = list[int](), 0
+    for row in rows:
+        for character in "".join("".join(segment.text for segment in row).split()):
+            at = source.find(character, at) + 1
+            if not at:
+                return ends
+        marks = _MARKS.match(source, at)
+        at = marks.end() if marks else at
+        ends.append(at)
+    return ends

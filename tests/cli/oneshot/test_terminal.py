@@ -11,7 +11,7 @@ import pexpect
 import pytest
 
 from ossia.cli.runtime.progress import fitted
-from ossia.cli.terminal.modes import KEYS_BACK, PLAIN_KEYS
+from ossia.cli.terminal.keyboard import KEYS_BACK, PLAIN_KEYS
 from tests.support.command import OSSIA, write_script
 from tests.support.documents import counted
 from tests.support.work_calls import wants

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ossia.cli.terminal.input.keys import KeyParser
-from ossia.cli.terminal.modes import without_sequences
+from ossia.cli.terminal.keyboard import without_sequences
 from tests.support.command import write_script
 from tests.support.documents import answer
 from tests.support.pty import PtyChat

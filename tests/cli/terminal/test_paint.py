@@ -12,8 +12,7 @@ import pytest
 from rich.segment import Segment
 from rich.style import Style
 
-from ossia.cli.clean import clean
-from ossia.cli.emoji import clean_parts
+from ossia.cli.clean import clean, clean_parts
 from ossia.cli.terminal.markdown.paint import Painter
 from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
 from tests.oracle import hostile_output
