@@ -1,4 +1,4 @@
-"""What goes along with a message: files, folders and pages behind `@`, the output of `!commands`.
+"""Attachments of a message: files, folders and pages behind `@`, the output of `!commands`.
 
-Begin with `attach`; `pending` holds what waits for the chat's next message.
+Begin with `attach`; `pending` holds those of the chat's next message.
 """

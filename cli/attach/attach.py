@@ -1,20 +1,20 @@
-"""What a message brings along: files, folders, pages and the output of commands, as data behind the user's own words.
+"""Attachments of a message: files, folders, pages and the output of commands, as data behind the user's own words.
 
-The user's text stays as it was typed. Each attachment follows in a block of its own: a line that says what it is, then
-its text in a fence that is longer than any in it, so that nothing in a file or page can end its block.
+The user's text stays as it was typed. Each attachment follows in a block of its own: a heading, then its text in a
+fence that is longer than any in it, so that nothing in a file or page can end its block.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ossia.agent.sessions.session import UserText
-from ossia.cli.attach.local import block, in_heading, shortened
+from ossia.cli.attach.local import Unattachable, block, in_heading, leads, read_file, read_folder, shortened
 from ossia.cli.clean import one_line
 from ossia.cli.mentions import Mention, mentions, standing
 from ossia.cli.visible import seen_line
@@ -27,23 +27,19 @@ if TYPE_CHECKING:
     from ossia.cli.attach.user_command import Ran
     from ossia.tools.browser.document import Document
 
-Kind = Literal["file", "folder", "page", "output"]
 OUTPUT = "Output of the command"
-"""How the heading of a command's output begins."""
+"""The beginning of the heading of a command's output."""
 
 _SHOWN_CHARS = 60
 _LINK = re.compile(r"【\d+†([^†】]*)(?:†[^】]*)?】")
 _NEEDED_BYTES = 500
 _MAX_NOTES = 3
-"""How many notes on words that look like paths: pasted code is full of such words (`@pytest.mark.slow`)."""
+"""Notes on words that look like paths: pasted code is full of such words (`@pytest.mark.slow`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much may be attached, in bytes of UTF-8 (about 4 are a token): of one thing, and of all of a message.
-
-    `files`: how many of one folder's files.
-    """
+    """The most that is attached, in bytes of UTF-8 (about 4 a token): of one thing, in all; `files` of a folder."""
 
     one_bytes: int = 128_000
     all_bytes: int = 256_000
@@ -51,22 +47,19 @@ class Bounds:
 
     @classmethod
     def within(cls, tokens: int) -> Bounds:
-        """Bounds that leave room in a context: at most about `tokens` in all, two thirds of them for one thing."""
+        """Bounds for a context with room for `tokens` more, two thirds of them for one thing."""
         usual, room = cls(), 3 * tokens
         return cls(min(usual.one_bytes, room * 2 // 3), min(usual.all_bytes, room))
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Something that goes along with a message.
+    """One attachment. `text` is for the model, with heading and fence; `shown` is one clean line for the screen.
 
-    `label`: as the user wrote it (`"@notes.md"`, `"!git status"`). `text` is what the model gets: the heading and the
-    fence too. `shown` is one clean line for the screen: `"@notes.md · 3.1 kB"`, `"@log.txt · 128 kB of 4.2 MB"`.
+    Attachment("Attached file notes.md (3.1 kB):\n```\n…\n```", "@notes.md · 3.1 kB")
     """
 
-    label: str
     text: str
-    kind: Kind
     shown: str
     taints: frozenset[Taint] = frozenset({"private"})
 
@@ -78,7 +71,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A message ready to be sent. `problems` are clean lines for the user: what was not attached, and why."""
+    """A message ready to be sent. `problems`: a clean line for each thing not attached, with the reason."""
 
     user_text: UserText
     attachments: tuple[Attachment, ...] = ()
@@ -97,22 +90,21 @@ def attach(
     bounds: Bounds | None = None,
     ask: Callable[[str, str], bool] = lambda name, reason: False,
 ) -> Attached:
-    """The message with what it mentions: `@file`, `@folder/`, `@https://…`. It blocks: call it on a thread.
+    """The message with its mentions (`@file`, `@folder/`, `@https://…`) attached. It blocks: call it on a thread.
 
-    Mentions are looked for in `shown`, where placeholders stand for pasted text: what was pasted mentions nothing.
-    Paths are relative to `folder`, or else to the workspace, whose `taints` its files get. A mention of nothing that
-    exists stays text; if it looks like a path, a problem says so. What leads out of the workspace
-    or the folder, or often holds secrets, goes along only if `ask` agrees: it gets the name, and why it is asked. By
-    then it has been read: nothing can be swapped after the answer. `load_page` raises `ToolFailed`. `pending` (the
-    output of commands) comes first. After a stop, only what was read by then is attached. The caller decides whether
-    a message with problems is sent.
+    Mentions are looked for in `shown`, where placeholders stand for pasted text: that mentions nothing. Paths are
+    relative to `folder`, or else to the workspace, whose `taints` its files get. A mention of nothing that exists
+    stays text; if it looks like a path, it is a problem. A path that leads out of the workspace or the folder, or
+    often holds secrets, is attached only if `ask(name, reason)` agrees; it has been read by then, so nothing can be
+    swapped after the answer. `load_page` raises `ToolFailed`. `pending` (the output of commands) comes first. After a
+    stop, only what was read by then is attached.
 
         attach("What is in @notes.md?", folder=Path.cwd(), load_page=…, stop=control).user_text.text
         → "What is in @notes.md?\\n\\nAttached file notes.md (12 bytes):\\n```\\nhello world\\n```"
     """
     bounds = bounds or Bounds()
     waiting = [_within(attachment, bounds.one_bytes) for attachment in pending]
-    gathering = _Gathering(folder, workspace, load_page, stop, bounds, waiting, ask)
+    gathering = _Gathering(folder, workspace, load_page, stop, bounds, ask, waiting)
     for mention in mentions(text if shown is None else shown):
         if stop.stopped:
             break
@@ -124,114 +116,95 @@ def attach(
 
 
 def output_of(ran: Ran) -> Attachment:
-    """The output of a command that the user ran, to go along with their next message."""
+    """The output of a user's command as an attachment."""
     end = "" if ran.status == 0 else f", {ran.end}"
     text = block(f"{OUTPUT} `{one_line(ran.command, 200)}`{end}:", ran.output or "(no output)")
-    label = f"!{ran.command}"
-    size = size_of(bytes_of(ran.output))
     cut = ", cut in the middle" if ran.omitted_chars else ""
-    return Attachment(label, text, "output", f"{_label(label)} · {size}{cut}{end}")
+    return Attachment(text, f"{_label('!' + ran.command)} · {size_of(bytes_of(ran.output))}{cut}{end}")
 
 
+@dataclass(slots=True)
 class _Gathering:
     """The attachments of one message, as they come together."""
 
-    def __init__(
-        self,
-        folder: Path,
-        workspace: Workspace | None,
-        load_page: Callable[[str], Document],
-        stop: Stop,
-        bounds: Bounds,
-        found: list[Attachment],
-        ask: Callable[[str, str], bool],
-    ) -> None:
-        self._ask = ask
-        self._folder, self._workspace, self._load_page = folder, workspace, load_page
-        self._stop, self._bounds = stop, bounds
-        self.found, self.problems = found, list[str]()
+    folder: Path
+    workspace: Workspace | None
+    load_page: Callable[[str], Document]
+    stop: Stop
+    bounds: Bounds
+    ask: Callable[[str, str], bool]
+    found: list[Attachment]
+    problems: list[str] = field(default_factory=list)
 
     @property
     def _room(self) -> int:
-        return self._bounds.all_bytes - sum(attachment.size for attachment in self.found)
+        return self.bounds.all_bytes - sum(attachment.size for attachment in self.found)
 
     def add(self, mention: Mention) -> None:
-        """Attach what is mentioned, or say why not."""
+        """Attach the file, folder or page mentioned, or add the problem."""
         path = None if mention.is_url else self._path(mention)
         if path is None and not mention.is_url:
-            if alike := self._alike(mention):
-                some = " or ".join("@" + in_ascii(name) for name in alike[:3])
-                self._refuse(mention.name, f"not attached: it may mean {some}, which look alike; write one of these")
-            elif len(self.problems) < _MAX_NOTES and _looks_like_a_path(mention):
-                what = "folder" if mention.name.endswith("/") else "file"
-                self._refuse(mention.name, f"not attached: there is no such {what}")
             return
         if self._room < _NEEDED_BYTES:
-            self._refuse(mention.name, f"not attached: a message takes {size_of(self._bounds.all_bytes)} in all")
+            self._refuse(mention.name, f"a message takes {size_of(self.bounds.all_bytes)} in all")
         elif path is None:
             self._page(mention)
         else:
             self._local(*path)
 
     def _path(self, mention: Mention) -> tuple[str, Path] | None:
-        """The part of the mention that names something that exists, and its path; None: no part does."""
-        return next(((name, found[0]) for name, found in self._standing(mention) if len(found) == 1), None)
-
-    def _alike(self, mention: Mention) -> list[str]:
-        """The names that the mention may mean, if there are several."""
-        return next(([path.name for path in found] for _, found in self._standing(mention) if len(found) > 1), [])
-
-    def _standing(self, mention: Mention) -> Iterator[tuple[str, list[Path]]]:
-        return standing(mention, (self._folder, *([self._workspace.root] if self._workspace else [])))
+        """The part of the mention that names something that exists, and its path; None: no part does, or several."""
+        alike: list[Path] = []
+        roots = (self.folder, *([self.workspace.root] if self.workspace else []))
+        for name, found in standing(mention, roots):
+            if len(found) == 1:
+                return name, found[0]
+            alike = alike or found
+        looks_like_a_path = "/" in mention.name or mention.quoted or re.search(r"\w\.\w{1,8}$", mention.name)
+        if alike:
+            some = " or ".join("@" + in_ascii(path.name) for path in alike[:3])
+            self._refuse(mention.name, f"it may mean {some}, which look alike; write one of these")
+        elif len(self.problems) < _MAX_NOTES and looks_like_a_path:
+            self._refuse(mention.name, f"there is no such {'folder' if mention.name.endswith('/') else 'file'}")
+        return None
 
     def _local(self, name: str, path: Path) -> None:
-        from ossia.cli.attach.local import Unattachable, leads, read_file, read_folder
-
-        room = min(self._bounds.one_bytes, self._room)
+        room = min(self.bounds.one_bytes, self._room)
         try:
             if path.is_dir():
-                read = read_folder(path, max_bytes=room, max_files=self._bounds.files, stop=self._stop)
-                kind: Kind = "folder"
+                read = read_folder(path, max_bytes=room, max_files=self.bounds.files, stop=self.stop)
             else:
-                read, kind = read_file(path, max_bytes=room), "file"
+                read = read_file(path, max_bytes=room)
         except Unattachable as error:
             self._refuse(name, str(error))
             return
-        base = self._folder
-        if self._workspace and Path(os.path.normpath(path)).is_relative_to(self._workspace.root):
-            base = self._workspace.root
-        if (why := leads(path, read.real, base)) and not self._ask(name, why):
-            self._refuse(name, f"not attached: {why}")
+        root = self.workspace.root if self.workspace else self.folder
+        inside = self.workspace is not None and Path(os.path.normpath(path)).is_relative_to(root)
+        if (why := leads(path, read.real, root if inside else self.folder)) and not self.ask(name, why):
+            self._refuse(name, why)
             return
-        told = f"{_label('@' + name)} · {read.told}"
-        self.found.append(Attachment(f"@{name}", read.text(in_heading(name)), kind, told, self._taints(read.real)))
-
-    def _taints(self, path: Path) -> frozenset[Taint]:
-        """A workspace that isn't trusted holds text that somebody else wrote."""
-        if self._workspace and path.is_relative_to(self._workspace.root):
-            return self._workspace.taints
-        return frozenset({"private"})
+        taints = frozenset[Taint]({"private"})
+        if self.workspace and read.real.is_relative_to(root):  # one that isn't trusted holds others' text
+            taints = self.workspace.taints
+        self.found.append(Attachment(read.text(in_heading(name)), f"{_label('@' + name)} · {read.size}", taints))
 
     def _page(self, mention: Mention) -> None:
         url = mention.name if mention.quoted else _url(mention.name)
         try:
-            document = self._load_page(url)
+            document = self.load_page(url)
         except ToolFailed as error:
-            self._refuse(url, f"not attached: {for_user(str(error).removeprefix('Error: '))}")
+            self._refuse(url, for_user(str(error).removeprefix("Error: ")))
             return
         whole = _LINK.sub(r"\1", document.text)
-        text, omitted = shortened(whole, min(self._bounds.one_bytes, self._room))
+        text, omitted = shortened(whole, min(self.bounds.one_bytes, self._room))
         title = f' "{one_line(document.title, 200)}"' if document.title else ""
-        size = _size_told(whole, text, omitted)
+        size = size_of(bytes_of(whole))
+        size = f"{size_of(bytes_of(text))} of {size}, cut in the middle" if omitted else size
         body = block(f"Attached web page {one_line(document.url or url)}{title} ({size}):", text)
-        self.found.append(Attachment(f"@{url}", body, "page", f"{_label('@' + url)} · {size}", frozenset({"outside"})))
+        self.found.append(Attachment(body, f"{_label('@' + url)} · {size}", frozenset({"outside"})))
 
     def _refuse(self, name: str, why: str) -> None:
-        self.problems.append(f"{_label('@' + name)}: {seen_line(why, 300)}")
-
-
-def _looks_like_a_path(mention: Mention) -> bool:
-    return "/" in mention.name or mention.quoted or re.search(r"\w\.\w{1,8}$", mention.name) is not None
+        self.problems.append(f"{_label('@' + name)}: {seen_line(f'not attached: {why}', 300)}")
 
 
 def _within(attachment: Attachment, max_bytes: int) -> Attachment:
@@ -239,8 +212,8 @@ def _within(attachment: Attachment, max_bytes: int) -> Attachment:
     text, omitted = shortened(attachment.text, max_bytes)
     if not omitted:
         return attachment
-    told = "" if "cut in the middle" in attachment.shown else ", cut in the middle"
-    return replace(attachment, text=text, shown=attachment.shown + told)
+    note = "" if "cut in the middle" in attachment.shown else ", cut in the middle"
+    return replace(attachment, text=text, shown=attachment.shown + note)
 
 
 def _url(name: str) -> str:
@@ -249,11 +222,6 @@ def _url(name: str) -> str:
     while name[-1] in ".,;:!?\"'>" or name.count(name[-1]) > name.count(opening.get(name[-1], name[-1])):
         name = name[:-1]
     return name
-
-
-def _size_told(whole: str, text: str, omitted: int) -> str:
-    size = size_of(bytes_of(whole))
-    return f"{size_of(bytes_of(text))} of {size}, cut in the middle" if omitted else size
 
 
 def _label(label: str) -> str:

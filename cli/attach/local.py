@@ -6,7 +6,7 @@ import os
 import re
 import stat
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -27,30 +27,30 @@ _MAX_LISTING_S = 10.0
 _NEEDED_BYTES = 200
 """Less room than this isn't worth the beginning of another file."""
 HEAD_SHARE = 2 / 3
-"""How much of what is kept of a long text is its beginning: that says what it is, the end how it came out."""
+"""The share of a shortened text that is its beginning."""
 
 
 class Unattachable(Exception):
-    """Why something can't be attached: one line."""
+    """The reason why something can't be attached: one line."""
 
 
-_NO_FILE = "not attached: it isn't a regular file (a pipe, a device)"
+_NO_FILE = "it isn't a regular file (a pipe, a device)"
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What was read. `told` says how much: `"3.1 kB"`, `"128 kB of 4.2 MB, cut in the middle"`."""
+    """A file or folder as read. `size`: `"3.1 kB"`, `"128 kB of 4.2 MB, cut in the middle"`."""
 
     kind: str
-    told: str
+    size: str
     content: str
-    rest: str = ""
-    real: Path = Path()
+    real: Path
     """Where it was read: no link is in this path."""
+    rest: str = ""
 
     def text(self, name: str) -> str:
-        """For the model: a heading, the content in its fence, and what comes behind that."""
-        return block(f"Attached {self.kind} {name} ({self.told}):", self.content) + self.rest
+        """For the model: a heading, the content in its fence, then the rest."""
+        return block(f"Attached {self.kind} {name} ({self.size}):", self.content) + self.rest
 
 
 def read_file(path: Path, *, max_bytes: int) -> Read:
@@ -66,45 +66,40 @@ def read_file(path: Path, *, max_bytes: int) -> Read:
             size = file.seek(0, os.SEEK_END)
             file.seek(0)
             if size > _MAX_WHOLE_BYTES:
-                return replace(_ends_of(file, size, max_bytes), real=real)
-            text = _decoded(file.read(_MAX_WHOLE_BYTES))  # /proc's files have a size of 0
+                (text, content), omitted = _ends_of(file, size, max_bytes), 1
+            else:
+                text = _decoded(file.read(_MAX_WHOLE_BYTES))  # /proc's files have a size of 0
+                whole = universal(text.shown)
+                size = bytes_of(whole)
+                content, omitted = shortened(whole, max_bytes)
     except OSError as error:
-        raise Unattachable(f"not attached: it can't be read ({error.strerror})") from None
-    plain = universal(text.shown)
-    short, omitted = shortened(plain, max_bytes)
-    read = _cut("file", bytes_of(plain), short) if omitted else Read("file", size_of(bytes_of(plain)), plain)
-    return _remarked(replace(read, real=real), text)
+        raise Unattachable(f"it can't be read ({error.strerror})") from None
+    said = f"{size_of(bytes_of(content))} of {size_of(size)}, cut in the middle" if omitted else size_of(size)
+    return Read("file", f"{said}, {text.remark}" if text.remark else said, content, real)
 
 
-def _ends_of(file: BinaryIO, size: int, max_bytes: int) -> Read:
+def _ends_of(file: BinaryIO, size: int, max_bytes: int) -> tuple[Text, str]:
+    """The text that a file begins with, for its encoding, and its head and tail."""
     split = int(max_bytes * HEAD_SHARE)
     text = _decoded(file.read(split), whole=False)
     head = up_to_line_end(universal(text.shown))
     file.seek((size - (max_bytes - split)) // 4 * 4)  # where a character of UTF-16 and UTF-32 begins
     tail = from_line_start(universal(file.read(max_bytes - split + 3).decode(text.encoding, "replace")))
     left_out = size - bytes_of(head) - bytes_of(tail)
-    return _remarked(_cut("file", size, f"{head}\n[… about {left_out:,} bytes left out here …]\n{tail}"), text)
-
-
-def _remarked(read: Read, text: Text) -> Read:
-    return replace(read, told=f"{read.told}, {text.remark}") if text.remark else read
-
-
-def _cut(kind: str, size: int, text: str) -> Read:
-    return Read(kind, f"{size_of(bytes_of(text))} of {size_of(size)}, cut in the middle", text)
+    return text, f"{head}\n[… about {left_out:,} bytes left out here …]\n{tail}"
 
 
 def _decoded(data: bytes, *, whole: bool = True) -> Text:
     text = decode(data) if whole else decode_beginning(data)
     if text is None:
-        raise Unattachable(f"not attached: it is {describe(data)}, and only text can be (`ossia docs add` takes PDFs)")
+        raise Unattachable(f"it is {describe(data)}, and only text can be (`ossia docs add` takes PDFs)")
     return text
 
 
 def leads(place: Path, real: Path, base: Path) -> str:
-    """Why a person must agree before a name is read: "it leads to /home/me/.ssh/id_rsa, out of work"; "": no reason.
+    """The reason to ask a person before a name is read, "it leads to /home/me/.ssh/id_rsa, out of work"; "" for none.
 
-    `place` is the name as an absolute path, `real` where it led, `base` the folder that names are relative to.
+    `place`: the name as an absolute path; `real`: where it led; `base`: the folder that names are relative to.
     """
     from ossia.cli import paths
     from ossia.tools.approval import sensitive
@@ -119,14 +114,14 @@ def leads(place: Path, real: Path, base: Path) -> str:
 
 
 def read_folder(path: Path, *, max_bytes: int, max_files: int, stop: Stop) -> Read:
-    """The names in a folder and the text files among them, in the order of their names, as far as there is room.
+    """The names in a folder and its text files, in the order of their names, as far as there is room.
 
-    Left out: what is hidden, in a `.gitignore`, made by tools, a link, or looks like a secret by its name.
+    Left out: hidden and ignored files (`.gitignore`), those made by tools, links, and names that look like secrets.
     """
     from ossia.tools.library.walk import File, walk
 
     if not os.access(path, os.R_OK | os.X_OK):
-        raise Unattachable("not attached: it can't be read")
+        raise Unattachable("it can't be read")
     files, real = list[File](), path.resolve()
     more, give_up_at = False, time.monotonic() + _MAX_LISTING_S
     for item in walk(real, apart={}):
@@ -142,8 +137,8 @@ def read_folder(path: Path, *, max_bytes: int, max_files: int, stop: Stop) -> Re
     blocks = _blocks(files[:max_files], real, max_bytes - bytes_of(listing), stop)
     count = f"{len(files)}{'+' if more else ''} file{'' if len(files) == 1 else 's'}"
     size = size_of(sum(bytes_of(text) for text in blocks))
-    told = f"{count}, {size}" if len(blocks) == len(files) else f"{count}, the text of {len(blocks)} of them, {size}"
-    return Read("folder", told, listing, "".join(f"\n\n{text}" for text in blocks), real)
+    some = "" if len(blocks) == len(files) else f"the text of {len(blocks)} of them, "
+    return Read("folder", f"{count}, {some}{size}", listing, real, "".join(f"\n\n{text}" for text in blocks))
 
 
 def _blocks(files: list[File], folder: Path, room: int, stop: Stop) -> list[str]:
@@ -174,7 +169,7 @@ def block(heading: str, content: str) -> str:
 
 
 def shortened(text: str, max_bytes: int) -> tuple[str, int]:
-    """The text cut to its bound, and how many characters its middle lost; a line there says so."""
+    """The text without its middle, where a line says so, and the number of characters left out; 0: it fits."""
     data = text.encode("utf-8", "replace")
     if len(data) <= max_bytes:
         return text, 0
@@ -198,5 +193,5 @@ def from_line_start(text: str) -> str:
 
 
 def in_heading(name: str) -> str:
-    """A name on one line, whatever its maker put into it: the model can open it as it stands there."""
+    """A name on one line, unprintable characters as escapes: the model can open it as it stands there."""
     return "".join(char if char.isprintable() else escaped(char) for char in name)

@@ -1,4 +1,4 @@
-"""What goes along with the next message of a chat: the output of `!commands`, and what it mentions with `@`."""
+"""Attachments of a chat's next message: the output of `!commands`, and mentions with `@`."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ if TYPE_CHECKING:
     from ossia.tools.pages import PageLoader
 
 _GRACE_S = 3.0
-"""A command that is told to end has half a second, then it is killed."""
+"""The user's command has half a second to end, then it is killed."""
 _NOT_SENT = "not sent; send the line again to leave that out"
 
 
 class Attaching:
-    """Holds what waits for the next message, and puts messages together. `tell` gets lines for the user, on any thread.
+    """Holds the attachments of the next message, and puts messages together.
 
-    `running` is the user's command under way, `reading` the page that is being fetched, "" when there is none.
+    `note(line, style)` shows a line to the user, on any thread. `running`: the user's command under way; `reading`: the
+    page being fetched; "" for none.
     """
 
-    def __init__(self, settings: Callable[[], Settings], tell: Callable[[str, str], None]) -> None:
-        self._settings, self._tell = settings, tell
+    def __init__(self, settings: Callable[[], Settings], note: Callable[[str, str], None]) -> None:
+        self._settings, self._note = settings, note
         self._loader: PageLoader | None = None
         self._stop: Control | None = None  # of the command under way
         self._over = threading.Event()
@@ -56,13 +57,12 @@ class Attaching:
             self._over.set()
 
     def keep(self, ran: Ran) -> Attachment:
-        """Its output goes along with the next message."""
-        attachment = output_of(ran)
-        self.pending.append(attachment)
-        return attachment
+        """Attach its output to the next message."""
+        self.pending.append(output_of(ran))
+        return self.pending[-1]
 
     def drop(self) -> bool:
-        """Drop what waits for the next message. False: there was nothing."""
+        """Drop the attachments of the next message. False: there were none."""
         waited, self.pending = bool(self.pending), []
         return waited
 
@@ -81,8 +81,8 @@ class Attaching:
     ) -> UserText | None:
         """The line with its attachments; it blocks while they are read. None: stopped, or one can't be read.
 
-        `ask` is as in `attach`. The user is told what can't be read; the same line sent again goes without that. With
-        None, what waited still waits.
+        `ask` is as in `attach`. `note` says what can't be read; the same line sent again goes without that. After None,
+        the output of commands still waits.
         """
         theirs = workspace.taints if workspace else frozenset[Taint]()  # `!git log` shows what stands in the files
         pending = tuple(replace(one, taints=one.taints | theirs) for one in self.pending)
@@ -98,21 +98,21 @@ class Attaching:
             bounds=Bounds() if room_tokens is None else Bounds.within(max(room_tokens, 500)),
         )
         for problem in attached.problems:
-            self._tell(problem, "yellow")
+            self._note(problem, "yellow")
         if stop.stopped:
             return None
         if attached.problems and typed.shown != self._refused:
             self._refused = typed.shown
-            self._tell(_NOT_SENT, "yellow")
+            self._note(_NOT_SENT, "yellow")
             return None
         self._refused = None
         del self.pending[: len(pending)]
         for attachment in attached.attachments:
-            self._tell(f"  {attachment.shown}", "dim")
+            self._note(f"  {attachment.shown}", "dim")
         return attached.user_text
 
     def close(self) -> None:
-        """End what it has running, the user's command too: nothing else would end that."""
+        """End the user's command, which nothing else would end, and the loader of pages."""
         if stop := self._stop:
             stop.stop()
             self._over.wait(_GRACE_S)

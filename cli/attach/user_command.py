@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import os
 import signal
@@ -19,7 +20,7 @@ _MAX_S = 120.0
 _HEAD_CHARS, _TAIL_CHARS = 40_000, 24_000
 _TICK_S, _POLITE_S = 0.05, 0.5
 _LAST_WORDS_S = 0.3
-"""How long output is still waited for when the shell has ended: what it left running may keep the pipe open."""
+"""The wait for output after the shell's end: what it left running may keep the pipe open."""
 _PLAIN = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "NO_COLOR": "1"}
 
 
@@ -27,8 +28,8 @@ _PLAIN = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "NO_COLOR": "1"}
 class Ran:
     """A command that has ended. `output`: stdout and stderr as they came, without escape sequences.
 
-    Its middle is left out where it is longer than fits (`omitted_chars`). `status` is the shell's, None when
-    we ended it; `end` says it in words: `"exit status 1"`, `"stopped"`, `"stopped after 120 s"`.
+    `omitted_chars` of its middle are left out. `status` is the shell's, None if ossia ended it; `end` says it in words:
+    `"exit status 1"`, `"stopped"`, `"stopped after 120 s"`.
     """
 
     command: str
@@ -59,37 +60,36 @@ def run_command(command: str, *, folder: Path, environ: Mapping[str, str], stop:
         )
     except (OSError, ValueError) as error:
         return Ran(command, "", None, f"it can't be started: {getattr(error, 'strerror', None) or error}")
-    kept = Bounded(_HEAD_CHARS, _TAIL_CHARS)
-    reader = _Reader(process, kept.add)
-    end = _wait(process, stop, max_s)
+    output = Bounded(_HEAD_CHARS, _TAIL_CHARS)
+    reader = _Reader(process, output.add)
+    stopped = _wait(process, stop, max_s)
     reader.finish()
-    text = kept.head
-    if kept.omitted:
-        text += f"\n[… {kept.omitted:,} characters left out here …]\n"
-    status = None if end else process.returncode
-    return Ran(command, clean(text + kept.tail), status, end or _status(process.returncode), kept.omitted)
+    gap = f"\n[… {output.omitted:,} characters left out here …]\n" if output.omitted else ""
+    text, code = clean(output.head + gap + output.tail), process.returncode
+    if stopped:
+        return Ran(command, text, None, stopped, output.omitted)
+    end = f"exit status {code}" if code >= 0 else f"ended by signal {-code}"
+    return Ran(command, text, code, end, output.omitted)
 
 
 class _Reader:
-    """Takes in what a process writes, until its end or until nobody waits for more."""
+    """Takes in the output of a process, until its end or `finish`."""
 
     def __init__(self, process: subprocess.Popen[bytes], take: Callable[[str], None]) -> None:
-        self._process, self._take = process, take
+        assert process.stdout is not None
+        self._pipe, self._take = process.stdout, take
         self._over = False
         self._thread = threading.Thread(target=self._read, name="user-command", daemon=True)
         self._thread.start()
 
     def finish(self) -> None:
-        """No more is taken in after this."""
+        """Take in nothing after this."""
         self._thread.join(_LAST_WORDS_S)
         self._over = True
 
     def _read(self) -> None:
-        import codecs
-
-        assert self._process.stdout is not None
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        with self._process.stdout as pipe:
+        with self._pipe as pipe:
             while data := os.read(pipe.fileno(), 1 << 16):
                 text = decoder.decode(data)
                 if self._over:
@@ -98,7 +98,7 @@ class _Reader:
 
 
 def _wait(process: subprocess.Popen[bytes], stop: Stop, max_s: float) -> str:
-    """Wait until it has ended; returns why we ended it, "" where we didn't."""
+    """Wait until it has ended; returns the reason why ossia ended it, "" for none."""
     give_up_at = time.monotonic() + max_s
     while True:
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -127,7 +127,3 @@ def _shell(command: str, environ: Mapping[str, str]) -> list[str]:
     if sys.platform == "win32":
         return [environ.get("COMSPEC", "cmd.exe"), "/d", "/c", command]
     return [environ.get("SHELL") or "/bin/sh", "-c", command]
-
-
-def _status(code: int) -> str:
-    return f"exit status {code}" if code >= 0 else f"ended by signal {-code}"

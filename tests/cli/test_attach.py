@@ -123,7 +123,7 @@ def test_a_file_follows_the_words_in_a_fence_of_its_own(work: Path) -> None:
     block = "Attached file notes.md (21 bytes):\n````\n# Notes\n```\ncode\n```\n````"
     assert attached(text, work) == Attached(
         UserText(f"{text}\n\n{block}", text, frozenset({"private"})),
-        (Attachment("@notes.md", block, "file", "@notes.md · 21 bytes"),),
+        (Attachment(block, "@notes.md · 21 bytes"),),
     )
 
 
@@ -145,7 +145,7 @@ def test_a_name_as_a_terminal_inserts_it(work: Path, home: Path, typed: str) -> 
     for folder in (work, home):
         (folder / "my cafe\u0301(1).md").write_text("hello\n")
     message = attached(typed.replace("{here}", str(work)), work)
-    assert [one.kind for one in message.attachments] == ["file"] and "hello" in message.user_text.text
+    assert len(message.attachments) == 1 and "hello" in message.user_text.text
 
 
 def test_a_dropped_name_with_a_quote(work: Path) -> None:
@@ -305,7 +305,7 @@ def test_a_folder_is_its_names_and_its_texts(work: Path) -> None:
         "Attached file b.md (3 bytes):\n```\nbee\n```\n\n"
         "Attached file sub/c.txt (4 bytes):\n```\nsea\n```"
     )
-    assert found.kind == "folder"
+    assert found.text.startswith("Attached folder ")
 
 
 def test_a_folder_is_bounded_and_ends_with_a_stop(work: Path) -> None:
@@ -339,7 +339,7 @@ def test_a_page_is_outside_text_and_its_links_are_words(
     result = attached(f"(what says @{url}?) and @{site.url('/gone')}", work, load_page=load)
     (found,) = result.attachments
     assert found.text == f'Attached web page {url} "Capy [2J" (10 bytes):\n```\nSee about.\n```'
-    assert found.shown.endswith("· 10 bytes") and found.kind == "page"
+    assert found.shown.endswith("· 10 bytes")
     assert result.user_text.taints == {"outside"}
     assert len(result.problems) == 1 and "404" in result.problems[0]
 
@@ -357,7 +357,7 @@ def test_a_command_is_run_by_the_users_shell_and_its_output_goes_along(work: Pat
     assert ran == Ran("ls; printf '\\033[31mred\\033[0m'; exit 3", "a.txt\nred", 3, "exit status 3")
     output = output_of(replace(ran, command="ls"))
     block = "Output of the command `ls`, exit status 3:\n```\na.txt\nred\n```"
-    assert output == Attachment("!ls", block, "output", "!ls · 9 bytes, exit status 3")
+    assert output == Attachment(block, "!ls · 9 bytes, exit status 3")
     message = attach("why?", folder=work, load_page=no_page, stop=NoStop(), pending=[output])
     assert message.user_text == UserText(f"why?\n\n{block}", "why?", frozenset({"private"}))
 
