@@ -1,4 +1,4 @@
-"""Rows cut to the columns that there are: character by character, so that not even a blank is lost; or at words."""
+"""Rows cut to the terminal's columns: character by character, so that not even a blank is lost; or at words."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ossia.cli.clean import pieces, widest
-from ossia.cli.terminal.markdown.paint import Painter
 
 if TYPE_CHECKING:
     from ossia.cli.terminal.markdown.paint import Row
 
 
 def folded(rows: Sequence[Row], width: int) -> list[Row]:
-    """The rows, each folded into as many as it takes in `width` columns. Their text must be clean, without tabs.
+    """The rows folded to `width` columns. Their text must be clean, without tabs.
 
-    Wrapping between words would lose blanks, and what the user agrees to must be shown as it is.
+    Wrapping between words would lose blanks, but the user must see exactly what they agree to.
     """
     width = max(2, width)
     return [part for row in rows for part in ([row] if _fits(row, width) else _folded(row, width))]
@@ -23,6 +22,8 @@ def folded(rows: Sequence[Row], width: int) -> list[Row]:
 
 def hanging(text: str, width: int, by: int = 2) -> list[str]:
     """A line, clean, broken between words: the first row is indented as the line is, the others `by` columns more."""
+    from ossia.cli.terminal.markdown.paint import Painter
+
     indent = " " * (len(text) - len(text.lstrip()))
     whole = Painter(width, colour=False).text(text)
     broken = Painter(max(8, width - len(indent) - by), colour=False).text(text.lstrip(), fold=True)
@@ -31,7 +32,7 @@ def hanging(text: str, width: int, by: int = 2) -> list[str]:
 
 
 def _fits(row: Row, width: int) -> bool:
-    """Does the row surely fit? Quickly told: most rows do, and there may be 100,000 of them."""
+    """Does the row surely fit? A quick look: most rows do, and there may be 100,000 of them."""
     return sum(2 * len(text) if not text.isascii() else len(text) for text, _, _ in row) <= width
 
 

@@ -1,4 +1,4 @@
-"""Can the terminal link? It is asked who it is: under tmux or ssh, the variables tell of another one, or of none."""
+"""Does the terminal make links clickable? It is asked for its name: under tmux or ssh the variables mislead."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _TMUX_LINKS = (3, 4)
 
 
 def knows_links(environ: Mapping[str, str], name: str | None = None) -> bool:
-    """Is the terminal one of those that are known to make OSC 8 links clickable? `name`: what it says that it is.
+    """Is the terminal known to make OSC 8 links clickable? `name`: its own answer (`ask_name`).
 
         knows_links({}, "tmux 3.3a")   → False
         knows_links({"TERM": "xterm-kitty"})   → True
@@ -52,9 +52,9 @@ def knows_links(environ: Mapping[str, str], name: str | None = None) -> bool:
 
 
 def ask_name(input: Input, output: Output) -> str | None:
-    """The name that the terminal gives itself (`tmux 3.3a`); None where it gives none within 0.2 s.
+    """The terminal's own name (`tmux 3.3a`); None without an answer within 0.2 s.
 
-    To be called before prompt_toolkit takes the terminal. What was typed meanwhile is kept for it.
+    To be called before prompt_toolkit takes the terminal, which gets what was typed meanwhile.
     """
     if sys.platform == "win32" or output.term in ("dumb", "linux"):
         return None
@@ -68,12 +68,12 @@ def ask_name(input: Input, output: Output) -> str | None:
         return None
     names: list[str | None] = []
 
-    def answered(sequence: str) -> None:
+    def reply(sequence: str) -> None:
         if found := _ANSWER.fullmatch(sequence):
             names.append(found[1])
 
     pressed: list[KeyPress] = []
-    parser.reply = answered
+    parser.reply = reply
     with input.raw_mode():
         take_early_lines(input)
         output.write_raw(_ASK)

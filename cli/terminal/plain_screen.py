@@ -40,7 +40,7 @@ class PlainQuestion:
         return self._question is not None
 
     def ask(self, question: Question, answered: Callable[[str], None]) -> None:
-        """Print the question; the next line that is typed answers it. One typed before it was shown doesn't."""
+        """Print the question; the next line answers it, but none typed before it was shown."""
         self._question, self._answered = question, answered
         parts = (question.title, question.reason, question.fault)
         self._say("\n".join(seen_line(part) for part in parts if part))
@@ -49,7 +49,7 @@ class PlainQuestion:
         self._ask()
 
     def withdraw(self) -> None:
-        """The question is over, unanswered."""
+        """Drop the question, unanswered."""
         self._question = None
 
     @property
@@ -60,7 +60,7 @@ class PlainQuestion:
         return "  ".join(f"[{key}] {seen_line(word)}" for key, word in (*self._question.keys, *explain)) + ": "
 
     def take(self, line: str) -> None:
-        """A line came. If it is no answer, say what would be: the question stays."""
+        """Take a line as the answer. If it is none, say what would be: the question stays."""
         assert self._question is not None
         question, answer = self._question, line.strip().lower()
         key = next((key for key, word in question.keys if answer in (key, word.lower())), None)
@@ -74,7 +74,7 @@ class PlainQuestion:
 
 
 class PlainScreen(ScreenBase):
-    """What `Screen` is, in plain lines. `submit` gets what was typed, `interrupt` is Ctrl-C.
+    """`Screen` in plain lines. `submit` gets each line, `interrupt` is Ctrl-C.
 
     screen = PlainScreen(panes, painter, submit=chat.submit, interrupt=chat.interrupt)
     await screen.run()                 # until screen.leave(), the end of the input, SIGTERM or SIGHUP
@@ -133,7 +133,7 @@ class PlainScreen(ScreenBase):
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
-        """Inside the block another program has the terminal; what is committed meanwhile comes after it."""
+        """Leave the terminal to another program inside the block; rows committed meanwhile come after it."""
         self._here.clear()
         try:
             yield
@@ -142,7 +142,7 @@ class PlainScreen(ScreenBase):
             self.wake()
 
     def create_background_task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run it on the loop; what it raises ends the chat."""
+        """Run it on the loop; a fault in it ends the chat."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._task_over)
@@ -166,7 +166,7 @@ class PlainScreen(ScreenBase):
                     loop.call_soon_threadsafe(self._take, data)
 
     def _is_ours(self) -> bool:
-        """Wait until there is something to read. False: it was for an editor, which may have read it by now."""
+        """Wait for something to read. False: it was for an editor, which may have read it by now."""
         if os.name == "posix":
             select.select([self._stdin], [], [])
         ours = self._here.is_set()
@@ -204,7 +204,7 @@ class PlainScreen(ScreenBase):
             self._submit(Typed(said, said, literal=said != text.rstrip()))
 
     def _forget_input(self) -> None:
-        """Drop what was typed before a question was shown: it is no answer to it."""
+        """Drop the lines typed before a question was shown: they don't answer it."""
         self._typed = b""
         with suppress(ImportError, OSError, ValueError):
             import termios
@@ -252,7 +252,7 @@ class PlainScreen(ScreenBase):
             self.leave()
 
     def _without_echo(self, texts: list[str]) -> list[str]:
-        """Without the line that was sent: the chat shows it again, but the terminal did so while it was typed."""
+        """The texts without the line that was sent: the terminal showed it while it was typed."""
         if not self._echoed:
             return texts
         shown = ["".join(part.text for part in row).rstrip() for row in self.painter.echo(self._echoed)]

@@ -12,7 +12,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from prompt_toolkit.application import Application
 from prompt_toolkit.application.run_in_terminal import in_terminal
@@ -40,12 +40,12 @@ FRAME_S = 1 / 12
 _IDLE_FRAME_S = 0.5
 _COST_SHARE = 32
 _LONGEST_PAUSE_S = 0.35
-"""After a frame comes a pause `_COST_SHARE` times as long as it computed, at most this long. The model's threads take
-all processors and wait for each other: where there are few, the model loses the time that drawing takes. Up to that
-limit, the pause is no shorter than the whole frame took: a slow connection holds writing up."""
+"""After a frame comes a pause of `_COST_SHARE` times its computing, and at least of the whole frame (a slow connection
+holds writing up), at most this long: the model's threads take all processors and wait for each other."""
 _LAST_ROWS = 1000  # of what is still open when the screen is left
 _FAULT_CHARS = 200
 _TITLE_CHARS = 100
+_T = TypeVar("_T")
 
 
 class Screen(ScreenBase):
@@ -55,8 +55,8 @@ class Screen(ScreenBase):
         await screen.run()                 # until screen.leave()
         screen.interrupted                 # a signal ended it, or the terminal was closed
 
-    A fault in a drawing is told in a row, and the chat goes on; the first one is kept in `drawing_fault`.
-    `frame_s`: the least time between two frames; 0, for tests: a frame for each event, and no pause after it.
+    A fault in a drawing becomes a row, and the chat goes on; `drawing_fault` is the first one. `frame_s`: the least
+    time between two frames; 0, for tests: a frame for each event, without a pause.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Screen(ScreenBase):
         self._frame_s, self._next_frame_at = frame_s, 0.0
         self._held: list[Row] = []
         self._guest: asyncio.Task[Any] | None = None
-        # What one redraw shows around the question and the input: made once, as the layout asks for it several times.
+        # The rows of one redraw, made once: the layout asks for them several times.
         self._live, self._activity, self._bottom = list[Row](), list[Row](), list[Row]()
         self._title = ""
         self.app = App(
@@ -102,21 +102,20 @@ class Screen(ScreenBase):
 
     @property
     def settled(self) -> bool:
-        """Is everything drawn that is known of? For tests."""
+        """Is everything drawn? For tests."""
         return not (self._scheduled or self.app.invalidated)
 
     @property
     def away(self) -> bool:
-        """Does another program have the terminal now (a pager, an editor, the shell after Ctrl-Z)?"""
+        """Does another program have the terminal (a pager, an editor, the shell after Ctrl-Z)?"""
         return self._guest is not None or self.app._running_in_terminal
 
     # -- on the loop's thread ------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Show the screen until `leave`. What is still open then is printed as it stands.
+        """Show the screen until `leave`, SIGTERM, SIGHUP or the terminal's end; then print what is still open.
 
-        SIGTERM, SIGHUP and a terminal that is closed leave, too. Raises what a callback on the loop raised, once
-        the terminal is restored.
+        Raises what a callback on the loop raised, once the terminal is restored.
         """
         async with self._on_loop({}):
             self.output.push_title()
@@ -136,7 +135,7 @@ class Screen(ScreenBase):
             self.app.exit()
 
     def commit(self, rows: Sequence[Row]) -> None:
-        """Print rows above the live part, once and for good. One write: erase the live part, print, draw it again."""
+        """Print rows above the live part, once. One write: erase the live part, print, draw it again."""
         self._held += rows
         if self.away or not self.app.is_running:
             return
@@ -148,9 +147,9 @@ class Screen(ScreenBase):
 
     @asynccontextmanager
     async def aside(self) -> AsyncIterator[None]:
-        """Inside the block a pager or an editor has the terminal; what is committed meanwhile comes after it.
+        """Leave the terminal to a pager or an editor inside the block; rows committed meanwhile come after it.
 
-        `leave` cancels the task that is inside.
+        `leave` cancels the task inside.
         """
         self._guest = asyncio.current_task()
         try:
@@ -167,13 +166,13 @@ class Screen(ScreenBase):
             self.commit([])
 
     async def suspend(self) -> None:
-        """Suspend the process, as Ctrl-Z does, until `fg` brings it back. Does nothing on a system without SIGTSTP."""
+        """Suspend the process, as Ctrl-Z does, until `fg`. Does nothing on a system without SIGTSTP."""
         if hasattr(signal, "SIGTSTP"):
             async with self.aside():
                 os.kill(0, signal.SIGTSTP)  # the whole group, so that a pipeline or a wrapper stops with us
 
     def title(self, text: str) -> None:
-        """Set the terminal's title, if it isn't that already."""
+        """Set the terminal's title."""
         text = clean(one_line(text, _TITLE_CHARS))
         if text != self._title:
             self._title = text
@@ -186,14 +185,14 @@ class Screen(ScreenBase):
         self.output.flush()
 
     def copy(self, text: str) -> None:
-        """Put the text on the terminal's clipboard, where the terminal lets us."""
+        """Put the text on the terminal's clipboard, where the terminal allows it."""
         self.output.copy(text)
         self.output.flush()
 
     # -- the life of it ------------------------------------------------------------------------------------------------
 
     def _last_words(self) -> None:
-        """The application is off the screen: print what came meanwhile, and what is still open."""
+        """The application is off the screen: print the rows held back, and what is still open."""
         with suppress(Exception):  # a fault here would hide the one that ended the chat
             self._held += [*self._panes.frame(), *self._panes.live(_LAST_ROWS), *self._panes.farewell()]
         with self.output.one_write():
@@ -244,19 +243,19 @@ class Screen(ScreenBase):
             self.output.write_raw(self._ansi(row) + "\r\n")
 
     def _prepare(self) -> None:
-        """Before each redraw, see how much of everything fits. The windows take just that; blank rows stay below."""
+        """Before each redraw, see how much of everything fits; blank rows stay below."""
         size = self.output.get_size()
         self.painter.width = size.columns
         spare = 1 if size.rows > 6 else 0
         room = size.rows - spare - self.question.height() - self.editor.height(size.rows)
-        self._bottom = self._safely(lambda: [self._panes.bottom()])
+        self._bottom = self._safely(lambda: [self._panes.bottom()], _hidden)
         room -= len(self._bottom)
-        activity = self._safely(self._panes.activity)
+        activity = self._safely(self._panes.activity, _hidden)
         self._activity = activity[max(0, len(activity) - room) :] if room > 0 else []
         room -= len(self._activity)
         # Twice as many rows must fit: those that narrowing pushes into the scrollback would stand there twice.
         room = room // 2 if self.output.rewraps else room
-        self._live = self._safely(lambda: self._panes.live(room))[-room:] if room > 0 else []
+        self._live = self._safely(lambda: self._panes.live(room), _hidden)[-room:] if room > 0 else []
 
     def _layout(self) -> Layout:
         live, activity = self._window(lambda: self._live), self._window(lambda: self._activity)
@@ -265,7 +264,7 @@ class Screen(ScreenBase):
         return Layout(Parkable(parts, self.editor.window, self._parks), focused_element=self.editor.window)
 
     def _parks(self) -> bool:
-        """While rows change by themselves; but somebody who types or answers sees the terminal's own cursor."""
+        """While rows change by themselves, except for somebody who types or answers: they see the cursor."""
         return self._panes.animated and not self.editor.typing and not self.question.height()
 
     def _window(self, rows: Callable[[], list[Row]]) -> AnyContainer:
@@ -275,31 +274,32 @@ class Screen(ScreenBase):
         control = FormattedTextControl(lambda: self._fragments(rows()))
         return ConditionalContainer(Window(control, height=height), Condition(lambda: bool(rows())))
 
-    def _safely(self, draw: Callable[[], list[Row]]) -> list[Row]:
+    def _ansi(self, row: Row) -> str:
+        if isinstance(row, Drawn):
+            return row.escapes
+        return self._safely(lambda: self.painter.ansi(row), lambda: _text(row))
+
+    def _fragments(self, rows: list[Row]) -> StyleAndTextTuples:
+        return self._safely(
+            lambda: list(self.painter.fragments(rows)), lambda: [("", "\n".join(_text(row) for row in rows))]
+        )
+
+    def _safely(self, draw: Callable[[], _T], plain: Callable[[], _T]) -> _T:
+        """`draw()`; after a fault `plain()`, and the first fault is reported in a row."""
         try:
             return draw()
         except Exception as error:
-            self._note_fault(error)
-            return [[Segment("…")]]
+            if self.drawing_fault is None:
+                self.drawing_fault = error
+                fault = one_line(f"a part can't be shown ({type(error).__name__}: {error}): /copy copies it")
+                self._held.append([Segment(clean(fault)[:_FAULT_CHARS])])
+                self.wake()
+            return plain()
 
-    def _ansi(self, row: Row) -> str:
-        try:
-            return row.escapes if isinstance(row, Drawn) else self.painter.ansi(row)
-        except Exception as error:
-            self._note_fault(error)
-            return clean("".join(segment.text for segment in row))
 
-    def _fragments(self, rows: list[Row]) -> StyleAndTextTuples:
-        try:
-            return list(self.painter.fragments(rows))
-        except Exception as error:
-            self._note_fault(error)
-            return [("", clean("\n".join("".join(segment.text for segment in row) for row in rows)))]
+def _text(row: Row) -> str:
+    return clean("".join(segment.text for segment in row))
 
-    def _note_fault(self, error: Exception) -> None:
-        """Tell of the first fault in a drawing, once."""
-        if self.drawing_fault is None:
-            self.drawing_fault = error
-            told = one_line(f"a part can't be shown ({type(error).__name__}: {error}): /copy copies it")
-            self._held.append([Segment(clean(told)[:_FAULT_CHARS])])
-            self.wake()
+
+def _hidden() -> list[Row]:
+    return [[Segment("…")]]

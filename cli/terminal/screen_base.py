@@ -1,9 +1,10 @@
-"""What every screen of a chat has: panes that it shows, a loop that it lives on, frames that are asked for, an end."""
+"""The base of every screen of a chat: its panes, its frames on the loop, its end."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Protocol
@@ -12,35 +13,29 @@ from ossia.cli.terminal.markdown.paint import Painter, Row
 
 
 class Panes(Protocol):
-    """What the screen shows. Every method is called on the loop's thread and is quick."""
+    """The contents of a screen. Every method is called on the loop's thread and is quick."""
 
     def frame(self) -> list[Row]:
-        """Take in what happened since the last frame; returns the rows that are finished now."""
-        ...
+        """Take in the events since the last frame; returns the rows that are finished now."""
 
     def live(self, max_rows: int) -> list[Row]:
-        """The open block: what isn't final yet, `max_rows` rows at the most."""
-        ...
+        """The open block, which isn't final yet, in at most `max_rows` rows."""
 
     def activity(self) -> list[Row]:
-        """The lines above the input: what is going on, what is queued."""
-        ...
+        """The lines above the input: the present activity, the queue."""
 
     def bottom(self) -> Row:
         """The line below the input."""
-        ...
 
     def farewell(self) -> list[Row]:
-        """The last rows of all, once the rest is off the screen."""
-        ...
+        """The last rows, once the rest is off the screen."""
 
     @property
     def animated(self) -> bool:
-        """Does something change by itself (seconds)? Then frames come although nothing happens."""
-        ...
+        """Does something change by itself (seconds)? Then frames come without events."""
 
 
-class ScreenBase:
+class ScreenBase(ABC):
     """The loop's side of a screen. `interrupted`: a signal ended it, or the terminal was closed."""
 
     def __init__(self, panes: Panes, painter: Painter) -> None:
@@ -51,23 +46,27 @@ class ScreenBase:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def wake(self) -> None:
-        """Something happened: a frame comes soon. From any thread; however often it is called, only one comes."""
+        """Ask for a frame soon, from any thread; however often it is called, only one comes."""
         if not self._scheduled and self._loop is not None:
             self._scheduled = True
             with suppress(RuntimeError):  # the loop has just ended
                 self._loop.call_soon_threadsafe(self._schedule)
 
+    @abstractmethod
     def leave(self) -> None:
         """End `run`, whoever has the terminal."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _schedule(self) -> None:
-        """On the loop's thread: have the next frame drawn when it is time for it."""
-        raise NotImplementedError
+        """Draw the next frame when it is due. On the loop's thread."""
+
+    @abstractmethod
+    def _last_words(self) -> None:
+        """Print what is still open, before the loop is left."""
 
     @asynccontextmanager
     async def _on_loop(self, signals: dict[str, Callable[[], object]]) -> AsyncIterator[None]:
-        """The screen lives inside the block. Raises what a callback on the loop raised, once `run` is through."""
+        """Show the screen inside the block; then raise what a callback on the loop raised."""
         self._loop = loop = asyncio.get_running_loop()
         before = loop.get_exception_handler()
         # prompt_toolkit's own handler prints "Press ENTER to continue" and waits for it.
@@ -83,16 +82,12 @@ class ScreenBase:
         if self._fault:
             raise self._fault
 
-    def _last_words(self) -> None:
-        """The last thing before the loop is given up: print what is still open."""
-        raise NotImplementedError
-
     def _interrupted(self) -> None:
         self.interrupted = True
         self.leave()
 
     def _on_fault(self, error: BaseException | None) -> None:
-        """Something raised in a callback or a task: the chat ends, and `run` raises it."""
+        """End the chat after a fault in a callback or a task; `run` raises it."""
         if error is not None:
             self._fault = self._fault or error
             self.leave()
@@ -100,9 +95,9 @@ class ScreenBase:
 
 @contextmanager
 def _answered(loop: asyncio.AbstractEventLoop, answers: Mapping[str, Callable[[], object]]) -> Iterator[None]:
-    """Inside the block each of these signals calls its function; afterwards all are as they were.
+    """Have each of these signals call its function inside the block.
 
-    One that is ignored (`nohup`) stays so; one that doesn't exist (SIGHUP on Windows) is passed over.
+    One that is ignored (`nohup`) stays so; one that doesn't exist (SIGHUP on Windows) is skipped.
     """
     numbers = {getattr(signal, name): act for name, act in answers.items() if hasattr(signal, name)}
     before = {number: signal.getsignal(number) for number in numbers}

@@ -1,4 +1,4 @@
-"""Styled text → rows: lines broken between words, and what leaves for the terminal.
+"""Styled text → rows: lines broken between words, ANSI and fragments.
 
 A span is a piece of text in one style. Only rich's values are used here, never its console.
 """
@@ -34,7 +34,7 @@ _CLINGING = (
     "、。，．！？：；）］｝〉》」』】〕〗ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ"
     "\u0300-\u036f\u3099\u309a\U0001f3fb-\U0001f3ff"
 )
-# What is not broken: a word, or one wide character with the signs that must not begin or end a row.
+# Never broken: a word, or one wide character with the signs that must not begin or end a row.
 _UNIT = re.compile(f"([{_OPENING}]*[{_WIDE}][{_CLINGING}]*|[^ {_WIDE}]+)( *)")
 _JOINED_UNIT = re.compile(
     f"([{_OPENING}]*(?:{CLUSTER}|[{_WIDE}])[{_CLINGING}]*|(?:(?!{CLUSTER})[^ {_WIDE}])+)( *)"
@@ -62,7 +62,7 @@ def wrapped(
 
 
 def _extents(text: str, width: int, fold: bool, measure: Callable[[str], int]) -> Iterator[tuple[int, int]]:
-    """Where each row begins and ends in the text."""
+    """Yields the begin and end of each row in the text."""
     start = end = 0
     column = len(text) - len(text.lstrip(" "))  # an indent stays on the first row
     units = _JOINED_UNIT if "\u200d" in text else _UNIT
@@ -99,7 +99,7 @@ def _sliced(spans: list[Span], extents: Iterable[tuple[int, int]]) -> Iterator[l
 
 
 def cells(spans: Iterable[Span]) -> int:
-    """How many columns a line takes."""
+    """The columns that a line takes."""
     return sum(cell_len(text) for text, _ in spans)
 
 
@@ -122,7 +122,7 @@ def row(spans: Iterable[Span]) -> Row:
 
 
 def _unstacked(done: Row) -> Row:
-    """Take out piles of combining marks, even if they begin in one segment and go on in the next."""
+    """Drop piles of combining marks, even across segments."""
     text = "".join(segment.text for segment in done)
     if text.isascii() or unstacked(text) == text:
         return done

@@ -35,7 +35,7 @@ from ossia.cli.terminal.markdown._markdown import block_parser
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-    from ossia.cli.terminal.markdown.paint import Row
+    from ossia.cli.terminal.markdown._rows import Row
 
 __all__ = ["Chunk", "Segmenter"]
 
