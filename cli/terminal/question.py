@@ -1,7 +1,7 @@
 """A question above the input line: may this be done? Never answered by a key that was typed ahead.
 
-The text can be of any length: it is scrolled in half of the screen, below what is asked and above the keys. All of it,
-with a search, is in the chat's pager.
+The text can be of any length: it is scrolled in half of the screen, between the call and the keys. All of it, with a
+search, is in the chat's pager.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import ConditionalContainer, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
+from rich.segment import Segment
+from rich.style import Style
 
 from ossia.cli.terminal.fold import folded
 from ossia.cli.terminal.markdown.paint import Painter, Row
@@ -24,7 +26,7 @@ from ossia.cli.terminal.markdown.segment import Chunk
 from ossia.cli.visible import seen, seen_line
 
 QUIET_S = 0.5
-"""It takes an answer once it has been on screen for this long, and no key has come for this long."""
+"""An answer counts once the question has been on screen, and no key has come, for this long."""
 LETTERS = "ynswae"
 """The keys that may answer."""
 EXPLAIN = "?"
@@ -32,7 +34,7 @@ EXPLAIN = "?"
 _MIN_ROWS, _OTHER_ROWS = 10, 3  # of the pane on a small screen; of the input, the bottom line and one of activity
 _READABLE_ROWS = 3  # left for the text; else the note moves from below the keys to the text's end
 _NOTE_ROWS, _HEAD_ROWS = 2, 4
-_CHANGED_ROWS = 2  # if not so many of a diff's changed rows are in sight at its beginning, it is shown from there
+_CHANGED_ROWS = 2  # of a diff, in sight at its beginning; else it is shown from its first changed row
 _COLOURED_CHARS = 50_000  # a longer code is shown plainly: it would take a second
 _TAB = 4
 _IGNORED = "keys go to the input line: pause, then answer"
@@ -41,12 +43,12 @@ _TYPING = "keys go to the input line: Enter sends it, Ctrl-C empties it; then an
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked. Raw outside text: it is cleaned when it is drawn.
+    """A question in raw outside text: it is cleaned when it is drawn.
 
     `title` is one line, `reason` why it is asked, `detail` all that is agreed to (`language`: `"diff"`, `"sh"`,
-    `"python"`…), `fault` what was wrong with the last answer. `keys` answer, each with its word; `note` stands below
-    them; `explanation` is what `?` shows, "" for no `?`. `careful`: the reason is shown as a warning.
-    `elsewhere`: the key that shows the whole text elsewhere, `Ctrl-O`.
+    `"python"`…), `fault` the error in the last answer. `keys` answer, each with its word; `note` stands below them;
+    `?` shows `explanation`, unless it is "". `careful`: the reason is shown as a warning. `elsewhere`: the key that
+    shows the whole text in the pager, `Ctrl-O`.
 
         Question("container.exec: run ls", "it can run code", "ls", "sh", keys=(("y", "yes"), ("n", "no")))
     """
@@ -64,7 +66,7 @@ class Question:
 
 
 class QuestionPane:
-    """Shows one question at a time. `answered` gets the key that was pressed.
+    """Shows one question at a time; `answered` gets the pressed key.
 
     pane.ask(Question("container.exec: run ls", "it can run code"), answered=print)      # prints y or n
     """
@@ -72,7 +74,7 @@ class QuestionPane:
     def __init__(self, painter: Painter, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._painter, self._clock = painter, clock
         self.typing: Callable[[], bool] = lambda: bool(get_app().current_buffer.text)
-        """Is something being typed? Then all keys but PgUp and PgDn are for that."""
+        """Is something being typed? Then all keys but PgUp and PgDn go there."""
         self._question: Question | None = None
         self._answered: Callable[[str], None] = lambda key: None
         self._shown_at: float | None = None  # None: it isn't on the screen yet
@@ -107,15 +109,15 @@ class QuestionPane:
         self._bodies.clear()
 
     def covered(self) -> None:
-        """Something else was on the screen, and had the keys: the wait begins anew when the question is drawn again."""
+        """Begin the wait anew once the question is drawn again: another program had the screen and the keys."""
         self._shown_at = None
 
     def height(self) -> int:
-        """How many rows it takes, at most half of the screen (more of a small one)."""
+        """The rows that it takes, at most half of the screen (more of a small one)."""
         return len(self._rows()) if self._question else 0
 
     def saw_key(self) -> None:
-        """Some key was pressed, no matter which: the wait begins anew. To be called before the key takes effect."""
+        """Begin the wait anew, since some key was pressed. To be called before the key takes effect."""
         self._key_before_at, self._key_at = self._key_at, self._clock()
         if self._question is not None and not self._armed(self._key_before_at):
             self._ignored = True
@@ -123,7 +125,7 @@ class QuestionPane:
     # -- keys ----------------------------------------------------------------------------------------------------------
 
     def _armed(self, last_key_at: float) -> bool:
-        """Does it take answers? `last_key_at`: when the key before the present one was pressed."""
+        """Does it take answers? `last_key_at`: the time of the key before the present one."""
         since = max(self._shown_at, last_key_at) if self._shown_at is not None else float("inf")
         return self._clock() - since >= QUIET_S
 
@@ -135,7 +137,7 @@ class QuestionPane:
 
         for name in LETTERS:
             keys.add(name, filter=armed, eager=True)(lambda event: None)  # not offered: it does nothing
-            offered = Condition(lambda name=name: name in self._offered())  # type: ignore[misc]
+            offered = Condition(lambda name=name: name in dict(self._choices()))  # type: ignore[misc]
 
             @keys.add(name, filter=armed & offered, eager=True)
             def _(event: KeyPressEvent, name: str = name) -> None:
@@ -143,27 +145,19 @@ class QuestionPane:
                 self.withdraw()
                 answered(name)
 
-        @keys.add(EXPLAIN, filter=armed & Condition(lambda: EXPLAIN in self._offered()), eager=True)
+        @keys.add(EXPLAIN, filter=armed & Condition(lambda: EXPLAIN in dict(self._choices())), eager=True)
         def _(event: KeyPressEvent) -> None:
             self._explaining, self._top = not self._explaining, 0 if not self._explaining else None
             self._uncount_key()
 
-        for name, pages in (("pageup", -1), ("pagedown", 1)):
+        for name, pages, rows in (("pageup", -1, 0), ("pagedown", 1, 0), ("up", 0, -1), ("down", 0, 1)):
 
-            @keys.add(name, filter=scrolls, eager=True)
-            def _(event: KeyPressEvent, pages: int = pages) -> None:
-                self._scroll(pages * max(1, self._body_rows() - 2))
-
-        for name, rows in (("up", -1), ("down", 1)):
-
-            @keys.add(name, filter=scrolls & no_text, eager=True)
-            def _(event: KeyPressEvent, rows: int = rows) -> None:
-                self._scroll(rows)
+            @keys.add(name, filter=scrolls if pages else scrolls & no_text, eager=True)
+            def _(event: KeyPressEvent, pages: int = pages, rows: int = rows) -> None:
+                self._top = (self._top or 0) + pages * max(1, self._body_rows() - 2) + rows  # drawing keeps it in range
+                self._uncount_key()
 
         return keys
-
-    def _offered(self) -> Sequence[str]:
-        return [key for key, _ in self._choices()]
 
     def _choices(self) -> Sequence[tuple[str, str]]:
         question = self._question
@@ -172,12 +166,8 @@ class QuestionPane:
         explain = "back" if self._explaining else "explain"
         return (*question.keys, (EXPLAIN, explain)) if question.explanation else question.keys
 
-    def _scroll(self, rows: int) -> None:
-        self._top = (self._top or 0) + rows  # the next drawing keeps it within the text
-        self._uncount_key()
-
     def _uncount_key(self) -> None:
-        """This key was meant for the question, not typed into the line: an answer may follow at once."""
+        """Let an answer follow at once: this key was meant for the question, not typed into the line."""
         self._key_at = self._key_before_at
         self._ignored = False
 
@@ -205,44 +195,41 @@ class QuestionPane:
     def _body_rows(self) -> int:
         return max(2, _most_rows() - len(_air()) - len(self._fixed()) - len(self._footer()))
 
-    def head(self) -> list[Row]:
-        """Which call is asked about, and why, in rows of the present width."""
-        return folded(self._asked_about(self._question), self._painter.width) if self._question else []
-
     def _fixed(self) -> list[Row]:
-        """What stays in sight while the text is scrolled: the head, where there is room for it beside some text."""
-        head = [] if self._explaining else self.head()
+        """The title and the reason, which stay in sight while the text is scrolled; none without room beside text."""
+        head = folded(self._head(), self._painter.width)
         room = _most_rows() - len(_air()) - len(self._footer()) - _READABLE_ROWS
-        return head if len(head) <= min(room, _HEAD_ROWS) else []
+        return head if not self._explaining and len(head) <= min(room, _HEAD_ROWS) else []
 
     def _body(self) -> list[Row]:
-        """All there is to read, in rows of the present width."""
-        question, width = self._question, self._painter.width
+        """The whole text, in rows of the present width."""
+        question, paint = self._question, self._painter
         if question is None:
             return []
         headless = bool(self._fixed())
-        where = self._explaining, self._note_fits, headless, width
+        where = self._explaining, self._note_fits, headless, paint.width
         if where not in self._bodies:
-            rows = self._explained(question) if self._explaining else self._asked(question, headless=headless)
-            if question.note and not self._note_fits:  # what an answer does must be there to be read
-                rows = [*rows, [], *self._painter.text(seen_line(question.note), "dim")]
-            self._bodies[where] = folded(rows, width)
+            if self._explaining:
+                rows = paint.text(seen(question.explanation))
+            else:
+                rows = [*([] if headless else self._head()), *self._detail(question)]
+            if question.note and not self._note_fits:  # the effect of an answer must be readable
+                rows = [*rows, [], *paint.text(seen_line(question.note), "dim")]
+            self._bodies[where] = folded(rows, paint.width)
         return self._bodies[where]
 
-    def _asked(self, question: Question, *, headless: bool) -> list[Row]:
-        detail = seen(question.detail, question.language).removesuffix("\n").expandtabs(_TAB)
-        return [*([] if headless else self._asked_about(question)), *self._detail(detail, question.language)]
-
-    def _asked_about(self, question: Question) -> list[Row]:
-        paint = self._painter
+    def _head(self) -> list[Row]:
+        """The call and the reason for the question."""
+        question, paint = self._question, self._painter
+        if question is None:
+            return []
         rows = paint.text(seen_line(question.title), "bold")
         rows += paint.text(seen_line(question.reason), "yellow" if question.careful else "dim")
         return rows + (paint.text(seen_line(question.fault), "red") if question.fault else [])
 
-    def _explained(self, question: Question) -> list[Row]:
-        return [row for line in seen(question.explanation).split("\n") for row in self._painter.text(line) or [[]]]
-
-    def _detail(self, detail: str, language: str) -> list[Row]:
+    def _detail(self, question: Question) -> list[Row]:
+        language = question.language
+        detail = seen(question.detail, language).removesuffix("\n").expandtabs(_TAB)
         if not detail:
             return []
         lines = detail.split("\n")
@@ -251,7 +238,7 @@ class QuestionPane:
         code = Chunk("code", f"{detail}\n", gap=False, info=language)
         coloured = self._painter.chunk(code) if language and len(detail) <= _COLOURED_CHARS else []
         shown = ["".join(segment.text for segment in row) for row in coloured]
-        whole = shown == [line.rstrip() for line in lines]  # colours may not change what is agreed to
+        whole = shown == [line.rstrip() for line in lines]  # colours must not change the text that is agreed to
         return coloured if whole else [_plain(line) for line in lines]
 
     def _footer(self) -> list[Row]:
@@ -267,8 +254,9 @@ class QuestionPane:
     @property
     def _note_fits(self) -> bool:
         """Is there room for the whole note below the keys? Else it stands at the end of the text."""
-        note, most = seen_line(self._question.note) if self._question else "", _NOTE_ROWS * self._painter.width
-        return len(note) <= most and len(self._key_lines()) + _NOTE_ROWS + _READABLE_ROWS <= _most_rows()
+        note = seen_line(self._question.note) if self._question else ""
+        room = len(self._key_lines()) + _NOTE_ROWS + _READABLE_ROWS <= _most_rows()
+        return room and len(note) <= _NOTE_ROWS * self._painter.width
 
     def _key_lines(self) -> list[str]:
         """The answers, closer together where that saves a row."""
@@ -287,7 +275,7 @@ def _filled(words: Sequence[str], gap: str, width: int) -> list[str]:
 
 
 def _first_changed(body: list[Row]) -> int:
-    """Which row of a diff is the first that is changed, below its `@@`."""
+    """The number of a diff's first changed row, below its `@@`."""
     within = False
     for number, row in enumerate(body):
         begin = row[0].text[:1] if row else ""
@@ -308,19 +296,16 @@ def _air() -> list[Row]:
 
 
 def _more(above: int, below: int, width: int, elsewhere: str) -> str:
-    """How much there is that isn't shown, and the keys that show it; in as many words as there is room for."""
+    """The numbers of hidden lines, and the keys that show them; in as many words as fit."""
     keys = " ".join(name for name, there in (("PgUp", above), ("PgDn", below)) if there)
     counts = [f"{above} lines above" if above else "", f"{below} more lines" if below else ""]
-    told, brief = (f"… {', '.join(filter(None, counts))}, {keys}", f"… {above + below} more, {keys}")
+    long, brief = (f"… {', '.join(filter(None, counts))}, {keys}", f"… {above + below} more, {keys}")
     rest = f"; {elsewhere}: all" if elsewhere else ""
-    ways = (f"{told}{rest}", f"{brief}{rest}", told, brief, keys)
+    ways = (f"{long}{rest}", f"{brief}{rest}", long, brief, keys)
     return next((way for way in ways if len(way) <= width), keys)
 
 
 def _plain(text: str, style: str = "") -> Row:
-    from rich.segment import Segment
-    from rich.style import Style
-
     return [Segment(text, Style.parse(style) if style else None)] if text else []
 
 

@@ -286,9 +286,14 @@ def test_the_check_of_styles_is_strict() -> None:
     assert list(hostile_output.row_complaints("\x1b[1mx\x1b[0m", colour=False))
 
 
-def test_nothing_heavy_is_loaded_before_the_first_row() -> None:
-    heavy = {"rich", "pygments", "markdown_it", "prompt_toolkit"}
-    drawing = "ossia.cli.terminal.markdown.paint, ossia.cli.terminal.markdown.segment"
-    code = f"import sys, {drawing}; print(*sorted(sys.modules.keys() & {heavy}))"
+@pytest.mark.parametrize(
+    ("modules", "heavy"),
+    [
+        ("fold", {"rich", "pygments", "markdown_it", "prompt_toolkit"}),
+        ("markdown.paint, ossia.cli.terminal.markdown.segment", {"pygments", "markdown_it", "prompt_toolkit"}),
+    ],
+)
+def test_nothing_heavy_is_loaded_before_the_first_row(modules: str, heavy: set[str]) -> None:
+    code = f"import sys, ossia.cli.terminal.{modules}; print(*sorted(sys.modules.keys() & {heavy}))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
