@@ -197,7 +197,7 @@ class QuestionPane:
 
     def _fixed(self) -> list[Row]:
         """The title and the reason, which stay in sight while the text is scrolled; none without room beside text."""
-        head = folded(self._head(), self._painter.width)
+        head = self.head()
         room = _most_rows() - len(_air()) - len(self._footer()) - _READABLE_ROWS
         return head if not self._explaining and len(head) <= min(room, _HEAD_ROWS) else []
 
@@ -212,20 +212,21 @@ class QuestionPane:
             if self._explaining:
                 rows = paint.text(seen(question.explanation))
             else:
-                rows = [*([] if headless else self._head()), *self._detail(question)]
+                rows = [*([] if headless else self.head()), *self._detail(question)]
             if question.note and not self._note_fits:  # the effect of an answer must be readable
                 rows = [*rows, [], *paint.text(seen_line(question.note), "dim")]
             self._bodies[where] = folded(rows, paint.width)
         return self._bodies[where]
 
-    def _head(self) -> list[Row]:
-        """The call and the reason for the question."""
+    def head(self) -> list[Row]:
+        """The call and the reason for the question, in rows of the present width."""
         question, paint = self._question, self._painter
         if question is None:
             return []
         rows = paint.text(seen_line(question.title), "bold")
         rows += paint.text(seen_line(question.reason), "yellow" if question.careful else "dim")
-        return rows + (paint.text(seen_line(question.fault), "red") if question.fault else [])
+        rows += paint.text(seen_line(question.fault), "red") if question.fault else []
+        return folded(rows, paint.width)
 
     def _detail(self, question: Question) -> list[Row]:
         language = question.language

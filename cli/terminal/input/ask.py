@@ -18,9 +18,9 @@ _TICK_S = 0.05
 def ask_line(
     keyboard: Keyboard, prompt: str, *, pastes: bool = False, given_up: Callable[[], bool] = lambda: False
 ) -> str | None:
-    """The line that is typed behind `prompt`; None at the end of input (Ctrl-D) or once `given_up`.
+    """The line typed behind `prompt`; None at the end of input (Ctrl-D) or once `given_up`.
 
-    What was typed before the question was shown is no answer to it, and without `pastes` nothing that is pasted is.
+    Nothing typed before the question was shown answers it, nor, without `pastes`, anything pasted.
     """
     line = _Line(keyboard, prompt, pastes)
     ignored: list[KeyPress] = []
@@ -47,7 +47,7 @@ def ask_line(
 
 
 class _Line:
-    """What has been typed; `over`: it was ended by Enter."""
+    """The line so far; `over`: Enter ended it."""
 
     def __init__(self, keyboard: Keyboard, prompt: str, pastes: bool) -> None:
         self._keyboard, self._prompt, self._pastes = keyboard, prompt, pastes

@@ -1,4 +1,4 @@
-"""What could stand at the cursor: commands, their arguments, paths. And the menu that shows it."""
+"""Completions at the cursor: commands, their arguments, paths. And the menu that shows them."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from ossia.cli.mentions import Open, is_odd, lookalike, mentions, open_mention, 
 from ossia.cli.visible import seen_line
 
 Choice = tuple[str, str]
-"""A value and what to say about it: `("/model", "use another model")`."""
+"""A value and its help: `("/model", "use another model")`."""
 
 _MAX_SCANNED, _MAX_FOUND, _MAX_WORDS = 5_000, 200, 5
 _LAST = frozenset({"node_modules", "__pycache__", "venv"})
-"""Folders that hold what others made: they come last."""
+"""Folders of files made by others: they come last."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where completions come from. All is asked on the screen's thread; folders are read on another.
+    """The sources of completions, asked on the screen's thread; folders are read on another.
 
-    `commands()` are all commands, with their slash. `arguments("/model", "gpt")` are the values that the command could
-    have (the menu leaves out those that don't fit what is typed), None: paths. `folders()`: what paths are
-    relative to; those in commands are relative to the first.
+    `commands()`: all commands, with their slash. `arguments("/model", "gpt")`: the values that the command takes (the
+    menu leaves out those that don't fit), None: paths. `folders()`: paths are relative to them; in commands, to the
+    first.
     """
 
     commands: Callable[[], Sequence[Choice]] = lambda: ()
@@ -63,38 +63,28 @@ class Completions(Completer):
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """All at once, on this thread."""
-        find = self._finder(document.text_before_cursor)
-        return find() if callable(find) else find
+        return self._finder(document.text_before_cursor)()
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """The same; a folder is read on another thread: it may be a slow one."""
-        find = self._finder(document.text_before_cursor)
-        for completion in await asyncio.to_thread(find) if callable(find) else find:
+        """The same; found on another thread, since a folder may be a slow one."""
+        for completion in await asyncio.to_thread(self._finder(document.text_before_cursor)):
             yield completion
 
-    def _finder(self, before: str) -> Sequence[Completion] | Callable[[], Sequence[Completion]]:
+    def _finder(self, before: str) -> Callable[[], Sequence[Completion]]:
         if _is_command(before):
-            return self._of_command(before)
-        mention = open_mention(before)
-        folders = tuple(self._sources.folders())
+            command, blank, typed = before.partition(" ")
+            typed = typed.lstrip(" ") if blank else command
+            choices = self._sources.arguments(command, typed) if blank else self._sources.commands()
+            if choices is not None:
+                return lambda: _ranked(typed, choices)
+        mention, folders = open_mention(before), tuple(self._sources.folders())
+        if _is_command(before):
+            return lambda: _as_arguments(typed, folders[:1])
         if mention is not None:
             return lambda: _as_mentions(mention, folders)
-        if before.startswith("!"):
-            return lambda: _as_words(before, folders)
-        return ()
-
-    def _of_command(self, before: str) -> Sequence[Completion] | Callable[[], Sequence[Completion]]:
-        command, blank, typed = before.partition(" ")
-        if not blank:
-            return _ranked(command, self._sources.commands())
-        typed = typed.lstrip(" ")
-        choices = self._sources.arguments(command, typed)
-        if choices is not None:
-            return _ranked(typed, choices)
-        folders = tuple(self._sources.folders())[:1]
-        return lambda: _as_arguments(typed, folders)
+        return (lambda: _as_words(before, folders)) if before.startswith("!") else tuple
 
 
 def _is_command(before: str) -> bool:
@@ -102,18 +92,18 @@ def _is_command(before: str) -> bool:
 
 
 def _ranked(typed: str, choices: Sequence[Choice]) -> list[Completion]:
-    """Those that begin with what is typed, then those that hold it, then those whose help does."""
+    """The choices that begin with the typed text, then those that hold it, then those whose help does."""
     wanted = typed.lower()
     ranks = [
-        (0 if value.lower().startswith(wanted) else 1 if wanted in value.lower() else 2, value, told)
-        for value, told in choices
-        if wanted in value.lower() or (wanted not in ("", "/") and wanted.lstrip("/") in told.lower())
+        (0 if value.lower().startswith(wanted) else 1 if wanted in value.lower() else 2, value, help)
+        for value, help in choices
+        if wanted in value.lower() or (wanted not in ("", "/") and wanted.lstrip("/") in help.lower())
     ]
     if typed.startswith("/"):  # a command is known by its name
         ranks = [rank for rank in ranks if rank[0] == 0] or ranks
     return [
-        Completion(value, -len(typed), display=one_line(value), display_meta=one_line(told))
-        for _, value, told in sorted(ranks, key=lambda rank: rank[0])
+        Completion(value, -len(typed), display=one_line(value), display_meta=one_line(help))
+        for _, value, help in sorted(ranks, key=lambda rank: rank[0])
     ]
 
 
@@ -122,19 +112,19 @@ def _ranked(typed: str, choices: Sequence[Choice]) -> list[Completion]:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A path that could be meant (a folder's ends in `/`), and its last part to show, odd characters as escapes."""
+    """A path (a folder's ends in `/`), and its last part to show, odd characters as escapes."""
 
     path: str
     label: str
 
 
 def find_paths(typed: str, folders: Sequence[Path]) -> list[Found]:
-    """What could be meant in the folder that is being typed, not below it. Best first, 200 at the most.
+    """The paths of the typed folder, not below it, that the last part may mean. Best first, at most 200.
 
     find_paths("docs/co", [Path.cwd()])  →  [Found("docs/confinement.md", "confinement.md"), …]
 
     Hidden files only once their dot is typed. A folder that can't be read counts as empty. A name may be typed as it
-    looks: composed or not, with other dashes and blanks, with the escapes that it is shown with.
+    looks: composed or not, with other dashes and blanks, with its escapes.
     """
     above, slash, part = typed.rpartition("/")
     base = paths.expanded(above + slash)
@@ -179,7 +169,7 @@ def _as_mentions(mention: Open, folders: Sequence[Path]) -> list[Completion]:
 
 
 def _opens(text: str, path: str, folders: Sequence[Path]) -> bool:
-    """Does a mention with escapes mean this path? Another file may have just that name, with backslashes."""
+    """Does a mention with escapes mean this path, and not another file with backslashes in its name?"""
     if "\\" not in text:
         return True
     found = next((found for _, found in standing(mentions(text)[0], folders) if found), [])
@@ -187,7 +177,7 @@ def _opens(text: str, path: str, folders: Sequence[Path]) -> bool:
 
 
 def _as_arguments(typed: str, folders: Sequence[Path]) -> list[Completion]:
-    """Paths behind a command: for all that is typed, or for the words at its end (`/docs add my fol`)."""
+    """Paths behind a command: for the whole typed text, or for the words at its end (`/docs add my fol`)."""
     starts = [0, *(found.end() for found in islice(re.finditer(" +", typed), _MAX_WORDS))]
     for start in starts:
         found = find_paths(typed[start:], folders)
@@ -220,7 +210,7 @@ def _word(path: str) -> str:
 
 
 def menu_rows(state: CompletionState, max_rows: int) -> StyleAndTextTuples:
-    """The choices around the selected one, a row each, with their help behind them; no wider than the screen.
+    """The choices around the selected one, a row each with its help, no wider than the screen.
 
     An arrow in front of the first or last row says that there are more.
     """
@@ -231,9 +221,8 @@ def menu_rows(state: CompletionState, max_rows: int) -> StyleAndTextTuples:
     rows: StyleAndTextTuples = []
     for index, label in zip(shown, labels, strict=True):
         chosen = index == state.complete_index
-        told = clean(one_line(state.completions[index].display_meta_text))
         name = fitted(label, width)
-        text = fitted(told, columns - width - 6)
+        text = fitted(clean(one_line(state.completions[index].display_meta_text)), columns - width - 6)
         rows += [("", "\n")] if rows else []
         more = "↑" if index == shown[0] > 0 else "↓" if index == shown[-1] < len(state.completions) - 1 else " "
         rows += [("bold", f"› {name}")] if chosen else [("dim", more), ("", f" {name}")]

@@ -1,8 +1,9 @@
-"""The input line: what is typed, pasted, completed, recalled and taken back."""
+"""The input line: typing, pastes, completions, history."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import CompletionState
@@ -30,10 +31,10 @@ _MAX_SET_CHARS = 20_000
 
 
 class Editor:
-    """The input line with its menu and its search row. `submit` gets what was sent; the line is cleared then.
+    """The input line with its menu and its search row. `submit` gets the line, which is cleared then.
 
-    `edit` takes a text to the user's own editor and returns the changed text, None for no change
-    (`external`). `note` gets lines for the user: why that failed. All is called on the screen's thread.
+    `edit` takes a text to the user's own editor and returns the changed text, None for no change (`external`); `note`
+    shows why that failed. All is called on the screen's thread.
 
         editor = Editor(chat.submit, history=History(paths.history_file()), sources=Sources(commands=…))
     """
@@ -69,7 +70,7 @@ class Editor:
 
     @property
     def text(self) -> str:
-        """What stands in the line, with placeholders."""
+        """The line, with placeholders."""
         return self.buffer.text
 
     @property
@@ -78,10 +79,7 @@ class Editor:
         return bool(self.text) or self._search.open
 
     def set(self, text: str) -> None:
-        """Put `text` into the line, the cursor behind it. Placeholders in it keep their meaning.
-
-        What was pasted in this chat is shown as its placeholder again.
-        """
+        """Put `text` into the line, the cursor behind it; pastes of this chat become placeholders again."""
         text = self.folded(text)
         self.buffer.text = self._pastes.fold(text) if len(text) > _MAX_SET_CHARS else text
         self.buffer.cursor_position = len(self.buffer.text)
@@ -91,26 +89,26 @@ class Editor:
         self.buffer.reset()
 
     def put_aside(self) -> None:
-        """Empty the line; what stood in it is in the history."""
+        """Move the line to the history as a draft."""
         draft = self.text.rstrip()
         self.history.add(Entry(draft, self._pastes.within(draft)), draft=True)
         self.clear()
 
     def folded(self, text: str) -> str:
-        """The text with what was pasted in this chat as its placeholder again."""
+        """The text with pastes of this chat as placeholders again."""
         return self._pastes.folded(text)
 
     def recognise(self, text: str) -> None:
-        """Learn what of a message of an earlier chat was pasted."""
+        """Learn the paste in a message of an earlier chat."""
         if is_long(text) and self.folded(text) == text:
             self._pastes.recognise(text, self.history.entries)
 
     def expanded(self, shown: str) -> str:
-        """The text with its placeholders replaced by what was pasted."""
+        """The text with its placeholders replaced by the pastes."""
         return self._pastes.expanded(shown)
 
     def height(self, rows: int) -> int:
-        """How many of the screen's `rows` the line, its menu and its search row take now."""
+        """The rows of the line, its menu and its search, on a screen of `rows` rows."""
         limit = self._max_rows(rows)
         columns = get_app().output.get_size().columns
         return min(limit, _rows_of(self.text, columns - 2, limit)) + self._search.open + self._menu_height(rows)
@@ -130,7 +128,7 @@ class Editor:
         return menu_rows(state, self._menu_height()) if state else []
 
     def _choices(self) -> CompletionState | None:
-        """What the menu shows; while the next choices are being looked for, the last ones: it must not flicker."""
+        """The choices in the menu; during a search the last ones: it must not flicker."""
         state = self.buffer.complete_state
         if state is None or state.completions:
             self._last_choices = state
@@ -146,7 +144,7 @@ class Editor:
             buffer.insert_text("    ")
 
     def _open_menu(self) -> None:
-        """Open it at once, without waiting for the search that typing began: the next key may be there already."""
+        """Open it at once, before the search that typing began is over: the next key may already wait."""
         buffer = self.buffer
         choices = list(self._completions.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
         common = get_common_complete_suffix(buffer.document, choices) if len(choices) > 1 else ""
@@ -168,7 +166,7 @@ class Editor:
             self.buffer.complete_next()
 
     def _close_menu(self) -> None:
-        """Keep what is chosen. After a folder its contents are offered; after a mention comes a blank."""
+        """Accept the choice. After a folder its contents are offered; after a mention comes a blank."""
         buffer = self.buffer
         buffer.complete_state = None
         before = buffer.document.text_before_cursor
@@ -233,9 +231,7 @@ class Editor:
         def bind(*names: str, action: Callable[[], None], filter: Filter = here, eager: bool = False) -> None:
             keys.add(*names, filter=filter, eager=eager)(lambda event: action())
 
-        def newline() -> None:
-            self.buffer.insert_text("\n")
-
+        newline = partial(self.buffer.insert_text, "\n")
         bind("enter", action=self._enter)
         bind("c-j", action=newline, filter=typing)
         bind("escape", "enter", action=newline, filter=here & emacs_mode)
@@ -258,8 +254,6 @@ class Editor:
 
 
 def _rows_of(text: str, columns: int, limit: int) -> int:
-    """How many rows the text takes in `columns`; no more than `limit` are counted."""
-    rows = 0
-    for line in text.split("\n", limit)[: limit + 1]:
-        rows += max(1, -(-get_cwidth(line[: columns * limit]) // max(1, columns)))
-    return min(rows, limit)
+    """The rows that the text takes in `columns`, counted up to `limit`."""
+    widths = (get_cwidth(line[: columns * limit]) for line in text.split("\n", limit)[: limit + 1])
+    return min(limit, sum(max(1, -(-width // max(1, columns))) for width in widths))

@@ -30,10 +30,10 @@ async def edit(
     environ: Mapping[str, str],
     suffix: str = ".md",
 ) -> str | None:
-    """What the user made of `text` in their editor ($VISUAL, $EDITOR, else vi or nano); None: they changed nothing.
+    """The `text` as edited in the user's editor ($VISUAL, $EDITOR, else vi or nano); None: unchanged.
 
-    The terminal is the editor's inside `aside()`. The text lies in a file of its own (0600, `suffix`) in a folder that
-    is gone afterwards. Raises `EditorFailed`.
+    The terminal is the editor's inside `aside()`. The text lies in a temporary file (0600, `suffix`). Raises
+    `EditorFailed`.
 
         await edit("draft", aside=screen.aside, environ=os.environ)
     """
@@ -97,7 +97,7 @@ def _shown(text: str) -> str:
 
 @contextmanager
 def _interrupts_are_the_editors() -> Iterator[None]:
-    """Do nothing on Ctrl-C: it reaches us, too, but is the editor's. The editor itself starts with the default."""
+    """Ignore Ctrl-C inside the block: it is the editor's, which starts with the default."""
     try:
         before = signal.signal(signal.SIGINT, lambda number, frame: None)
     except ValueError:  # not the main thread: Python has no signals there

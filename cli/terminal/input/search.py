@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.buffer import Buffer
@@ -19,23 +18,17 @@ from ossia.cli.terminal.input.history import Entry, History, matching
 from ossia.cli.terminal.input.line import Cleaned, Line
 
 
-@dataclass(slots=True)
-class _Found:
-    before: Document
-    entries: list[Entry] = field(default_factory=list)
-    at: int = 0
-
-
 class Search:
-    """The row below the input while the history is searched; what is found stands in the line itself.
+    """The row below the input while the history is searched; the entry found stands in the line itself.
 
-    Enter, Tab, Esc, Left and Right take it into the line; nothing is sent. Ctrl-C and Ctrl-G bring back what was there
-    before. `done` is called at the end: the line has the keys again.
+    Enter, Tab, Esc, Left and Right accept it; nothing is sent. Ctrl-C and Ctrl-G restore the line. `done` is called at
+    the end: the line has the keys again.
     """
 
     def __init__(self, line: Line, history: History, done: Callable[[], None]) -> None:
         self._line, self._history, self._done = line, history, done
-        self._found: _Found | None = None
+        self._before: Document | None = None  # the line before the search, while one is open
+        self._found, self._at = list[Entry](), 0
         self._query = Buffer(multiline=False, on_text_changed=lambda _: self._look())
         control = BufferControl(self._query, key_bindings=self._keys(), input_processors=[Cleaned()])
         self.window = Window(control, height=1, dont_extend_height=True, get_line_prefix=self._label)
@@ -44,62 +37,56 @@ class Search:
     @property
     def open(self) -> bool:
         """Is the history being searched?"""
-        return self._found is not None
+        return self._before is not None
 
     def start(self) -> None:
         """Open the row; it has the keys now."""
         self._line.complete_state = None
         self._query.reset()
-        self._found = _Found(self._line.document)
+        self._before, self._found, self._at = self._line.document, [], 0
         app = get_app()
         app.vi_state.input_mode = InputMode.INSERT
         app.layout.focus(self.window)
 
     def _look(self) -> None:
-        if self._found is not None:
-            self._found.entries, self._found.at = matching(self._history.entries, self._query.text), 0
+        if self.open:
+            self._found, self._at = matching(self._history.entries, self._query.text), 0
             self._show()
 
     def _step(self, by: int) -> None:
-        found = self._found
-        if found is not None and found.entries:
-            found.at = min(max(0, found.at + by), len(found.entries) - 1)
+        if self._found:
+            self._at = min(max(0, self._at + by), len(self._found) - 1)
             self._show()
 
     def _show(self) -> None:
-        assert self._found is not None
-        if not self._found.entries:
-            self._line.document = self._found.before
+        assert self._before is not None
+        if not self._found:
+            self._line.document = self._before
             return
-        text = self._found.entries[self._found.at].text
-        query = self._query.text
+        text, query = self._found[self._at].text, self._query.text
         at = text.lower().find(query) if query == query.lower() else text.find(query)
         self._line.document = Document(text, max(0, at) if len(text.lower()) == len(text) else 0)
 
     def _take(self) -> None:
-        assert self._found is not None
-        if self._found.entries:
-            self._line.recall(self._found.entries[self._found.at])
+        if self._found:
+            self._line.recall(self._found[self._at])
         self._end()
 
     def _give_up(self) -> None:
-        assert self._found is not None
-        self._line.document = self._found.before
+        assert self._before is not None
+        self._line.document = self._before
         self._end()
 
     def _end(self) -> None:
-        self._found = None
+        self._before = None
         self._query.reset()
         self._done()
 
     def _label(self, number: int, wrapped: int) -> StyleAndTextTuples:
-        if self._found is None or not self._query.text:
-            told = "search: "
-        elif not self._found.entries:
-            told = "nothing found: "
-        else:
-            told = f"search {self._found.at + 1} of {len(self._found.entries)}: "
-        return [("dim", told)]
+        if not self._query.text:
+            return [("dim", "search: ")]
+        place = f"search {self._at + 1} of {len(self._found)}: " if self._found else "nothing found: "
+        return [("dim", place)]
 
     def _keys(self) -> KeyBindings:
         keys = KeyBindings()

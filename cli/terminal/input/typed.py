@@ -11,9 +11,9 @@ _BLANK_LINES = re.compile(r"\A\s*\n")
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    '''A line as it was sent, the `"""` of a block taken off: `shown` with placeholders for pastes, `text` whole.
+    '''A line as it was sent, without the `"""` of a block: `shown` with placeholders for pastes, `text` whole.
 
-    `literal`: it is said to the model whatever it begins with (`/`, `!`), since it stood in `"""` or behind a blank.
+    `literal`: it is for the model whatever it begins with (`/`, `!`), since it stood in `"""` or behind a blank.
     '''
 
     shown: str
@@ -42,5 +42,5 @@ def without_quotes(text: str) -> str:
 
 
 def as_text(shown: str) -> str:
-    """What to put into the line for a text that is said whatever it begins with: `as_text("/etc")` is `" /etc"`."""
+    """The line that says this text to the model, whatever it begins with: `as_text("/etc")` is `" /etc"`."""
     return f" {shown}" if shown.startswith(("/", "!")) else shown

@@ -536,7 +536,7 @@ def test_what_completion_inserts_opens_the_file(tmp_path: Path, typed: str, name
     put_in = [line for line in offered(f"see {typed}", tmp_path) if not line.endswith(("@./", "@~/"))]
     assert len(put_in) == 1 and put_in[0].replace("\u202f", " ").isprintable()
     message = attach(f"{put_in[0]} please", folder=tmp_path, load_page=no_page, stop=NoStop())
-    assert [one.kind for one in message.attachments] == ["file"] and "\nyes\n" in message.user_text.text
+    assert len(message.attachments) == 1 and "\nyes\n" in message.user_text.text
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="such names aren't possible")
