@@ -10,10 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 MAX_TERMINAL_BYTES = 56_000
-"""The most that is sent to a terminal. The usual scripts send at most 74,994 characters of base64.
-
-Several terminals silently drop longer ones.
-"""
+"""The most sent to a terminal: several silently drop more than the usual scripts' 74,994 characters of base64."""
 _PROGRAM_S = 3.0
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
@@ -29,7 +26,7 @@ def fits_terminal(text: str) -> bool:
 
 
 def copy_with_programs(text: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Give the text to every clipboard program that is there and fits this desktop. Takes up to 3 s for each.
+    """Give the text to each installed clipboard program of this desktop. Takes up to 3 s for each.
 
     copy_with_programs("816", os.environ)    # ("tmux", "xclip"): the programs that took it
     """

@@ -7,8 +7,8 @@
 | 2 | usage: a flag, a setting, a script file, the input, or the name of a `tools call` can't be used |
 | 3 | the model is missing or unusable |
 | 4 | out of memory or context |
-| 5 | the step limit was reached; the answer from what there was, was printed |
-| 6 | cut by `--max-tokens`, the context's end, `--timeout`, or a loop; what there is was printed (not by a schema) |
+| 5 | the step limit was reached; an answer from the results so far was printed |
+| 6 | cut by `--max-tokens`, the context's end, `--timeout`, or a loop; the beginning was printed (not by a schema) |
 | 7 | the engine or the network failed in the middle of a turn |
 | 8 | with `--strict-approvals`: answered, but a call was refused since nobody could be asked; `tools call`: refused |
 | 9 | no answer came: the model ended its turn without one |
@@ -54,9 +54,9 @@ class ExitError(Exception):
 
 
 def exit_code(error: BaseException) -> ExitCode | None:
-    """The code of an error that is the user's, the machine's or the model's; None: it is our own, show the traceback.
+    """The code of the user's, the machine's or the model's error; None: it is our own, show the traceback.
 
-    Where there is a code, `line_of(error)` is the line to print, even for 1 (a failed parse, a full disk).
+    With a code, even 1 (a failed parse, a full disk), `line_of(error)` is the line to print.
     """
     from ossia.agent.errors import (
         AddressUnusable,
@@ -78,7 +78,7 @@ def exit_code(error: BaseException) -> ExitCode | None:
     if isinstance(error, ExitError):
         return error.code
     if isinstance(error, OSError) and (error.errno in _FULL or _is_stored(error)):
-        return ExitCode.FAILED  # the disk is full, or a file of ours can't be used, wherever it was noticed
+        return ExitCode.FAILED  # the disk is full, or a file of ossia's can't be used, wherever it was noticed
     sessions = (SessionInvalid, SessionMissing, SessionInUse)
     by_kind: tuple[tuple[type[Exception] | tuple[type[Exception], ...], ExitCode], ...] = (
         (ModelError, ExitCode.MODEL),
@@ -92,7 +92,7 @@ def exit_code(error: BaseException) -> ExitCode | None:
 
 
 def line_of(error: BaseException) -> str:
-    """The line about an error that has a code: what is wrong, where, and what to do next."""
+    """The line about an error with a code: the fault, its place, the next step."""
     if not isinstance(error, OSError):
         return str(error)
     where = f"{error.filename}: " if error.filename else ""
@@ -102,7 +102,7 @@ def line_of(error: BaseException) -> str:
 
 
 def _is_stored(error: OSError) -> bool:
-    """Is it about a file that we keep: data, settings, caches?"""
+    """Is it about a file of ossia's: data, settings, caches?"""
     from ossia.cli import paths
 
     if not isinstance(error.filename, str | bytes | Path):

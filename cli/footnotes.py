@@ -1,4 +1,4 @@
-"""How footnotes are drawn: `[1] Capy — facts — http://a.test/capy (lines 9–11)`, with a terminal's hyperlink on it."""
+"""Footnotes as lines: `[1] Capy — facts — http://a.test/capy (lines 9–11)`, with a terminal's hyperlink on it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ossia.cli.clean import clean, one_line
 
 _MAX_TITLE_CHARS = 160
 _MAX_LINK_BYTES = 2083  # the most that terminals take that follow the OSC 8 specification
-_IN_URL = "!#$%&'()*+,-./:;=?@[]_~"  # kept as they are; all else is percent-encoded, so no control character gets in
+_IN_URL = "!#$%&'()*+,-./:;=?@[]_~"  # unchanged; all else is percent-encoded, so no control character gets in
 
 
 def page_behind(
     states: Iterable[Mapping[str, object]], cursor: int, origin: Callable[[str], str | None]
 ) -> Cited | None:
-    """The page behind a cursor of the browser; None when there is none. `origin`: a library document's own address."""
+    """The page behind a cursor of the browser, if any. `origin`: a library document's own address."""
     page = lookup_in(states)(cursor)
     return page and replace(page, url=origin(page.url) or page.url)
 
@@ -29,8 +29,9 @@ def lines(notes: Iterable[Footnote], *, links: bool) -> list[str]:
 
 
 def _line(note: Footnote, *, links: bool) -> str:
+    cursor = f"cursor {note.cursor}"
     if note.problem == "no such page":
-        return f"[{note.number}] unverified: no such page ({_cursor(note)})"
+        return f"[{note.number}] unverified: no such page ({cursor})"
     title = _shown(note.title)
     parts = [title if len(title) <= _MAX_TITLE_CHARS else title[: _MAX_TITLE_CHARS - 1] + "…"]
     if note.url.startswith(("http://", "https://")):
@@ -39,19 +40,13 @@ def _line(note: Footnote, *, links: bool) -> str:
         parts = [f"search: {parts[0]}"]
     elif Path(note.url).is_absolute():  # a file of the local library
         parts.append(_shown(note.url))
-    text = " — ".join(part for part in parts if part) or _cursor(note)
-    where = f" ({_place(note)})" if note.first_line is not None else ""
+    text = " — ".join(part for part in parts if part) or cursor
+    where = ""
+    if note.first_line is not None:
+        same = note.first_line == note.last_line
+        where = f" (line {note.first_line})" if same else f" (lines {note.first_line}–{note.last_line})"
     doubt = f" unverified: {note.problem}" if note.problem else ""
     return f"[{note.number}] {text}{where}{doubt}"
-
-
-def _cursor(note: Footnote) -> str:
-    return f"cursor {note.cursor}"
-
-
-def _place(note: Footnote) -> str:
-    same = note.first_line == note.last_line
-    return f"line {note.first_line}" if same else f"lines {note.first_line}–{note.last_line}"
 
 
 def _shown(text: str) -> str:
@@ -59,7 +54,7 @@ def _shown(text: str) -> str:
 
 
 def _linked(url: str) -> str:
-    """The URL as it is shown, with an OSC 8 hyperlink on it. One that is too long to be a target is shown only."""
+    """The URL with an OSC 8 hyperlink on it, unless it is too long for one."""
     target = quote(url.encode("utf-8", "replace"), safe=_IN_URL)
     shown = _shown(url)
     return shown if len(target) > _MAX_LINK_BYTES else f"\x1b]8;;{target}\x1b\\{shown}\x1b]8;;\x1b\\"

@@ -1,7 +1,7 @@
-"""What `@name` means in what the user types: where a mention begins and ends, and how a path is written as one.
+"""Mentions in the user's text: where `@name` begins and ends, and how a path is written as one.
 
-A mention begins at the start of a word (`me@example.org` is none), outside of code (`` `@cache` ``, fenced blocks).
-The callers look whether something of that name exists; a word that names nothing stays a word.
+A mention begins at the start of a word (not in `me@example.org`), outside of code (`` `@cache` ``, fenced blocks). The
+callers look for the file; a word that names nothing stays a word.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _CODE = re.compile(
 )
 _DROPPED = re.compile(r"['\"]?/|file:/")
 _OPEN_CHARS = 4000
-"""How much before the cursor is looked at while typing: no path is longer (PATH_MAX is 4,096 bytes)."""
+"""Searched before the cursor: no path is longer (PATH_MAX is 4,096 bytes)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def _dropped(name: str) -> Iterator[str]:
 
 
 def of_dropped(pasted: str) -> str:
-    r"""Mentions of the files that a terminal pasted as dropped ones; "" for any other text, also for a list of lines.
+    r"""Mentions of the files that a terminal pasted as dropped ones; "" for any other text, such as a list of lines.
 
         of_dropped(r"/tmp/my\ notes.md '/tmp/it'")     →  '@"/tmp/my notes.md" @/tmp/it'
         of_dropped("file:///tmp/my%20notes.md")        →  '@"/tmp/my notes.md"'
@@ -102,14 +102,14 @@ def begins_with_path(line: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """A mention that is being typed: `name` is what there is of it, `length` counts its `@` and its quote too."""
+    """A mention being typed: `name` so far; `length` counts its `@` and its quote too."""
 
     name: str
     length: int
 
     @property
     def readings(self) -> Iterator[str]:
-        """The name as it was typed, and as a terminal or a shell means it: `my\\ no` is `my no`."""
+        """The name as typed, and as a terminal or a shell reads it: `my\\ no` is `my no`."""
         yield from _dropped(self.name)
         if self.name.endswith("\\"):  # an escape that has only begun
             yield from _dropped(self.name[:-1])
@@ -128,7 +128,7 @@ def mentions(text: str) -> tuple[Mention, ...]:
 
 
 def open_mention(before: str) -> Open | None:
-    """The mention that ends at the cursor; `before` is the text in front of it. None: the cursor is in none."""
+    """The mention that ends at the cursor, if any; `before` is the text in front of it."""
     found = _OPEN.search(before[-_OPEN_CHARS:].rpartition("\n")[2])
     if found is None:
         return None
@@ -136,7 +136,7 @@ def open_mention(before: str) -> Open | None:
 
 
 def standing(mention: Mention, roots: Sequence[Path]) -> Iterator[tuple[str, list[Path]]]:
-    """Each part of a mention that could be a name, with what stands there under it, or what looks like it."""
+    """Yields each part of a mention that may be a name, with the paths of that name, or that look like it."""
     for name in mention.candidates:
         for find in (_exactly, lookalikes):
             for root in roots:
@@ -169,7 +169,7 @@ def written(path: str, *, closed: bool = True) -> str:
 
 
 def is_odd(name: str) -> bool:
-    """Does a name hold something that isn't seen in a line?"""
+    """Does a name hold characters that aren't seen in a line?"""
     return visible(name)[1] > 0 or "\n" in name or "\t" in name
 
 
@@ -179,7 +179,7 @@ def shown_name(name: str) -> str:
 
 
 def lookalike(path: Path) -> Path:
-    """What looks like a path, if it is the only one and nothing stands there; else the path."""
+    """The only path that looks like this one, if this one doesn't exist; else the path itself."""
     try:
         return existing(path) or path
     except (OSError, ValueError):
@@ -187,7 +187,7 @@ def lookalike(path: Path) -> Path:
 
 
 def rank_of(name: str, part: str) -> int | None:
-    """0: the name begins with `part`; 1: it does, apart from case; 2: it holds it. None: it isn't meant."""
+    """0: the name begins with `part`; 1: apart from case; 2: it holds it. None: no match."""
     if name.startswith(".") and not part.startswith("."):
         return None
     if normalize("NFD", name).startswith(normalize("NFD", part)):

@@ -1,4 +1,4 @@
-"""Where this program keeps its things, by the habits of the platform (XDG, macOS's Library, Windows' AppData).
+"""ossia's files and folders, by the platform's conventions (XDG, macOS's Library, Windows' AppData).
 
 Nothing here makes a folder: whoever writes into one does.
 """
@@ -37,7 +37,7 @@ def here() -> Path:
 
 
 def is_folder(path: Path) -> bool:
-    """Is it one? Raises ExitError where that can't be told: below somebody else's folder, or by a name too long."""
+    """Is it one? Raises ExitError where that can't be found out: below somebody else's folder, by a name too long."""
     try:
         return path.is_dir()
     except OSError as error:
@@ -58,7 +58,7 @@ def config_file() -> Path:
 
 
 def data_dir() -> Path:
-    """What must not be lost: models pulled, the library, sessions, what undo keeps. E.g. `~/.local/share/ossia`."""
+    """Data that must not be lost: pulled models, the library, sessions, undo. E.g. `~/.local/share/ossia`."""
     return _own(platformdirs.user_data_path)
 
 
@@ -83,17 +83,17 @@ def library_file() -> Path:
 
 
 def history_file() -> Path:
-    """What was typed in chats, e.g. `~/.local/share/ossia/history.jsonl`."""
+    """The lines typed in chats, e.g. `~/.local/share/ossia/history.jsonl`."""
     return data_dir() / "history.jsonl"
 
 
 def cache_dir() -> Path:
-    """What may be lost: pages that were fetched. E.g. `~/.cache/ossia`."""
+    """Data that may be lost: fetched pages, e.g. `~/.cache/ossia`."""
     return _own(platformdirs.user_cache_path)
 
 
 def log_file() -> Path:
-    """What llama.cpp says while it loads and runs, e.g. `~/.local/state/ossia/log/ossia.log`."""
+    """The log of llama.cpp, e.g. `~/.local/state/ossia/log/ossia.log`."""
     return _own(platformdirs.user_log_path) / "ossia.log"
 
 

@@ -1,7 +1,7 @@
 """Our stdout, which nobody else writes to: a private duplicate, while file descriptor 1 leads to stderr.
 
 So nothing that C libraries, other processes or the user's functions write to descriptor 1 lands between the lines of an
-answer. `sys.stdout` is ours too until the user's code is about to be loaded; from then on it is stderr. Code of ours
+answer. `sys.stdout` is that duplicate until the user's code is about to be loaded; from then on it is stderr. Our code
 that may print after that writes to `stdout()`.
 
 Nothing is imported at the top but what Python has loaded anyway.
@@ -22,7 +22,7 @@ _descriptor_1: io.TextIOWrapper | None = None  # Python's stream over it; None w
 
 
 def take_stdout() -> None:
-    """Keep stdout for ourselves: from now on, whatever else writes to descriptor 1 writes to stderr.
+    """Take stdout for ossia alone: from now on, whatever else writes to descriptor 1 writes to stderr.
 
     Not on a Windows console: programs write to it by its handle, and both streams are the same window.
     """
@@ -46,7 +46,7 @@ def take_stdout() -> None:
 
 
 def stdout() -> TextIO:
-    """Where the answers go."""
+    """The stream for answers."""
     return _ours or sys.stdout
 
 
@@ -58,14 +58,14 @@ def shown(text: str) -> str:
 
 
 def say(text: str) -> None:
-    """A line of ours on stderr, cleaned wherever that goes."""
+    """Print a line of ossia's on stderr, cleaned wherever that goes."""
     from ossia.cli.clean import clean
 
     print(clean(f"ossia: {text}"), file=sys.stderr)
 
 
 def end_stdout() -> None:
-    """Let go of stdout, so that its reader needn't wait until this process has ended."""
+    """Release stdout, so that its reader needn't wait until this process has ended."""
     if _ours is None or _ours.isatty():
         return
     from contextlib import suppress
@@ -78,7 +78,7 @@ def end_stdout() -> None:
 
 
 def stdout_for_programs() -> TextIO | None:
-    """The stdout for a program of the user's that gets the terminal to itself; None: descriptor 1 as it is."""
+    """The stdout for a program of the user's that gets the terminal to itself; None: descriptor 1."""
     return _ours
 
 

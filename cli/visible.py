@@ -1,4 +1,4 @@
-"""The text of a question, with nothing in it hidden: what a person agrees to is what is shown."""
+"""The text of a question, with nothing in it hidden: a person agrees to exactly what they see."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DRAWN = re.compile(
     "|[\U0001f300-\U0001faff]"  # emoji that are newer than Python's tables, too
     ")"
 )
-"""What is seen as it is, though its characters alone may not be."""
+"""Sequences that are seen as they are, though their characters alone may not be."""
 _NOT_DRAWN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
 # What is blank or ignored though its category is one of letters, marks or symbols: fillers, selectors, a braille cell.
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
@@ -38,11 +38,10 @@ _SHELLS = frozenset({"bash", "sh"})
 def visible(text: str, language: str = "") -> tuple[str, int]:
     r"""The text with a sign for each character that isn't drawn as itself, and the number of hidden characters.
 
-    Kept as they are: `\n`, `\t`, emoji of several characters, joiners within words of scripts that need them, and
-    `\r\n` (as a newline) where all lines end in it; else its `\r` has a sign, and always if `language` is a shell's: to
-    a shell it is a part of the last word. Blanks of other kinds (U+00A0) have a sign, but aren't counted as hidden:
-    French and Japanese are written with them. A long run of blanks becomes its number: it would push what follows out
-    of sight.
+    Unchanged: `\n`, `\t`, emoji of several characters, joiners within words of scripts that need them, and `\r\n` (as a
+    newline) where all lines end in it; else its `\r` has a sign, and always if `language` is a shell's: to a shell it
+    is a part of the last word. Blanks of other kinds (U+00A0) have a sign, but aren't counted as hidden: French and
+    Japanese are written with them. A long run of blanks becomes its number: it could push text out of sight.
 
         visible("# tidy\rrm x")     → ("# tidy␍rm x", 1)
         visible("a\u202egpj.exe")   → ("a⟨U+202E⟩gpj.exe", 1)

@@ -1,4 +1,4 @@
-"""What is said in the same words everywhere: sizes, times, a call's arguments on one line, how a turn ended."""
+"""Texts that are the same everywhere: sizes, times, a call's arguments on one line, the end of a turn."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ENDS: dict[TurnEnd | None, str] = {
     "error": "it broke off",
     None: "unfinished: the program was closed",
 }
-"""What is said of a turn that wasn't answered. None: its end was never recorded."""
+"""The end of a turn without an answer. None: it was never recorded."""
 
 FORCED = "⟨⟩"
 """The brackets around ids that weren't sampled, in text for people."""
@@ -50,7 +50,7 @@ def listed(words: Sequence[str]) -> str:
 
 
 def undone_or_not(undone: Undone, *, skipping: bool = False, dry_run: bool = False) -> str:
-    """The head of what undo tells, true also where every file was left as it is: `"nothing was restored"`."""
+    """The head of undo's report, `"nothing was restored"` if every file was skipped."""
     if undone.restored or undone.removed or not undone.skipped:
         return "this would be undone" if dry_run else "undone"
     if skipping:
@@ -59,7 +59,7 @@ def undone_or_not(undone: Undone, *, skipping: bool = False, dry_run: bool = Fal
 
 
 def for_user(reason: str) -> str:
-    """Why something ended, to whom it tells: the model reads `interrupted by the user`, the user `you stopped it`."""
+    """The reason in words for the user: `you stopped it` for the model's `interrupted by the user`."""
     return re.sub(f"^{INTERRUPTED['user']}", "you stopped it", reason, flags=re.IGNORECASE)
 
 
@@ -81,23 +81,23 @@ def bytes_of(text: str) -> int:
 
 
 def size_words(text: str) -> str:
-    """How long a result is: `"12 lines, 3.4 kB"`; "nothing" for an empty one."""
-    if not text.strip():
-        return "nothing"
-    lines = text.count("\n") + (not text.endswith("\n"))
-    return f"{count(lines, 'line')}, {size_of(bytes_of(text))}"
+    """The length of a result: `"12 lines, 3.4 kB"`; "nothing" for an empty one."""
+    return f"{count(_lines(text), 'line')}, {size_of(bytes_of(text))}" if text.strip() else "nothing"
 
 
 def length_of(text: str) -> str:
-    """How long a text is, for a person: `"213 lines"`; of a single line, `"1,200 characters"`."""
-    lines = text.count("\n") + (not text.endswith("\n"))
-    return count(lines, "line") if lines > 1 else count(len(text), "character")
+    """The length of a text: `"213 lines"`; of a single line, `"1,200 characters"`."""
+    return count(lines, "line") if (lines := _lines(text)) > 1 else count(len(text), "character")
+
+
+def _lines(text: str) -> int:
+    return text.count("\n") + (not text.endswith("\n"))
 
 
 def short_arguments(name: str, arguments: str, max_chars: int) -> str:
-    """A call's arguments on one line: a command as it is typed; a `path` alone; the text that is the only value.
+    """A call's arguments on one clean line: a command as it is typed; a `path` alone; the text that is the only value.
 
-    It is clean; characters that aren't drawn have signs, as in a question, but lines and blanks are run together.
+    Hidden characters have signs, as in a question, but lines and blanks are run together.
 
     short_arguments("functions.write", '{"path": "a.txt", "content": "…"}', 60)      # 'a.txt'
     """
@@ -112,7 +112,7 @@ def short_arguments(name: str, arguments: str, max_chars: int) -> str:
 
 
 def parsed(arguments: str) -> object:
-    """The JSON object of a call's arguments; None where they aren't one, or are very long."""
+    """The JSON object of a call's arguments; None: they aren't one, or are very long."""
     try:
         return json.loads(arguments) if len(arguments) <= _JSON_CHARS and arguments.lstrip().startswith("{") else None
     except (ValueError, RecursionError):
@@ -120,7 +120,7 @@ def parsed(arguments: str) -> object:
 
 
 def thinking_cut(tokens: int) -> str:
-    """What is said of thoughts that reached their limit."""
+    """The notice of reasoning that reached its limit."""
     return f"the thinking reached {count(tokens, 'token')} (think-tokens): answering with what there is"
 
 
@@ -138,8 +138,8 @@ def bar(share: float, cells: int) -> str:
 def wrapped(text: str, first: str, others: str, width: int) -> list[str]:
     """The text on lines of `width` characters (40 at least), broken between words, never inside a path.
 
-    `first` and `others` are what the lines begin with. A wide character counts as one: `cli.terminal.fold` counts
-    columns, but breaks between wide characters, also in a path.
+    The lines begin with `first` and `others`. A wide character counts as one: `cli.terminal.fold` counts columns, but
+    breaks between wide characters, also in a path.
     """
     import textwrap
 
@@ -150,7 +150,7 @@ def wrapped(text: str, first: str, others: str, width: int) -> list[str]:
 
 
 def json_line(value: object) -> str:
-    """JSON on one line, for stdout. On a terminal, all that it could obey is escaped: that is still the same JSON."""
+    """JSON on one line, for stdout. On a terminal, everything it could obey is escaped: still the same JSON."""
     if stdout().isatty():
         return json.dumps(value).replace("\x7f", "\\u007f")
     return json.dumps(value, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""A session as a text for others: Markdown and HTML to read, JSON to go on with; and the file that this goes into."""
+"""A session as a text for others: Markdown and HTML to read, JSON to continue; and its file."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def export(
 ) -> str:
     """The whole session in a form, with a newline at its end. `info` is None for a session that isn't stored.
 
-    `thinking`: with the analysis; json and harmony always have it, since nobody could go on without. `replaced`: what
-    a retry or an edit replaced (md and html).
+    `thinking`: with the analysis; json and harmony always have it. `replaced`: entries replaced by a retry or an edit
+    (md and html).
 
         export(session, store.find("k7m2v9xq"), "md")     # "# What is 48*17?\\n\\n…"
     """
     match form:
         case "md":
-            return _encodable(to_markdown(session, info, thinking=thinking, replaced=replaced))
+            return _SURROGATE.sub("\ufffd", to_markdown(session, info, thinking=thinking, replaced=replaced))
         case "html":
             from ossia.cli.export.html import to_html
 
-            return _encodable(to_html(session, info, thinking=thinking, replaced=replaced))
+            return _SURROGATE.sub("\ufffd", to_html(session, info, thinking=thinking, replaced=replaced))
         case "json":
             return _escaped(dump_session(session, title=info.title if info else ""))
         case "harmony":
@@ -56,13 +56,12 @@ def export(
 
 
 def _whole(session: Session) -> tuple[Message, ...]:
-    """Every message, and before them what the model was told: effort, date, instructions."""
-    told = compose(replace(session.request(()), history=()))
-    return (*told, *session.messages)
+    """Every message, behind those for the model: effort, date, instructions."""
+    return (*compose(replace(session.request(()), history=())), *session.messages)
 
 
 def default_form(name: str) -> Form:
-    """The form that a file's name asks for: `notes.html` is html, `x.json` json, anything else md."""
+    """The form for a file's name: `notes.html` is html, `x.json` json, anything else md."""
     suffix = name.rpartition(".")[2].lower()
     return "html" if suffix in ("html", "htm") else "json" if suffix == "json" else "md"
 
@@ -82,10 +81,6 @@ def _dumped(data: object) -> str:
 def _escaped(text: str) -> str:
     r"""JSON that can be encoded: lone surrogates, from file names that aren't UTF-8, are written like `\udcff`."""
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
-
-
-def _encodable(text: str) -> str:
-    return _SURROGATE.sub("\ufffd", text)
 
 
 def to_markdown(session: Session, info: SessionInfo | None, *, thinking: bool, replaced: Sequence[Entry] = ()) -> str:

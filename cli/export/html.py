@@ -1,4 +1,4 @@
-"""A session as one HTML file: no scripts, nothing loaded from elsewhere; everything that was said is only text."""
+"""A session as one HTML file: no scripts, nothing loaded from elsewhere; all messages are text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from ossia.agent.citations import Footnote
 from ossia.agent.sessions.session import Entry, Session
 from ossia.agent.sessions.store import SessionInfo
-from ossia.cli.export.parts import Part, Shown, replaced_parts, title_and_facts, turns_of
+from ossia.cli.export.parts import Part, replaced_parts, title_and_facts, turns_of
 from ossia.cli.footnotes import lines
 from ossia.tools.text import BROKEN, CONTROLS, REORDERS, TAGS
 
@@ -60,19 +60,16 @@ a {{ color: var(--mark) }}
 
 
 def to_html(session: Session, info: SessionInfo | None, *, thinking: bool, replaced: Sequence[Entry] = ()) -> str:
-    """The conversation as a page; calls, results and thoughts are folded."""
+    """The conversation as a page; calls, results and reasoning are folded."""
     title, facts = title_and_facts(session, info)
-    shown = [_turn(turn) for turn in turns_of(session, thinking=thinking)]
+    shown: list[str] = []
+    for turn in turns_of(session, thinking=thinking):
+        shown += [*map(_part, turn.parts), *([f'<p class="end">({_text(turn.end)})</p>'] if turn.end else [])]
     if replaced:
         shown.append("<h2>Replaced by a retry or an edit</h2>")
         shown += [_part(part) for part in replaced_parts(replaced, thinking=thinking)]
     header = f'<header><h1 dir="auto">{_text(title)}</h1><p>{_text(facts)}</p></header>'
     return _HEAD.format(title=_text(title)) + "\n".join([header, "<main>", *shown, "</main>"]) + "\n</body>\n</html>\n"
-
-
-def _turn(turn: Shown) -> str:
-    end = f'<p class="end">({_text(turn.end)})</p>' if turn.end else ""
-    return "\n".join([*(_part(part) for part in turn.parts), *([end] if end else [])])
 
 
 def _part(part: Part) -> str:
@@ -134,5 +131,5 @@ def _text(text: str) -> str:
 
 
 def _seen(text: str) -> str:
-    """The text without what HTML can't hold or a browser would act on: controls, marks that reorder, hidden text."""
+    """The text without controls, marks that reorder and hidden text: HTML can't hold them, or a browser would act."""
     return _UNSHOWN.sub("", text.replace("\r\n", "\n"))

@@ -1,4 +1,4 @@
-"""A session as the parts that a reader sees, in order: what Markdown and HTML have in common."""
+"""A session as the parts for a reader, in order: the common ground of Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from ossia.tools.work.result import for_people
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One thing to show. `text` is exact; an answer's citations are numbers in it, `notes` what they stand for.
+    """One part. `text` is exact; an answer's citations are numbers in it, which stand for `notes`.
 
     `name` is a call's tool, `language` that of its arguments. `files`: the names of the files that a call made.
-    `first`: the model's first part after the user's. `model`: who said it, if that is known.
+    `first`: the model's first part after the user's. `model`: its name, if known.
     """
 
     kind: Kind
@@ -40,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A turn: its parts, and how it ended if not with an answer."""
+    """A turn: its parts, and its end if that wasn't an answer."""
 
     parts: tuple[Part, ...]
     end: str = ""
@@ -59,7 +59,7 @@ def turns_of(session: Session, *, thinking: bool) -> list[Shown]:
 
 
 def replaced_parts(entries: Sequence[Entry], *, thinking: bool) -> tuple[Part, ...]:
-    """What a retry or an edit replaced, as parts."""
+    """The parts that a retry or an edit replaced."""
     lookup = lookup_in([entry.state for entry in entries if entry.state is not None])
     return tuple(_parts(entries, lookup, thinking=thinking))
 

@@ -1,1 +1,1 @@
-"""The chat's screen: what is drawn, what is typed. It knows nothing of models: it shows what it is given."""
+"""The chat's screen: drawing and typing. It knows nothing of models."""

@@ -1,8 +1,8 @@
 """Pictures between the rows: kitty's protocol or half blocks; and always the path.
 
-Which of them is decided by the environment alone: the terminal is never asked, since its answer would come among the
-keys that are typed. What is written is made here from decoded pixels; not a byte of the file reaches the terminal. It
-needs the extra `pictures` (Pillow); without it only the path is shown.
+The environment alone decides which: the terminal is never asked, since its answer would come among the keys. The output
+is made from decoded pixels; not a byte of the file reaches the terminal. Without the extra `pictures` (Pillow) only the
+path is shown.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_FILE_BYTES: Final = 32 << 20
 MAX_PIXELS: Final = 40_000_000  # a PNG of so many takes 0.7 s of CPU and 210 MB (measured)
 FORMATS: Final = ("PNG", "JPEG", "GIF", "WEBP")
 _BEGINNINGS: Final = (b"\x89PNG", b"\xff\xd8", b"GIF8", b"RIFF")  # of their files, in that order
-_CELL: Final = (10, 20)  # pixels, of a terminal that doesn't tell
+_CELL: Final = (10, 20)  # pixels, of a terminal that doesn't report them
 _MAX_SENT: Final = (2400, 1600)
 _CHUNK_CHARS: Final = 4096  # kitty's protocol allows no longer ones
 _KONSOLE_WITH_KITTY = 220400
@@ -64,11 +64,10 @@ class Pictures:
     def rows(self, path: Path, painter: Painter, max_rows: int) -> list[Row]:
         """The picture, if it can be shown, and a line with its path. As slow as `drawn`."""
         picture = self.drawn(path, painter.width, max_rows)
-        said = painter.text(f"[picture: {path}]", "dim")
-        return [picture, *said] if picture else said
+        return [*([picture] if picture else []), *painter.text(f"[picture: {path}]", "dim")]
 
     def knows(self, path: Path) -> bool:
-        """Does the file begin as a picture of `FORMATS` does? False, too, for one that can't be read."""
+        """Does the file begin as a picture of `FORMATS` does? False if it can't be read."""
         try:
             with path.open("rb") as file:
                 return file.read(4).startswith(_BEGINNINGS)
@@ -76,10 +75,10 @@ class Pictures:
             return False
 
     def drawn(self, path: Path, columns: int, max_rows: int) -> Drawn | None:
-        """The picture, never enlarged; None where it can't be shown. Never raises.
+        """The picture, never enlarged; None: it can't be shown. Never raises.
 
-        Takes up to a second: call it on a thread of its own. A link is not followed: a path that the user named
-        is resolved beforehand.
+        Takes up to a second: call it on a thread. No link is followed: a path that the user named is resolved
+        beforehand.
         """
         if self.way == "off" or max_rows < 2:
             return None
@@ -92,7 +91,7 @@ class Pictures:
 
 
 def way_of(environ: Mapping[str, str]) -> Way:
-    """How this terminal shows pictures; "off" in tmux and screen (they swallow them), and where colours are unwanted.
+    """The terminal's way to show pictures; "off" in tmux and screen (they swallow them), and without colours.
 
     way_of({"TERM": "xterm-kitty"})                                    # "kitty"
     way_of({"TERM": "xterm-256color", "COLORTERM": "truecolor"})       # "blocks"
@@ -112,7 +111,7 @@ def way_of(environ: Mapping[str, str]) -> Way:
 
 
 def cell_size() -> tuple[int, int]:
-    """The pixels of a cell as the terminal's driver knows them, without asking the terminal; else a usual one."""
+    """The pixels of a cell, width and height, by the terminal's driver; else a usual size."""
     if sys.platform == "win32":
         return _CELL
     import fcntl
@@ -120,10 +119,10 @@ def cell_size() -> tuple[int, int]:
     import termios
 
     try:
-        told = fcntl.ioctl(streams.stdout().fileno(), termios.TIOCGWINSZ, bytes(8))
+        size = fcntl.ioctl(streams.stdout().fileno(), termios.TIOCGWINSZ, bytes(8))
     except (OSError, ValueError):
         return _CELL
-    rows, columns, width, height = struct.unpack("4H", told)
+    rows, columns, width, height = struct.unpack("4H", size)
     return (width // columns, height // rows) if rows and columns and width >= columns and height >= rows else _CELL
 
 
@@ -131,7 +130,7 @@ def cell_size() -> tuple[int, int]:
 
 
 def _decoded(path: Path) -> Image:
-    """The picture as it is to be seen: its first frame, upright, on white. Raises whatever its decoder does."""
+    """The picture's first frame, upright, on white. Raises whatever its decoder does."""
     from PIL import Image, ImageOps
 
     with warnings.catch_warnings():
@@ -148,7 +147,7 @@ def _decoded(path: Path) -> Image:
 
 
 def _bytes_of(path: Path) -> bytes:
-    """The bytes of a plain file that isn't too long; not of a link or a pipe: the model's code can write there."""
+    """The bytes of a plain file, not of a link or a pipe: the model's code can write there."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags | getattr(os, "O_CLOEXEC", 0)), "rb") as file:
         status = os.fstat(file.fileno())
@@ -158,7 +157,7 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _cells(pixels: tuple[int, int], cell: tuple[int, int], columns: int, rows: int) -> tuple[int, int]:
-    """How many columns and rows it takes: its own size, unless that is too large."""
+    """The columns and rows of the picture: its own size, unless that is too large."""
     width, height = pixels[0] / cell[0], pixels[1] / cell[1]
     scale = min(1.0, columns / width, rows / height)
     return max(1, min(columns, round(width * scale))), max(1, min(rows, round(height * scale)))
@@ -168,23 +167,18 @@ def _cells(pixels: tuple[int, int], cell: tuple[int, int], columns: int, rows: i
 
 
 def _kitty(picture: Image, size: tuple[int, int], cell: tuple[int, int]) -> Drawn:
-    """A PNG of ours in kitty's protocol: placed at the cursor, which stays, and with no answer (`q=2`)."""
+    """A PNG in kitty's protocol: placed at the cursor, which stays, and without an answer (`q=2`)."""
     columns, rows = size
     data = io.BytesIO()
-    _shrunk(picture, size, cell).save(data, format="PNG", compress_level=2)
+    shrunk = picture.copy()
+    shrunk.thumbnail((min(columns * cell[0], _MAX_SENT[0]), min(rows * cell[1], _MAX_SENT[1])))
+    shrunk.save(data, format="PNG", compress_level=2)
     encoded = base64.b64encode(data.getvalue()).decode("ascii")
     chunks = [encoded[at : at + _CHUNK_CHARS] for at in range(0, len(encoded), _CHUNK_CHARS)]
     first = f"a=T,f=100,q=2,C=1,c={columns},r={rows},"
     last = len(chunks) - 1
     parts = [f"\x1b_G{first if at == 0 else ''}m={int(at < last)};{chunk}\x1b\\" for at, chunk in enumerate(chunks)]
     return Drawn(_within("".join(parts), rows), rows)
-
-
-def _shrunk(picture: Image, size: tuple[int, int], cell: tuple[int, int]) -> Image:
-    width, height = size[0] * cell[0], size[1] * cell[1]
-    copy = picture.copy()
-    copy.thumbnail((min(width, _MAX_SENT[0]), min(height, _MAX_SENT[1])))
-    return copy
 
 
 def _within(escapes: str, rows: int) -> str:

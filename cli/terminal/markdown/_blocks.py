@@ -35,14 +35,14 @@ _BREAK = re.compile(r"<br ?/?>", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`verbatim`: a line of code, before which nothing is put."""
+    """A line of spans; `verbatim`: a line of code, never prefixed."""
 
     spans: list[Span]
     verbatim: bool = False
 
 
 def block_lines(source: str, width: int, look: Look, *, item: str = "") -> list[list[Span]]:
-    """The lines of one or more blocks. `item`: the number of the first item; "+": it goes on, without a marker."""
+    """The lines of one or more blocks. `item`: the number of the first item; "+": a rest, without a marker."""
     tokens = parser().parse(source)
     if any(token.level >= MAX_NESTING - 1 for token in tokens):
         raise ValueError(f"more than {MAX_NESTING // 2} levels: the parser left something out")
@@ -95,7 +95,7 @@ class _Blocks:
         return [Line([(clean_parts(token.content), PLAIN)])] if token.content else []
 
     def _text(self, width: int, words: str = "") -> list[Line]:
-        """Take the inline token that comes next, and the token that closes its block."""
+        """Take the next inline token, and the token that closes its block."""
         inline = self._tokens[self._at]
         self._at += 2
         base = style(words) if self._look.colour else PLAIN
@@ -132,7 +132,7 @@ class _Blocks:
         return lines
 
     def _items(self) -> Iterator[None]:
-        """Yields once for each item, whose contents the caller takes; stops after the list's end."""
+        """Yields once for each item, whose contents the caller takes, up to the list's end."""
         while self._at < len(self._tokens):
             self._at += 1
             if self._tokens[self._at - 1].type != "list_item_open":
@@ -173,7 +173,7 @@ class _Blocks:
 
 
 def _prefixed(lines: list[Line], first: str, other: str, look: Style, *, other_look: Style = PLAIN) -> list[Line]:
-    """The lines, with the marker of an item or a quote before them; before code it stands on a line of its own."""
+    """The lines behind the marker of an item or a quote; before code it stands on a line of its own."""
     done: list[Line] = []
     if lines and lines[0].verbatim and first.strip() and first != other:
         done.append(Line([(first, look)]))
@@ -197,7 +197,7 @@ class Table:
 
 
 def table_lines(table: Table, width: int, *, colour: bool) -> list[list[Span]]:
-    """The table in at most `width` columns, as far as its words allow.
+    """The table in at most `width` columns, if possible.
 
     name   │ value
     ───────┼──────
@@ -218,7 +218,7 @@ def table_lines(table: Table, width: int, *, colour: bool) -> list[list[Span]]:
 
 
 def cell_of(lines: list[list[Span]]) -> Cell:
-    """The lines of a cell: `<br>` breaks one, which is the only way to do so in a table."""
+    """The lines of a cell: `<br>` breaks one."""
     done: Cell = [[]]
     for number, line in enumerate(lines):
         if number:
@@ -235,7 +235,7 @@ def _cell_width(cell: Cell) -> int:
 
 
 def _narrowed(natural: list[int], room: int) -> list[int] | None:
-    """The widths when the widest columns are narrowed, down to the minimum. None: there is no room for a table."""
+    """The widths with the widest columns narrowed, down to the minimum; None: no room for a table."""
     if room < sum(min(one, _MIN_CELL) for one in natural):
         return None
     low, high = min(_MIN_CELL, max(natural)), max(natural)

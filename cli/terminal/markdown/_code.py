@@ -88,7 +88,7 @@ def code_lines(source: str, info: str, *, context: str = "", colour: bool = True
 
 
 def fenced(lines: list[list[Span]], info: str, *, begins: bool = True, ends: bool = True) -> list[list[Span]]:
-    """The lines between the marks of a fence, as Markdown has them: without colours nothing else tells code apart."""
+    """The lines between the marks of a fence: without colours nothing else sets code apart."""
     top: list[list[Span]] = [[(f"```{one_line(info, _INFO_CHARS)}", PLAIN)]] if begins else []
     return [*top, *lines, *([[("```", PLAIN)]] if ends else [])]
 

@@ -1,4 +1,4 @@
-"""What stands in a paragraph, a heading, a cell → lines of spans."""
+"""The contents of a paragraph, a heading, a cell → lines of spans."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _MARKS = {"strong": ("bold", "**"), "em": ("italic", "*"), "s": ("strike", "~~")
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How inline marks are shown. Without colour the marks stay as they were written, without links addresses show."""
+    """The look of inline marks. Without colour the marks stay as written; without links addresses are shown."""
 
     colour: bool
     links: bool
 
 
 def inline_lines(tokens: Sequence[Token], look: Look, base: Style = PLAIN) -> list[list[Span]]:
-    """The lines of the text: a line end in the source is one here, since a model that breaks a line means it."""
+    """The lines of the text. A line end in the source is one here, since a model that breaks a line means it."""
     lines: list[list[Span]] = [[]]
     styles = [base]
     links: list[tuple[str, int, int]] = []  # address, and where its text begins: line, span
@@ -78,7 +78,7 @@ def _link_style(address: str, look: Look) -> Style:
 
 
 def _show_address(lines: list[list[Span]], link: tuple[str, int, int], look: Look) -> None:
-    """Put the address after the text, where it can't be clicked, or where the text names another one."""
+    """Add the address after the text, where it can't be clicked, or the text names another one."""
     address, line, span = link
     spans = [*lines[line][span:], *(one for more in lines[line + 1 :] for one in more)]
     text = "".join(text for text, _ in spans).strip()

@@ -1,7 +1,7 @@
 r"""The Markdown that is read here: CommonMark, tables, strikethrough, and maths left as written.
 
 Raw HTML is text. Reference definitions (`[1]: https://…`) are text, too: in a stream most come after their use, and
-would be lost. `$…$`, `$$…$$`, `\(…\)`, `\[…\]` keep every character: no emphasis, no escapes, no lists inside.
+would be lost. `$…$`, `$$…$$`, `\(…\)`, `\[…\]` stay unchanged: no emphasis, no escapes, no lists inside.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def _parser() -> MarkdownIt:
 
 
 def _table_block(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """As GFM has it, but of a row with more cells than the head nothing is lost.
+    """As in GFM, but a row with more cells than the head loses nothing.
 
-    A bar within code then parts no cells, and the last column takes what is still too many.
+    A bar within code then parts no cells, and the last column takes the surplus.
     """
     from markdown_it.rules_block import table
 
