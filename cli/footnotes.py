@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from urllib.parse import quote
 
 from ossia.agent.citations import Cited, Footnote, lookup_in
-from ossia.cli.clean import clean, one_line
+from ossia.cli.clean import clean, clean_url, one_line
 
 _MAX_TITLE_CHARS = 160
-_MAX_LINK_BYTES = 2083  # the most that terminals take that follow the OSC 8 specification
-_IN_URL = "!#$%&'()*+,-./:;=?@[]_~"  # unchanged; all else is percent-encoded, so no control character gets in
 
 
 def page_behind(
@@ -54,7 +51,6 @@ def _shown(text: str) -> str:
 
 
 def _linked(url: str) -> str:
-    """The URL with an OSC 8 hyperlink on it, unless it is too long for one."""
-    target = quote(url.encode("utf-8", "replace"), safe=_IN_URL)
-    shown = _shown(url)
-    return shown if len(target) > _MAX_LINK_BYTES else f"\x1b]8;;{target}\x1b\\{shown}\x1b]8;;\x1b\\"
+    """The URL with an OSC 8 hyperlink on it, if it may be one."""
+    target, shown = clean_url(url), _shown(url)
+    return f"\x1b]8;;{target}\x1b\\{shown}\x1b]8;;\x1b\\" if target else shown

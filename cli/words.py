@@ -87,7 +87,8 @@ def size_words(text: str) -> str:
 
 def length_of(text: str) -> str:
     """The length of a text: `"213 lines"`; of a single line, `"1,200 characters"`."""
-    return count(lines, "line") if (lines := _lines(text)) > 1 else count(len(text), "character")
+    lines = _lines(text)
+    return count(lines, "line") if lines > 1 else count(len(text), "character")
 
 
 def _lines(text: str) -> int:

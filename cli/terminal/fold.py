@@ -39,32 +39,23 @@ def _fits(row: Row, width: int) -> bool:
 def _folded(row: Row, width: int) -> Iterator[Row]:
     from rich.segment import Segment
 
-    part: Row = []
-    used = 0
-    for text, style, _ in row:
-        for piece, cells in _pieces(text, width - used, width):
-            if used + cells > width or (used and used == width):
-                yield part
-                part, used = [], 0
-            if piece:
-                part.append(Segment(piece, style))
-            used += cells
-    yield part
+    from ossia.cli.terminal.markdown._rows import PLAIN, sliced
+
+    extents = _extents("".join(segment.text for segment in row), width)
+    for part in sliced([(text, style or PLAIN) for text, style, _ in row], extents):
+        yield [Segment(text, style) for text, style in part]
 
 
-def _pieces(text: str, first: int, width: int) -> Iterator[tuple[str, int]]:
-    """The text in pieces of at most `first` and then `width` columns, with the columns that each takes."""
+def _extents(text: str, width: int) -> Iterator[tuple[int, int]]:
+    """Yields the begin and end of each part of at most `width` columns."""
     if text.isascii():
-        first = first or width
-        yield text[:first], len(text[:first])
-        for at in range(first, len(text), width):
-            yield text[at : at + width], len(text[at : at + width])
+        yield from ((at, at + width) for at in range(0, len(text) or 1, width))
         return
-    room, begin, used, at = first or width, 0, 0, 0
+    begin = used = at = 0
     for piece in pieces(text):
         cells = widest(piece)
-        if used + cells > room:
-            yield text[begin:at], used
-            room, begin, used = width, at, 0
+        if used + cells > width:
+            yield begin, at
+            begin, used = at, 0
         used, at = used + cells, at + len(piece)
-    yield text[begin:], used
+    yield begin, at

@@ -124,7 +124,7 @@ def test_footnotes_are_lines() -> None:
 def test_a_footnote_is_a_link_where_the_terminal_takes_one() -> None:
     notes = [Footnote(1, 6, "Käse", "https://a.test/käse?a=b;c#d", None, None), Footnote(2, 7, "Notes", "doc:1", 0, 0)]
     assert lines(notes, links=True) == [
-        "[1] Käse — \x1b]8;;https://a.test/k%C3%A4se?a=b;c#d\x1b\\https://a.test/käse?a=b;c#d\x1b]8;;\x1b\\",
+        "[1] Käse — \x1b]8;;https://a.test/k%C3%A4se?a=b%3Bc#d\x1b\\https://a.test/käse?a=b;c#d\x1b]8;;\x1b\\",
         "[2] Notes (line 0)",
     ]
 
@@ -143,8 +143,6 @@ def test_nothing_in_a_footnote_reaches_the_terminal_as_a_control(links: bool) ->
     drawn = lines(notes, links=links)
     assert len(drawn) == 4
     for line in drawn:
-        rest = re.sub(r"\x1b]8;;[!-~]*\x1b\\", "", line) if links else line
-        assert not re.search("[\x00-\x1f\x7f-\x9f\u202e\ud800-\udfff]", rest)
-    assert (drawn[0].count("\x1b") == 4) is links
+        assert not re.search("[\x00-\x1f\x7f-\x9f\u202e\ud800-\udfff]", line)  # nor a link to such an address
     assert "javascript" not in drawn[2]
-    assert len(drawn[3]) < 11_000 and "\x1b" not in drawn[3]
+    assert len(drawn[3]) < 11_000

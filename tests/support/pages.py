@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ossia.tools.browser import Browser, Document, Hit
@@ -67,8 +67,10 @@ def links(urls: Iterable[str]) -> dict[int, str]:
 def opened(document: Document) -> ToolResult:
     """What `browser.open` leaves of a page, behind cursor 0."""
     browser = Browser([], {"https": Pages(documents(document))}, count_view_tokens=len)
+    tool, args = browser.tools[1], {"id": document.url}
     context = ToolContext(NoStop(), None, Path("nowhere"), len)
-    running = browser.tools[1].run({"id": document.url}, call_id="call_1", context=context)
+    context = replace(context, preview=tool.preview(args, context=context))
+    running = tool.run(args, call_id="call_1", context=context)
     while True:
         try:
             next(running)

@@ -6,23 +6,22 @@ Code is neither wrapped nor indented, wherever it stands, so that a copied line 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 from rich.style import Style
 
 from ossia.cli.clean import clean_parts
-from ossia.cli.terminal.markdown._chunk import start_of
 from ossia.cli.terminal.markdown._code import code_lines, fenced
 from ossia.cli.terminal.markdown._inline import Look, inline_lines
 from ossia.cli.terminal.markdown._markdown import MAX_NESTING, parser
 from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Span, cells, style, wrapped
 
 if TYPE_CHECKING:
-    from markdown_it.token import Token
+    from markdown_it.tree import SyntaxTreeNode
 
 _RULE_COLUMNS = 40
 _MIN_COLUMNS = 10  # for text, however deep it stands
@@ -43,133 +42,98 @@ class Line:
 
 def block_lines(source: str, width: int, look: Look, *, item: str = "") -> list[list[Span]]:
     """The lines of one or more blocks. `item`: the number of the first item; "+": a rest, without a marker."""
+    from markdown_it.tree import SyntaxTreeNode
+
     tokens = parser().parse(source)
     if any(token.level >= MAX_NESTING - 1 for token in tokens):
         raise ValueError(f"more than {MAX_NESTING // 2} levels: the parser left something out")
-    return [line.spans for line in _Blocks(tokens, look, item).lines("", width)]
+    return [line.spans for line in _Blocks(look, item).lines(SyntaxTreeNode(tokens), width)]
 
 
 class _Blocks:
-    """One walk over the tokens."""
+    """One walk over the tree of blocks."""
 
-    def __init__(self, tokens: list[Token], look: Look, item: str) -> None:
-        self._tokens = tokens
-        self._at = 0
+    def __init__(self, look: Look, item: str) -> None:
         self._look = look
         self._item = item
+        self._faint = style("dim") if look.colour else PLAIN
 
-    def lines(self, close: str, width: int, *, spaced: bool = True) -> list[Line]:
-        """The blocks up to the token `close`, an empty line between them if `spaced`."""
+    def lines(self, parent: SyntaxTreeNode, width: int, *, spaced: bool = True) -> list[Line]:
+        """The blocks in `parent`, an empty line between them if `spaced`."""
         lines: list[Line] = []
-        while self._at < len(self._tokens):
-            token = self._tokens[self._at]
-            self._at += 1
-            if token.type == close:
-                break
-            block = self._block(token, max(width, _MIN_COLUMNS))
+        for node in parent.children:
+            block = self._block(node, max(width, _MIN_COLUMNS))
             if lines and block and spaced:
                 lines.append(Line([]))
             lines += block
         return lines
 
-    def _block(self, token: Token, width: int) -> list[Line]:
-        match token.type:
-            case "paragraph_open":
-                return self._text(width)
-            case "heading_open":
-                return self._heading(token, width)
+    def _block(self, node: SyntaxTreeNode, width: int) -> list[Line]:
+        match node.type:
+            case "paragraph":
+                return self._text(node, width)
+            case "heading":
+                return self._heading(node, width)
             case "fence" | "code_block":
-                return self._code(token)
+                return self._code(node)
             case "maths_block":
-                text = clean_parts(token.content).removesuffix("\n").expandtabs(TAB)
+                text = clean_parts(node.content).removesuffix("\n").expandtabs(TAB)
                 return [Line([(line, PLAIN)], verbatim=True) for line in text.split("\n")]
-            case "blockquote_open":
-                lines = self.lines("blockquote_close", width - 2)
-                return _prefixed(lines, "│ ", "│ ", self._faint(), other_look=self._faint())
-            case "bullet_list_open" | "ordered_list_open":
-                return self._list(token, width)
+            case "blockquote":
+                lines = self.lines(node, width - 2)
+                return _prefixed(lines, "│ ", "│ ", self._faint, other_look=self._faint)
+            case "bullet_list" | "ordered_list":
+                return self._list(node, width)
             case "hr":
-                return [Line([("─" * min(_RULE_COLUMNS, width), self._faint())])]
-            case "table_open":
-                return [Line(line) for line in table_lines(self._table(), width, colour=self._look.colour)]
-        return [Line([(clean_parts(token.content), PLAIN)])] if token.content else []
+                return [Line([("─" * min(_RULE_COLUMNS, width), self._faint)])]
+            case "table":
+                return [Line(line) for line in table_lines(self._table(node), width, colour=self._look.colour)]
+        return [Line([(clean_parts(node.content), PLAIN)])] if node.token and node.content else []
 
-    def _text(self, width: int, words: str = "") -> list[Line]:
-        """Take the next inline token, and the token that closes its block."""
-        inline = self._tokens[self._at]
-        self._at += 2
-        base = style(words) if self._look.colour else PLAIN
-        lines = inline_lines(inline.children or (), self._look, base)
-        return [Line(row) for line in lines for row in wrapped(line, width)]
+    def _inline(self, node: SyntaxTreeNode, words: str = "") -> list[list[Span]]:
+        """The lines of a paragraph, a heading or a cell; `words`: its style."""
+        (inline,) = node.children
+        assert inline.token is not None
+        return inline_lines(inline.token.children or (), self._look, style(words) if self._look.colour else PLAIN)
 
-    def _heading(self, token: Token, width: int) -> list[Line]:
-        lines = self._text(width, _HEADINGS.get(token.tag, "italic"))
-        if self._look.colour:
-            return lines
-        hashes = "#" * int(token.tag[1:]) + " "
-        return _prefixed(lines, hashes, "", PLAIN)
+    def _text(self, node: SyntaxTreeNode, width: int, words: str = "") -> list[Line]:
+        return [Line(row) for line in self._inline(node, words) for row in wrapped(line, width)]
 
-    def _code(self, token: Token) -> list[Line]:
-        source = clean_parts(token.content)
-        lines = code_lines(source, clean_parts(token.info), colour=self._look.colour)
-        shown = lines if self._look.colour else fenced(lines, clean_parts(token.info))
-        return [Line(line, verbatim=True) for line in shown]
+    def _heading(self, node: SyntaxTreeNode, width: int) -> list[Line]:
+        lines = self._text(node, width, _HEADINGS.get(node.tag, "italic"))
+        return lines if self._look.colour else _prefixed(lines, "#" * int(node.tag[1:]) + " ", "", PLAIN)
 
-    def _list(self, token: Token, width: int) -> list[Line]:
-        number = start_of(token) if token.type == "ordered_list_open" else None
+    def _code(self, node: SyntaxTreeNode) -> list[Line]:
+        info = clean_parts(node.info)
+        lines = code_lines(clean_parts(node.content), info, colour=self._look.colour)
+        return [Line(line, verbatim=True) for line in (lines if self._look.colour else fenced(lines, info))]
+
+    def _list(self, node: SyntaxTreeNode, width: int) -> list[Line]:
+        number = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
         given, self._item = self._item, ""
         if given.isdecimal() and number is not None:
             number = int(given)
-        loose, bold = self._loose(), style("bold") if self._look.colour else PLAIN
+        inside = (block for item in node.children for block in item.children if block.type == "paragraph")
+        loose = any(not block.hidden for block in islice(inside, 1))
+        bold = style("bold") if self._look.colour else PLAIN
         lines: list[Line] = []
-        for _ in self._items():
-            marker = "• " if number is None else f"{number}{token.markup} "
-            item = self.lines("list_item_close", width - len(marker), spaced=loose)
+        for item in node.children:
+            marker = "• " if number is None else f"{number}{node.markup} "
+            shown = self.lines(item, width - len(marker), spaced=loose)
             first = " " * len(marker) if given == "+" else marker
             lines += [Line([])] if lines and loose else []
-            lines += _prefixed(item or [Line([])], first, " " * len(marker), bold)
+            lines += _prefixed(shown or [Line([])], first, " " * len(marker), bold)
             number, given = None if number is None else number + 1, ""
         return lines
 
-    def _items(self) -> Iterator[None]:
-        """Yields once for each item, whose contents the caller takes, up to the list's end."""
-        while self._at < len(self._tokens):
-            self._at += 1
-            if self._tokens[self._at - 1].type != "list_item_open":
-                return
-            yield
-
-    def _loose(self) -> bool:
-        """Is the list loose: do its paragraphs stand apart?"""
-        level = self._tokens[self._at - 1].level
-        for token in self._tokens[self._at :]:
-            if token.level <= level:
-                return False
-            if token.type == "paragraph_open" and token.level == level + 2:
-                return not token.hidden
-        return False
-
-    def _table(self) -> Table:
-        head: list[list[list[Span]]] = []
-        rows: list[list[list[list[Span]]]] = []
-        aligns: list[str] = []
-        while (token := self._tokens[self._at]).type != "table_close":
-            self._at += 1
-            if token.type == "tr_open":
-                rows.append([])
-            elif token.type in ("th_open", "td_open"):
-                bold = style("bold") if token.type == "th_open" and self._look.colour else PLAIN
-                inline = self._tokens[self._at]
-                cell = cell_of(inline_lines(inline.children or (), self._look, bold))
-                rows[-1].append(cell)
-                if token.type == "th_open":
-                    aligns.append(str(token.attrGet("style") or "").removeprefix("text-align:"))
-        self._at += 1
-        head, *rows = rows
-        return Table(head, rows, aligns)
-
-    def _faint(self) -> Style:
-        return style("dim") if self._look.colour else PLAIN
+    def _table(self, node: SyntaxTreeNode) -> Table:
+        head, *rows = (row for part in node.children for row in part.children)
+        aligns = [str(cell.attrs.get("style") or "").removeprefix("text-align:") for cell in head.children]
+        return Table(
+            [cell_of(self._inline(cell, "bold")) for cell in head.children],
+            [[cell_of(self._inline(cell)) for cell in row.children] for row in rows],
+            aligns,
+        )
 
 
 def _prefixed(lines: list[Line], first: str, other: str, look: Style, *, other_look: Style = PLAIN) -> list[Line]:

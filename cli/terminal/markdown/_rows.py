@@ -58,7 +58,7 @@ def wrapped(
     text = "".join(text for text, _ in spans)
     if len(text) * 2 <= width or measure(text) <= width:
         return [spans]
-    return list(_sliced(spans, _extents(text, max(1, width), fold, measure)))
+    return list(sliced(spans, _extents(text, max(1, width), fold, measure)))
 
 
 def _extents(text: str, width: int, fold: bool, measure: Callable[[str], int]) -> Iterator[tuple[int, int]]:
@@ -83,8 +83,8 @@ def _extents(text: str, width: int, fold: bool, measure: Callable[[str], int]) -
     yield start, end
 
 
-def _sliced(spans: list[Span], extents: Iterable[tuple[int, int]]) -> Iterator[list[Span]]:
-    """The spans between each start and stop, in one pass: the extents are in ascending order."""
+def sliced(spans: list[Span], extents: Iterable[tuple[int, int]]) -> Iterator[list[Span]]:
+    """Yields the spans between each start and stop; these are in ascending order."""
     first = before = 0  # the first span that matters, the characters before it
     for start, stop in extents:
         while first < len(spans) and before + len(spans[first][0]) <= start:
@@ -105,13 +105,8 @@ def cells(spans: Iterable[Span]) -> int:
 
 def row(spans: Iterable[Span]) -> Row:
     """A finished row: clean text, no piles of combining marks, no blanks at its end, neighbours of one style joined."""
-    joined: list[tuple[list[str], Style]] = []
-    for text, look in spans:
-        if joined and joined[-1][1] == look:
-            joined[-1][0].append(text)
-        elif text:
-            joined.append(([text], look))
-    done = [Segment(_safe("".join(texts)), look) for texts, look in joined]
+    joined = Segment.simplify(Segment(text, look) for text, look in spans if text)
+    done = [Segment(_safe(text), look) for text, look, _ in joined]
     while done:
         text = done[-1].text.rstrip(" ")
         if text:
