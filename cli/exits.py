@@ -58,20 +58,7 @@ def exit_code(error: BaseException) -> ExitCode | None:
 
     With a code, even 1 (a failed parse, a full disk), `line_of(error)` is the line to print.
     """
-    from ossia.agent.errors import (
-        AddressUnusable,
-        AgentError,
-        DoesNotFit,
-        DownloadFailed,
-        EngineFailed,
-        ModelError,
-        SchemaUnusable,
-        ScriptInvalid,
-        SessionInUse,
-        SessionInvalid,
-        SessionMissing,
-        SettingRefused,
-    )
+    from ossia.agent import errors
     from ossia.tools.approval.trust import TrustError
     from ossia.tools.functions import FunctionsError
 
@@ -79,14 +66,14 @@ def exit_code(error: BaseException) -> ExitCode | None:
         return error.code
     if isinstance(error, OSError) and (error.errno in _FULL or _is_stored(error)):
         return ExitCode.FAILED  # the disk is full, or a file of ossia's can't be used, wherever it was noticed
-    sessions = (SessionInvalid, SessionMissing, SessionInUse)
+    sessions = (errors.SessionInvalid, errors.SessionMissing, errors.SessionInUse)
     by_kind: tuple[tuple[type[Exception] | tuple[type[Exception], ...], ExitCode], ...] = (
-        (ModelError, ExitCode.MODEL),
-        (DoesNotFit, ExitCode.NO_ROOM),
-        ((EngineFailed, DownloadFailed), ExitCode.ENGINE),
-        ((SchemaUnusable, ScriptInvalid, AddressUnusable, SettingRefused), ExitCode.USAGE),
+        (errors.ModelError, ExitCode.MODEL),
+        (errors.DoesNotFit, ExitCode.NO_ROOM),
+        ((errors.EngineFailed, errors.DownloadFailed), ExitCode.ENGINE),
+        ((errors.SchemaUnusable, errors.ScriptInvalid, errors.AddressUnusable, errors.SettingRefused), ExitCode.USAGE),
         ((FunctionsError, TrustError, *sessions), ExitCode.USAGE),
-        (AgentError, ExitCode.FAILED),
+        (errors.AgentError, ExitCode.FAILED),
     )
     return next((code for kind, code in by_kind if isinstance(error, kind)), None)
 

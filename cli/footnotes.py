@@ -32,7 +32,8 @@ def _line(note: Footnote, *, links: bool) -> str:
     title = _shown(note.title)
     parts = [title if len(title) <= _MAX_TITLE_CHARS else title[: _MAX_TITLE_CHARS - 1] + "…"]
     if note.url.startswith(("http://", "https://")):
-        parts.append(_linked(note.url) if links else _shown(note.url))
+        target, shown = clean_url(note.url) if links else None, _shown(note.url)
+        parts.append(f"\x1b]8;;{target}\x1b\\{shown}\x1b]8;;\x1b\\" if target else shown)
     elif not note.url:
         parts = [f"search: {parts[0]}"]
     elif Path(note.url).is_absolute():  # a file of the local library
@@ -48,9 +49,3 @@ def _line(note: Footnote, *, links: bool) -> str:
 
 def _shown(text: str) -> str:
     return one_line(clean(text))
-
-
-def _linked(url: str) -> str:
-    """The URL with an OSC 8 hyperlink on it, if it may be one."""
-    target, shown = clean_url(url), _shown(url)
-    return f"\x1b]8;;{target}\x1b\\{shown}\x1b]8;;\x1b\\" if target else shown

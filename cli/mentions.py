@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from unicodedata import normalize
@@ -83,12 +84,8 @@ def of_dropped(pasted: str) -> str:
         words = [text] if os.path.lexists(text) else shlex.split(text)
     except ValueError:  # a quote that nothing closes
         return ""
-    places = [next(filter(_is_place, _dropped(word)), "") for word in words]
-    return " ".join(map(written, places)) if all(places) else ""
-
-
-def _is_place(name: str) -> bool:
-    return name.startswith("/") and name.count("/") > 1 and os.path.lexists(name)
+    names = [[name for name in _dropped(word) if re.match("/.*/", name) and os.path.lexists(name)] for word in words]
+    return " ".join(written(found[0]) for found in names) if all(names) else ""
 
 
 def begins_with_path(line: str) -> bool:
@@ -138,16 +135,10 @@ def open_mention(before: str) -> Open | None:
 def standing(mention: Mention, roots: Sequence[Path]) -> Iterator[tuple[str, list[Path]]]:
     """Yields each part of a mention that may be a name, with the paths of that name, or that look like it."""
     for name in mention.candidates:
-        for find in (_exactly, lookalikes):
+        for find in (lambda path: [path], lookalikes):
             for root in roots:
-                try:
+                with suppress(OSError, ValueError):  # a name too long, a NUL
                     yield name, [path for path in find(root / paths.expanded(name)) if path.exists()]
-                except (OSError, ValueError):  # a name too long, a NUL
-                    continue
-
-
-def _exactly(path: Path) -> list[Path]:
-    return [path] if os.path.lexists(path) else []
 
 
 def written(path: str, *, closed: bool = True) -> str:

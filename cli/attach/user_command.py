@@ -48,9 +48,12 @@ def run_command(command: str, *, folder: Path, environ: Mapping[str, str], stop:
     """
     from ossia.tools.text import Bounded, clean
 
+    shell = [environ.get("SHELL") or "/bin/sh", "-c"]
+    if sys.platform == "win32":
+        shell = [environ.get("COMSPEC", "cmd.exe"), "/d", "/c"]
     try:
         process = subprocess.Popen(
-            _shell(command, environ),
+            [*shell, command],
             cwd=folder,
             env={**environ, **_PLAIN},
             stdin=subprocess.DEVNULL,
@@ -121,9 +124,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 process.wait(_POLITE_S)
     with contextlib.suppress(subprocess.TimeoutExpired):  # what runs as another user by now can't be ended
         process.wait(_POLITE_S)
-
-
-def _shell(command: str, environ: Mapping[str, str]) -> list[str]:
-    if sys.platform == "win32":
-        return [environ.get("COMSPEC", "cmd.exe"), "/d", "/c", command]
-    return [environ.get("SHELL") or "/bin/sh", "-c", command]

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from ossia.agent.citations import Footnote
 from ossia.agent.prompt import compose
 from ossia.agent.sessions.json import dump_session
 from ossia.agent.sessions.session import Entry, Session
@@ -113,11 +112,8 @@ def _blocks(part: Part) -> list[str]:
             blocks += [f"*{_plain(part.name or 'Instructions')}:*", part.text.strip("\n")]
     blocks += [f"*File: {_plain(name)}*" for name in part.files]
     blocks += ["*(cut here)*"] if part.cut else []
-    return [block for block in [*blocks, *_notes(part.notes)] if block]
-
-
-def _notes(notes: Sequence[Footnote]) -> list[str]:
-    return ["\n".join(f"- {_plain(line)}" for line in lines(notes, links=False))] if notes else []
+    notes = "\n".join(f"- {_plain(line)}" for line in lines(part.notes, links=False))
+    return [block for block in [*blocks, notes] if block]
 
 
 def _fenced(text: str, language: str) -> str:

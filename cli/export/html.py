@@ -101,17 +101,14 @@ def _folded(summary: str, inside: str, *, failed: bool = False) -> str:
 
 
 def _notes(notes: Sequence[Footnote]) -> str:
-    if not notes:
-        return ""
-    shown = [f"<li>{_note(note, line)}</li>" for note, line in zip(notes, lines(notes, links=False), strict=True)]
-    return f'\n<ul class="notes">{"".join(shown)}</ul>'
-
-
-def _note(note: Footnote, line: str) -> str:
-    if not _GOOD_LINK.match(note.url):
-        return _text(line)
-    target = quote(note.url.encode("utf-8", "replace"), safe=_IN_URL)
-    return f'<a href="{escape(target)}" rel="noopener noreferrer">{_text(line)}</a>'
+    items = ""
+    for note, line in zip(notes, lines(notes, links=False), strict=True):
+        shown = _text(line)
+        if _GOOD_LINK.match(note.url):
+            target = escape(quote(note.url.encode("utf-8", "replace"), safe=_IN_URL))
+            shown = f'<a href="{target}" rel="noopener noreferrer">{shown}</a>'
+        items += f"<li>{shown}</li>"
+    return f'\n<ul class="notes">{items}</ul>' if items else ""
 
 
 def _markdown(text: str) -> str:

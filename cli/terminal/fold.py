@@ -17,7 +17,11 @@ def folded(rows: Sequence[Row], width: int) -> list[Row]:
     Wrapping between words would lose blanks, but the user must see exactly what they agree to.
     """
     width = max(2, width)
-    return [part for row in rows for part in ([row] if _fits(row, width) else _folded(row, width))]
+    folded: list[Row] = []
+    for row in rows:  # most surely fit, and there may be 100,000 of them
+        fits = sum(len(text) if text.isascii() else 2 * len(text) for text, _, _ in row) <= width
+        folded += [row] if fits else _folded(row, width)
+    return folded
 
 
 def hanging(text: str, width: int, by: int = 2) -> list[str]:
@@ -29,11 +33,6 @@ def hanging(text: str, width: int, by: int = 2) -> list[str]:
     broken = Painter(max(8, width - len(indent) - by), colour=False).text(text.lstrip(), fold=True)
     first, *rest = ["".join(segment.text for segment in row).strip() for row in (whole if len(whole) < 2 else broken)]
     return [f"{indent}{first}", *(f"{indent}{' ' * by}{row}" for row in rest)]
-
-
-def _fits(row: Row, width: int) -> bool:
-    """Does the row surely fit? A quick look: most rows do, and there may be 100,000 of them."""
-    return sum(2 * len(text) if not text.isascii() else len(text) for text, _, _ in row) <= width
 
 
 def _folded(row: Row, width: int) -> Iterator[Row]:

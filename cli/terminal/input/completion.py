@@ -215,7 +215,9 @@ def menu_rows(state: CompletionState, max_rows: int) -> StyleAndTextTuples:
     An arrow in front of the first or last row says that there are more.
     """
     columns = get_app().output.get_size().columns
-    shown = _window(len(state.completions), state.complete_index, max_rows)
+    count = len(state.completions)
+    start = max(0, min((state.complete_index or 0) - max_rows // 2, count - max_rows))
+    shown = range(start, min(count, start + max_rows))
     labels = [seen_line(state.completions[index].display_text) for index in shown]
     width = min(max(map(get_cwidth, labels), default=0), max(8, columns // 2))
     rows: StyleAndTextTuples = []
@@ -224,15 +226,10 @@ def menu_rows(state: CompletionState, max_rows: int) -> StyleAndTextTuples:
         name = fitted(label, width)
         text = fitted(clean(one_line(state.completions[index].display_meta_text)), columns - width - 6)
         rows += [("", "\n")] if rows else []
-        more = "↑" if index == shown[0] > 0 else "↓" if index == shown[-1] < len(state.completions) - 1 else " "
+        more = "↑" if index == shown[0] > 0 else "↓" if index == shown[-1] < count - 1 else " "
         rows += [("bold", f"› {name}")] if chosen else [("dim", more), ("", f" {name}")]
         rows += [("", " " * (width - get_cwidth(name) + 2)), ("dim", text)] if text else []
     return rows
-
-
-def _window(count: int, selected: int | None, max_rows: int) -> range:
-    start = max(0, min((selected or 0) - max_rows // 2, count - max_rows))
-    return range(start, min(count, start + max_rows))
 
 
 def fitted(text: str, columns: int) -> str:

@@ -21,8 +21,7 @@ from ossia.cli.mentions import mentions, of_dropped
 from ossia.cli.terminal.input.completion import Completions, Sources, menu_rows
 from ossia.cli.terminal.input.external import EditorFailed
 from ossia.cli.terminal.input.history import Entry, History
-from ossia.cli.terminal.input.line import Cleaned, Line, Pastes, is_long
-from ossia.cli.terminal.input.search import Search
+from ossia.cli.terminal.input.line import Cleaned, Line, Pastes, Search, is_long
 from ossia.cli.terminal.input.typed import Typed, block_is_open, without_quotes
 
 _MAX_ROWS, _MAX_MENU_ROWS = 8, 6

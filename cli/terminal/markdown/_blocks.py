@@ -167,7 +167,8 @@ def table_lines(table: Table, width: int, *, colour: bool) -> list[list[Span]]:
     ───────┼──────
     Straße │    12
     """
-    natural = [max(map(_cell_width, column)) for column in zip(table.head, *table.rows, strict=True)]
+    columns = zip(table.head, *table.rows, strict=True)
+    natural = [max(1, *(cells(line) for cell in column for line in cell)) for column in columns]
     room = width - 3 * (len(natural) - 1)
     widths = natural if sum(natural) <= room else _narrowed(natural, room)
     if widths is None:
@@ -192,10 +193,6 @@ def cell_of(lines: list[list[Span]]) -> Cell:
             done[-1].append((first, look))
             done += [[(part, look)] for part in more]
     return done
-
-
-def _cell_width(cell: Cell) -> int:
-    return max(1, *map(cells, cell))
 
 
 def _narrowed(natural: list[int], room: int) -> list[int] | None:

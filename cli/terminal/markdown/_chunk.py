@@ -116,14 +116,6 @@ class LongLines:
         """The line that has no end yet."""
         return "".join(self._pieces)
 
-    def fits(self, text: str, limit: int) -> bool:
-        """Add the text to the line if it neither ends it nor makes it too long. False: it isn't added."""
-        if "\n" in text or self.column + len(text) > limit:
-            return False
-        self._pieces.append(text)
-        self.column += len(text)
-        return True
-
     def drop(self, characters: int) -> None:
         """Drop the beginning of the partial line; it is broken where it would have been."""
         self._pieces = [self.partial[max(0, characters) :]]

@@ -12,24 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ossia.cli.terminal.markdown._chunk import (
-    ITEM,
-    LONG_CODE_LINE,
-    LONG_LINE,
-    PARAGRAPH_CHARS,
-    PARAGRAPH_LINES,
-    Chunk,
-    Fence,
-    LongLines,
-    after_cap,
-    as_item,
-    cap_of,
-    extent,
-    is_over,
-    is_text,
-    start_of,
-    without_blanks,
-)
+from ossia.cli.terminal.markdown import _chunk
+from ossia.cli.terminal.markdown._chunk import ITEM, LONG_CODE_LINE, LONG_LINE, Chunk, Fence, LongLines
 from ossia.cli.terminal.markdown._markdown import block_parser
 
 if TYPE_CHECKING:
@@ -49,7 +33,7 @@ _ENDINGS = ("> x* x** x_ x__ x~~ x](x)", " *x* x` x`` x```", " *x* x$$", " *x* x
 """Behind a word these close what is open. `*x*` is italic, but not in maths and code: no other mark counts there."""
 _TRIES = 3
 _MARKS = re.compile(r"[*_~`]*\s*")
-# What is left begins with it: it opens no other block, and no mark that is closed later makes it shorter.
+# The rest begins with it: it opens no other block, and no mark that is closed later makes it shorter.
 _PLAIN_WORD = re.compile(r"[^\W\d_][^\s*_~`\[\]()<>$\\|&!]*(?:\s|$)")
 
 
@@ -84,9 +68,9 @@ class Segmenter:
 
     def feed(self, text: str) -> list[Chunk]:
         """The chunks that `text` finishes, often none."""
-        if self._line.fits(text, LONG_LINE):
-            return []
-        chunks = [chunk for line in self._line.push(text, self._longest) for chunk in self._take_line(line)]
+        chunks: list[Chunk] = []
+        for line in self._line.push(text, lambda: LONG_CODE_LINE if self._fence else LONG_LINE):
+            chunks += self._take_line(line)
         if not self._fence and self._grown():
             chunks += self._cut(final=False)
         return chunks
@@ -135,9 +119,6 @@ class Segmenter:
 
     # -- lines -------------------------------------------------------------------------------------------------------
 
-    def _longest(self) -> int:
-        return LONG_CODE_LINE if self._fence else LONG_LINE
-
     def _take_line(self, line: str) -> Iterable[Chunk]:
         if self._fence:
             if not self._fence.closed_by(line):
@@ -147,23 +128,9 @@ class Segmenter:
         if not self._tail and not line.strip():
             return ()
         self._tail.append(line)
-        if self._goes_on(line):
-            self._looked = len(self._tail)
-            return ()
-        capped = self._kind == "paragraph_open" and self._looked >= PARAGRAPH_LINES
-        if capped or _LIKE_A_FENCE.match(line) or len(self._tail) - self._looked >= _BATCH_LINES:
+        if _LIKE_A_FENCE.match(line) or len(self._tail) - self._looked >= _BATCH_LINES:
             return self._cut(final=False)
         return ()
-
-    def _goes_on(self, line: str) -> bool:
-        """Can the line only be one more of the open paragraph? Then no look is needed."""
-        return (
-            self._kind == "paragraph_open"
-            and self._looked == len(self._tail) - 1
-            and line[0].isalpha()
-            and len(line) * PARAGRAPH_LINES <= PARAGRAPH_CHARS
-            and len(self._tail) <= PARAGRAPH_LINES
-        )
 
     def _grown(self) -> bool:
         """Is it worth a look? The cuts will be the same, now or later."""
@@ -201,12 +168,12 @@ class Segmenter:
             return True
         done = 0
         for token in top:
-            start, stop = extent(token, lines)
+            start, stop = _chunk.extent(token, lines)
             if token.type == "fence":
                 self._open_fence(token, lines[start])
                 chunks += [chunk for line in lines[start + 1 :] for chunk in self._take_line(line)]
                 return bool(self._tail)
-            over = final or token is not top[-1] or is_over(token, blank_next=stop < len(lines))
+            over = final or token is not top[-1] or _chunk.is_over(token, blank_next=stop < len(lines))
             cut = self._cut_list if token.type.endswith("list_open") else self._cut_block
             end, rest = cut(chunks, token, tokens, over=over)
             if rest is not None:
@@ -220,28 +187,28 @@ class Segmenter:
         self, chunks: list[Chunk], token: Token, tokens: list[Token], *, over: bool
     ) -> tuple[int, list[str] | None]:
         """Returns the line up to which all is done; or, where the block was too long, the remaining lines."""
-        lines, (start, stop) = self._tail, extent(token, self._tail)
-        cap = cap_of(token, lines, start, stop)
+        lines, (start, stop) = self._tail, _chunk.extent(token, self._tail)
+        cap = _chunk.cap_of(token, lines, start, stop)
         if cap is None and not over:
             return 0, None
         self._item = None
-        kind = "paragraph_open" if cap is not None and is_text(token, stop - start) else token.type
+        kind = "paragraph_open" if cap is not None and _chunk.is_text(token, stop - start) else token.type
         chunks.append(Chunk(kind, "".join(lines[start : cap or stop]), self._gap()))
         if cap is None:
             return stop, None
         self._first = bool(lines[cap - 1].strip())  # what follows goes on with it
-        return 0, after_cap(token, tokens, lines, start, cap)
+        return 0, _chunk.after_cap(token, tokens, lines, start, cap)
 
     def _cut_list(
         self, chunks: list[Chunk], token: Token, tokens: list[Token], *, over: bool
     ) -> tuple[int, list[str] | None]:
         """The same for a list: its items, the last one only if the list is over."""
-        lines, (start, stop) = self._tail, extent(token, self._tail)
+        lines, (start, stop) = self._tail, _chunk.extent(token, self._tail)
         inside = (one for one in tokens if one.type == "list_item_open" and one.level == 1 and one.map)
         begins = [one.map[0] for one in inside if one.map and start <= one.map[0] < stop]
         for begin, end in zip(begins, [*begins[1:], stop], strict=True):
             last = end == stop
-            cap = cap_of(token, lines, begin, without_blanks(lines, begin, end))
+            cap = _chunk.cap_of(token, lines, begin, _chunk.without_blanks(lines, begin, end))
             if cap is None and last and not over:
                 return begin, None
             chunks.append(self._item_chunk(token, "".join(lines[begin : cap or end])))
@@ -249,7 +216,7 @@ class Segmenter:
             self._item = replace(self._item, blank_after=blank_after) if self._item else None
             if cap is not None:
                 self._continues = True
-                return 0, as_item(after_cap(token, tokens, lines, begin, cap), lines[begin])
+                return 0, _chunk.as_item(_chunk.after_cap(token, tokens, lines, begin, cap), lines[begin])
         return stop, None
 
     def _item_chunk(self, token: Token, source: str) -> Chunk:
@@ -257,7 +224,7 @@ class Segmenter:
         gap, number, context = self._gap(), None, ""
         before = self._item if self._item and self._item.markup == markup else None
         if token.type == "ordered_list_open":
-            number = start_of(token) if before is None or before.number is None else before.number + 1
+            number = _chunk.start_of(token) if before is None or before.number is None else before.number + 1
             context = str(number)
         if before is not None:
             gap = gap and before.blank_after
