@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from ossia.tools.text import BROKEN, CONTROLS, REORDERS, TAGS
 
-# Besides what no model gets either, the characters that terminals show differently, or not at all:
+# Characters that terminals show differently, or not at all, besides those that no model gets:
 _UNSEEN = (
     "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2028\u2029\u2060-\u2065\u206a-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0080-\U000e0fff"
@@ -36,7 +36,7 @@ _COULD_BE_STACKED = re.compile(f"[^{_NO_MARKS}]{{{MAX_MARKS + 1},}}")
 def _visible(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code == 0x0D:
-        return ""  # a lone \r would let text overwrite what stands before it; in \r\n it only ends the line
+        return ""  # a lone \r would let text overwrite its line; in \r\n it only ends it
     if code < 0x20:
         return chr(0x2400 + code)  # ESC becomes ␛: seen, not obeyed, not silently lost
     if code == 0x7F:
@@ -134,9 +134,9 @@ def _is_mark(char: str) -> bool:
 #
 # - A finished row keeps the cluster as it was written: the row is printed once, and nothing is drawn over it. Rows are
 #   broken as if each member was drawn, so that they fit everywhere, and never inside a cluster.
-# - The input line, the open block and the pager, which are drawn again, show what takes the same columns everywhere, or
-#   the cursor would be elsewhere than it is thought to be: members without joiners and tones, a flag as its letters.
-#   The text itself stays as it was typed.
+# - The input line, the open block and the pager, which are drawn again, show forms that take the same columns
+#   everywhere, or the cursor would be misplaced: members without joiners and tones, a flag as its letters. The text
+#   itself stays unchanged.
 
 _JOINERS = "\u200d\ufe0f"
 _TONES = "\U0001f3fb-\U0001f3ff"

@@ -31,12 +31,12 @@ def take_stdout() -> None:
     global _ours, _descriptor_1
     _open_descriptors()
     was = sys.stdout
-    if was is None:  # closed by the shell: what is written to it leads nowhere
+    if was is None:  # closed by the shell: output leads nowhere
         _ours = open(os.dup(1), "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     elif not isinstance(was, io.TextIOWrapper) or (sys.platform == "win32" and was.isatty()):
         return
     else:
-        with suppress(OSError):  # what was printed before us
+        with suppress(OSError):  # earlier output
             was.flush()
         _descriptor_1 = was
         lines = was.line_buffering or was.write_through  # a terminal, or `python -u`

@@ -105,7 +105,7 @@ def leads(place: Path, real: Path, base: Path) -> str:
     from ossia.tools.approval import sensitive
 
     base, place = base.resolve(), Path(os.path.normpath(place))
-    if not place.is_relative_to(base):  # the user named that folder; what it holds may still be a link
+    if not place.is_relative_to(base):  # the user named that folder; its entries may still be links
         place = place.parent.resolve() / place.name
     it = "it" if real == place else f"it leads to {real}, and that"
     if sensitive.of_reading(f"{real}", f"{real}/") or real.is_relative_to(paths.data_dir().resolve()):  # logins, chats

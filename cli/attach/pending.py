@@ -84,7 +84,7 @@ class Attaching:
         `ask` is as in `attach`. `note` says what can't be read; the same line sent again goes without that. After None,
         the output of commands still waits.
         """
-        theirs = workspace.taints if workspace else frozenset[Taint]()  # `!git log` shows what stands in the files
+        theirs = workspace.taints if workspace else frozenset[Taint]()  # `!git log` shows texts of the files
         pending = tuple(replace(one, taints=one.taints | theirs) for one in self.pending)
         attached = attach(
             typed.text,

@@ -96,7 +96,7 @@ class _Reader:
             while data := os.read(pipe.fileno(), 1 << 16):
                 text = decoder.decode(data)
                 if self._over:
-                    return  # what still runs finds its pipe closed
+                    return  # a program still running finds its pipe closed
                 self._take(text)
 
 
@@ -122,5 +122,5 @@ def _end(process: subprocess.Popen[bytes]) -> None:
                 os.killpg(process.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_POLITE_S)
-    with contextlib.suppress(subprocess.TimeoutExpired):  # what runs as another user by now can't be ended
+    with contextlib.suppress(subprocess.TimeoutExpired):  # a process of another user can't be ended
         process.wait(_POLITE_S)

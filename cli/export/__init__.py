@@ -1,4 +1,1 @@
-"""A session as a file: Markdown, an HTML page, our JSON, or other programs' forms.
-
-Begin with `forms`, which knows all of them.
-"""
+"""A session as a file: Markdown, an HTML page, JSON, or other programs' forms. Begin with `forms`."""

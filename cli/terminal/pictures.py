@@ -13,7 +13,7 @@ import os
 import stat
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -38,16 +38,13 @@ _KONSOLE_WITH_KITTY = 220400
 
 
 class Drawn(list["Segment"]):
-    """A row that is a picture: `escapes` is what the terminal gets for it, `height` how many rows it takes.
+    """A picture as a row: `escapes` for the terminal; as text it is a word."""
 
-    It goes through `Screen.commit` like any other row; as text it is a word.
-    """
-
-    def __init__(self, escapes: str, height: int) -> None:
+    def __init__(self, escapes: str) -> None:
         from rich.segment import Segment
 
         super().__init__([Segment("[picture]")])
-        self.escapes, self.height = escapes, height
+        self.escapes = escapes
 
 
 class Pictures:
@@ -85,8 +82,8 @@ class Pictures:
         try:
             picture = _decoded(path)
             size = _cells(picture.size, self._cell, columns - 1, max_rows)
-            return _WAYS[self.way](picture, size, self._cell)
-        except Exception:  # the file may be made to break a decoder: whatever it raises, the path is shown
+            return _kitty(picture, size, self._cell) if self.way == "kitty" else _blocks(picture, size)
+        except Exception:  # the file may be made to break a decoder: then the path is shown
             return None
 
 
@@ -178,16 +175,12 @@ def _kitty(picture: Image, size: tuple[int, int], cell: tuple[int, int]) -> Draw
     first = f"a=T,f=100,q=2,C=1,c={columns},r={rows},"
     last = len(chunks) - 1
     parts = [f"\x1b_G{first if at == 0 else ''}m={int(at < last)};{chunk}\x1b\\" for at, chunk in enumerate(chunks)]
-    return Drawn(_within("".join(parts), rows), rows)
-
-
-def _within(escapes: str, rows: int) -> str:
-    """Make room for the rows and one more (some terminals go there), draw from the first, end in the last."""
+    # Make room for the rows and one more (some terminals go there), draw from the first, end in the last.
     down = f"\x1b[{rows - 1}B" if rows > 1 else ""
-    return "\r\n" * rows + f"\x1b[{rows}A\x1b7{escapes}\x1b8{down}"
+    return Drawn("\r\n" * rows + f"\x1b[{rows}A\x1b7{''.join(parts)}\x1b8{down}")
 
 
-def _blocks(picture: Image, size: tuple[int, int], cell: tuple[int, int]) -> Drawn:
+def _blocks(picture: Image, size: tuple[int, int]) -> Drawn:
     """Two pixels a cell: the upper one in the colour of the text, the lower one in that of its background."""
     columns, rows = size
     pixels = picture.resize((columns, 2 * rows)).tobytes()
@@ -202,10 +195,4 @@ def _blocks(picture: Image, size: tuple[int, int], cell: tuple[int, int]) -> Dra
         same = [x > 0 and pairs[x - 1] == pair for x, pair in enumerate(pairs)]
         cells = ("▀" if same[x] else f"\x1b[38;{top};48;{bottom}m▀" for x, (top, bottom) in enumerate(pairs))
         lines.append("".join(cells) + "\x1b[0m")
-    return Drawn("\r\n".join(lines), rows)
-
-
-_WAYS: Final[Mapping[Way, Callable[[Image, tuple[int, int], tuple[int, int]], Drawn]]] = {
-    "kitty": _kitty,
-    "blocks": _blocks,
-}
+    return Drawn("\r\n".join(lines))

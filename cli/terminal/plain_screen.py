@@ -103,7 +103,7 @@ class PlainScreen(ScreenBase):
         self._lines: list[str] = []  # of a block that is still open
         self._echoed = ""  # a line that the terminal shows already
 
-    # -- what a chat calls --------------------------------------------------------------------------------------------
+    # -- for the chat --------------------------------------------------------------------------------------------------
 
     @property
     def away(self) -> bool:
@@ -148,7 +148,7 @@ class PlainScreen(ScreenBase):
         task.add_done_callback(self._task_over)
         return task
 
-    # -- what is read --------------------------------------------------------------------------------------------------
+    # -- reading -------------------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
         """Read, on a thread of its own: a terminal gives whole lines. Not through sys.stdin, which has a lock."""
@@ -212,7 +212,7 @@ class PlainScreen(ScreenBase):
             with suppress(termios.error):
                 termios.tcflush(self._stdin, termios.TCIFLUSH)
 
-    # -- what is printed -----------------------------------------------------------------------------------------------
+    # -- printing ------------------------------------------------------------------------------------------------------
 
     def _schedule(self) -> None:
         if self._loop is not None:

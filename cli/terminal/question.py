@@ -171,7 +171,7 @@ class QuestionPane:
         self._key_at = self._key_before_at
         self._ignored = False
 
-    # -- what is drawn -------------------------------------------------------------------------------------------------
+    # -- drawing -------------------------------------------------------------------------------------------------------
 
     def _fragments(self) -> StyleAndTextTuples:
         if self._shown_at is None:

@@ -42,7 +42,7 @@ _COST_SHARE = 32
 _LONGEST_PAUSE_S = 0.35
 """After a frame comes a pause of `_COST_SHARE` times its computing, and at least of the whole frame (a slow connection
 holds writing up), at most this long: the model's threads take all processors and wait for each other."""
-_LAST_ROWS = 1000  # of what is still open when the screen is left
+_LAST_ROWS = 1000  # of the open block when the screen is left
 _FAULT_CHARS = 200
 _TITLE_CHARS = 100
 _T = TypeVar("_T")
@@ -235,7 +235,7 @@ class Screen(ScreenBase):
         app.after_render -= self._first_drawn
         take_early_lines(app.input)
 
-    # -- what is drawn -------------------------------------------------------------------------------------------------
+    # -- drawing -------------------------------------------------------------------------------------------------------
 
     def _print_held(self) -> None:
         rows, self._held = self._held, []

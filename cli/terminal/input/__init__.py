@@ -1,4 +1,1 @@
-"""The input line: typing, pasting, completion, history, the user's own editor.
-
-Begin with `editor`; `typed` is what comes out of it.
-"""
+"""The input line: typing, pasting, completion, history, the user's own editor. Begin with `editor`."""

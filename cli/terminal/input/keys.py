@@ -21,7 +21,7 @@ _WHOLE = re.compile(r"\x1b(?:\[\[[ -~]|\[[0-?]*+[ -/]*+[@-Z\\-~]|O[\d;]*+[@-~])"
 """CSI, in the Linux console's form, too, and SS3."""
 _BEGUN = re.compile(r"\x1b(?:\[\[?|\[[0-?]*+[ -/]*+|O[\d;]*+|[P\]X^_])?\Z")
 _CUT = re.compile(r"\x1b\[[0-?]+[ -/]*+|\x1bO[\d;]++")
-"""What can't become a sequence any more, and what was no key either."""
+"""The beginning of a sequence that can't become one any more."""
 _STRING = re.compile(r"\x1b[P\]X^_]")
 """DCS, OSC, SOS, PM, APC: text up to ST or BEL. Any other control character was typed: then the end is lost."""
 _STRING_ENDS = ("\x1b\\", "\x07")

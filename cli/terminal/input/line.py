@@ -133,7 +133,7 @@ class Line(Buffer):
         end = self.cursor_position
         deleted = self._delete(max(0, end - count), end)
         if self.completer is not None and self.complete_while_typing():
-            get_app().create_background_task(self._async_completer())  # the menu follows what is left
+            get_app().create_background_task(self._async_completer())  # the menu follows the remaining text
         return deleted
 
     def delete(self, count: int = 1) -> str:

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from markdown_it.rules_inline import StateInline
     from markdown_it.token import Token
 
-MAX_NESTING = 40  # levels of tokens, two for a list in a list; what lies deeper would be left out by the parser
+MAX_NESTING = 40  # levels of tokens, two for a list in a list; the parser would leave out deeper ones
 _MATHS_LINES = 60  # display maths that nobody closes ends here, or at a blank line
 _MATHS_CHARS = 2000
 # An opening $ has no blank after it, a closing one none before it and no digit after it: "$5 and $6" is money.
 _DOLLARS = re.compile(r"\$\$(?!\$).{1,2000}?\$\$|\$(?![\s$])[^$\n]{0,500}?(?<![\s\\])\$(?!\d)", re.DOTALL)
-_BARS = re.compile(r"\\\||(?<!`)(`+)(?!`).{1,2000}?(?<!`)\1(?!`)|\|")  # of a table's row: `\|`, code, what parts cells
+_BARS = re.compile(r"\\\||(?<!`)(`+)(?!`).{1,2000}?(?<!`)\1(?!`)|\|")  # of a row: `\|`, code, bars between cells
 _OPENERS = {"$$": "$$", "\\[": "\\]"}
 
 

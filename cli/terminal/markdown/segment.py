@@ -26,7 +26,7 @@ __all__ = ["Chunk", "Segmenter"]
 _BATCH_LINES = 64  # of a text that comes at once, between two looks
 _SETTLE_CHARS = 40  # or an eighth of the open text: as much comes between two tries to settle rows
 _LIKE_A_FENCE = re.compile(r" {0,3}(?:```|~~~)")
-# A last line that is only these could still turn what stands above it into a heading or a table, or be a marker.
+# A last line of only these could still turn the one above into a heading or a table, or be a marker.
 _UNDECIDED = re.compile(r"[ \t>]*(?:[-=*_+#~`|:. \t]*|\d{1,9}[.)]?|\$\$?|\\\[?)[ \t]*")
 
 _ENDINGS = ("> x* x** x_ x__ x~~ x](x)", " *x* x` x`` x```", " *x* x$$", " *x* x\\) x\\]")
@@ -196,7 +196,7 @@ class Segmenter:
         chunks.append(Chunk(kind, "".join(lines[start : cap or stop]), self._gap()))
         if cap is None:
             return stop, None
-        self._first = bool(lines[cap - 1].strip())  # what follows goes on with it
+        self._first = bool(lines[cap - 1].strip())  # the rest continues it
         return 0, _chunk.after_cap(token, tokens, lines, start, cap)
 
     def _cut_list(
