@@ -1,1 +1,1 @@
-"""Attachments of a message (`attach`): files, folders and pages behind `@`, the output of `!commands` (`pending`)."""
+"""Attachments of a message: files, folders and pages behind `@`, the output of `!commands`. Begin with `attach`."""

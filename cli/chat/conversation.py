@@ -18,7 +18,7 @@ from ossia.agent.events import ApprovalAsked, Event, MessageAdded, ToolFinished,
 from ossia.agent.prompt import tool_texts, with_plan
 from ossia.agent.sessions.session import Entry, Options, UserText
 from ossia.agent.worker import Tapped
-from ossia.cli.attach.pending import Attaching
+from ossia.cli.attach.attach import Attaching
 from ossia.cli.chat.ahead import ReadingAhead
 from ossia.cli.chat.approvals import Approvals
 from ossia.cli.chat.model import ChatModel
