@@ -221,17 +221,19 @@ class Segmenter:
 
     def _item_chunk(self, token: Token, source: str) -> Chunk:
         markup = token.type + token.markup
-        gap, number, context = self._gap(), None, ""
-        before = self._item if self._item and self._item.markup == markup else None
-        if token.type == "ordered_list_open":
-            number = _chunk.start_of(token) if before is None or before.number is None else before.number + 1
-            context = str(number)
-        if before is not None:
-            gap = gap and before.blank_after
-            number, context = (before.number, "+") if self._continues else (number, context)
+        first = _chunk.start_of(token) if token.type == "ordered_list_open" else None
+        spaced, number, context = self._position(markup, first)
         self._continues = False
         self._item = _Item(markup, number, False)
-        return Chunk(token.type, source, gap, context=context)
+        return Chunk(token.type, source, self._gap() and spaced, context=context)
+
+    def _position(self, markup: str, first: int | None) -> tuple[bool, int | None, str]:
+        """Does a gap precede the next item; its number in an ordered list that begins with `first`; its context."""
+        before = self._item if self._item and self._item.markup == markup else None
+        if before and self._continues:
+            return before.blank_after, before.number, "+"
+        number = first if before is None or before.number is None else before.number + 1
+        return before is None or before.blank_after, number, "" if number is None else str(number)
 
     def _open_fence(self, token: Token, line: str) -> None:
         indent = len(line) - len(line.lstrip(" "))
@@ -243,10 +245,8 @@ class Segmenter:
         gap, kind, context = not self._first, "paragraph_open", ""
         if item is not None:
             kind = "ordered_list_open" if item[1][-1] in ".)" else "bullet_list_open"
-            before = self._item if self._item and self._item.markup == kind + item[1][-1] else None
-            if before is not None:
-                gap = gap and before.blank_after
-                context = "+" if self._continues else "" if before.number is None else str(before.number + 1)
+            spaced, _, context = self._position(kind + item[1][-1], None)
+            gap = gap and spaced
         return Chunk(kind, "".join(lines), gap, context=context)
 
 

@@ -133,7 +133,7 @@ def test_enter_and_ctrl_c_under_kittys_protocol_and_its_end(tmp_path: Path) -> N
         chat.press("\x1b[111;5u")  # Ctrl-O: the pager, on a screen that has a stack of its own
         chat.until("q")
         chat.press("\x1b[I\x1b[113;1:1u")
-        chat.idle()
+        chat.until("script · medium")  # the chat's own last row: the pager is left
         assert "› hi" in chat.rows
         chat.press("\x1b[99;5u\x1b[99;5u")
         assert chat.wait() == 0 and chat.cooked
