@@ -99,7 +99,7 @@ def _open_streams() -> None:
 
 
 def _never_fail_to_encode() -> None:
-    """What a terminal's encoding lacks becomes `?`; in UTF-8 that is only a lone surrogate."""
+    """Write `?` for characters that a terminal's encoding lacks; in UTF-8 only lone surrogates."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure:
@@ -132,7 +132,7 @@ def _flushed(code: int) -> int:
 
 
 def _to_nowhere(descriptor: int) -> None:
-    """What is still buffered for `descriptor` must not raise again at shutdown."""
+    """Let output still buffered for `descriptor` vanish, so that it doesn't raise again at shutdown."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, descriptor)
     os.close(nowhere)

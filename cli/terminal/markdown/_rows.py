@@ -1,4 +1,4 @@
-"""Styled text → rows: lines broken between words, ANSI and fragments.
+"""Styled text → rows: lines broken between words.
 
 A span is a piece of text in one style. Only rich's values are used here, never its console.
 """
@@ -8,16 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from ossia.cli.clean import CLUSTER, clean_flat, clean_row, clean_url, pieces, unstacked, widest
-
-if TYPE_CHECKING:
-    from rich.color import Color
+from ossia.cli.clean import CLUSTER, clean_row, pieces, unstacked, widest
 
 Row: TypeAlias = list[Segment]
 Span: TypeAlias = tuple[str, Style]
@@ -106,7 +103,7 @@ def cells(spans: Iterable[Span]) -> int:
 def row(spans: Iterable[Span]) -> Row:
     """A finished row: clean text, no piles of combining marks, no blanks at its end, neighbours of one style joined."""
     joined = Segment.simplify(Segment(text, look) for text, look in spans if text)
-    done = [Segment(_safe(text), look) for text, look, _ in joined]
+    done = [Segment(safe(text), look) for text, look, _ in joined]
     while done:
         text = done[-1].text.rstrip(" ")
         if text:
@@ -130,67 +127,8 @@ def _unstacked(done: Row) -> Row:
     return [segment for segment in kept if segment.text]
 
 
-def _safe(text: str) -> str:
+def safe(text: str) -> str:
     """The text without anything that a terminal acts on, on one line: the last check before the terminal."""
     if text.isascii() and text.isprintable():
         return text
     return clean_row(text).translate(_UNSAFE)
-
-
-def ansi(done: Row, *, colour: bool, links: bool) -> str:
-    """The row for the terminal: text, SGR, links (OSC 8) to clean addresses. Without `colour`: the text alone."""
-    if not colour:
-        return "".join(_safe(segment.text) for segment in done)
-    return "".join(_ansi(segment, links) for segment in done)
-
-
-def _ansi(segment: Segment, links: bool) -> str:
-    text = _safe(segment.text)
-    if segment.style is None or segment.style is PLAIN:
-        return text
-    codes, link = _sgr(segment.style), segment.style.link
-    text = f"\x1b[{codes}m{text}\x1b[0m" if codes else text
-    address = clean_url(link) if links and link else None
-    return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\" if address else text
-
-
-_ATTRIBUTES = {"bold": "1", "dim": "2", "italic": "3", "underline": "4", "reverse": "7", "strike": "9"}
-_COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "gray")
-_BRIGHT = ("brightblack", *(f"bright{name}" for name in _COLOURS[1:-1]), "white")
-_NAMES = [f"ansi{name}" for name in (*_COLOURS, *_BRIGHT)]  # prompt_toolkit's, in the order of the 16 colours
-
-
-@lru_cache(1000)
-def _sgr(look: Style) -> str:
-    """The style as parameters of SGR, never a background: `1;36`."""
-    codes = [code for name, code in _ATTRIBUTES.items() if getattr(look, name)]
-    number = _number(look.color)
-    if number is not None:
-        codes.append(str(30 + number if number < 8 else 82 + number))
-    return ";".join(codes)
-
-
-@lru_cache(1000)
-def _words(look: Style) -> str:
-    """The style in prompt_toolkit's words: `bold fg:ansicyan`."""
-    words = [name for name in _ATTRIBUTES if getattr(look, name)]
-    number = _number(look.color)
-    return " ".join(words if number is None else [*words, f"fg:{_NAMES[number]}"])
-
-
-def _number(color: Color | None) -> int | None:
-    """One of the 16 colours; they follow the user's theme, light or dark."""
-    from rich.color import ColorSystem
-
-    return None if color is None or color.is_default else color.downgrade(ColorSystem.STANDARD).number
-
-
-def fragments(rows: list[Row], *, colour: bool) -> list[tuple[str, str]]:
-    r"""The rows as prompt_toolkit's fragments, joined by `\n`, without links."""
-    done: list[tuple[str, str]] = []
-    for number, one in enumerate(rows):
-        if number:
-            done.append(("", "\n"))
-        for segment in one:
-            done.append((_words(segment.style) if colour and segment.style else "", clean_flat(_safe(segment.text))))
-    return done

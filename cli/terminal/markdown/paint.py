@@ -6,15 +6,25 @@ end; code is neither wrapped nor indented.
 
 from __future__ import annotations
 
-from ossia.cli.clean import clean_parts
-from ossia.cli.terminal.markdown import _rows
+from functools import lru_cache
+
+from rich.color import Color, ColorSystem
+from rich.segment import Segment
+from rich.style import Style
+
+from ossia.cli.clean import clean_flat, clean_parts, clean_url
 from ossia.cli.terminal.markdown._blocks import block_lines
 from ossia.cli.terminal.markdown._code import code_lines, fenced
 from ossia.cli.terminal.markdown._inline import Look
-from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Row, Span, row, wrapped
+from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Row, Span, row, safe, style, wrapped
 from ossia.cli.terminal.markdown.segment import Chunk
 
 __all__ = ["Painter", "Row"]
+
+_ATTRIBUTES = {"bold": "1", "dim": "2", "italic": "3", "underline": "4", "reverse": "7", "strike": "9"}
+_COLOURS = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "gray")
+_BRIGHT = ("brightblack", *(f"bright{name}" for name in _COLOURS[1:-1]), "white")
+_NAMES = [f"ansi{name}" for name in (*_COLOURS, *_BRIGHT)]  # prompt_toolkit's, in the order of the 16 colours
 
 
 class Painter:
@@ -41,29 +51,35 @@ class Painter:
             rows = self.text(chunk.source.removesuffix("\n"))
         return [[], *rows] if chunk.gap else rows
 
-    def text(self, text: str, style: str = "", *, fold: bool = False) -> list[Row]:
+    def text(self, text: str, look: str = "", *, fold: bool = False) -> list[Row]:
         """Plain text in one style (rich's words: `dim`, `bold red`), cleaned, its lines broken at the width.
 
         A longer word keeps its length, unless `fold`.
         """
-        look = _rows.style(style) if self.colour else PLAIN
+        shown = style(look) if self.colour else PLAIN
         lines = clean_parts(text).expandtabs(TAB).split("\n")
-        return [row(part) for line in lines for part in wrapped([(line, look)], self.width, fold=fold)]
+        return [row(part) for line in lines for part in wrapped([(line, shown)], self.width, fold=fold)]
 
     def echo(self, text: str) -> list[Row]:
         """A message of the user in bold, two columns in, behind `› `: pasted code keeps its shape."""
-        look = _rows.style("bold") if self.colour else PLAIN
+        look = style("bold") if self.colour else PLAIN
         rows = Painter(max(1, self.width - 2), colour=self.colour).text(text)
         texts = ("".join(part.text for part in row) for row in rows)
         return [row([("  " if number else "› ", look), (text, look)]) for number, text in enumerate(texts)]
 
     def ansi(self, row: Row) -> str:
         """The row for the terminal, without a line end: text, SGR and OSC 8 links; text alone without colour."""
-        return _rows.ansi(row, colour=self.colour, links=self.links)
+        if not self.colour:
+            return "".join(safe(segment.text) for segment in row)
+        return "".join(_ansi(segment, self.links) for segment in row)
 
     def fragments(self, rows: list[Row]) -> list[tuple[str, str]]:
         r"""The rows as prompt_toolkit's fragments, joined by `\n`, without links."""
-        return _rows.fragments(rows, colour=self.colour)
+        done: list[tuple[str, str]] = []
+        for number, one in enumerate(rows):
+            done += [("", "\n")] if number else []
+            done += [(_words(look) if self.colour and look else "", clean_flat(safe(text))) for text, look, _ in one]
+        return done
 
     def _lines(self, chunk: Chunk) -> list[list[Span]]:
         if chunk.kind == "code":
@@ -71,3 +87,36 @@ class Painter:
             return lines if self.colour else fenced(lines, chunk.info, begins=chunk.begins, ends=chunk.ends)
         item = chunk.context if chunk.kind.endswith("list_open") else ""
         return block_lines(chunk.source, self.width, Look(self.colour, self.links), item=item)
+
+
+def _ansi(segment: Segment, links: bool) -> str:
+    text = safe(segment.text)
+    if segment.style is None or segment.style is PLAIN:
+        return text
+    codes, link = _sgr(segment.style), segment.style.link
+    text = f"\x1b[{codes}m{text}\x1b[0m" if codes else text
+    address = clean_url(link) if links and link else None
+    return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\" if address else text
+
+
+@lru_cache(1000)
+def _sgr(look: Style) -> str:
+    """The style as parameters of SGR, never a background: `1;36`."""
+    codes = [code for name, code in _ATTRIBUTES.items() if getattr(look, name)]
+    number = _number(look.color)
+    if number is not None:
+        codes.append(str(30 + number if number < 8 else 82 + number))
+    return ";".join(codes)
+
+
+@lru_cache(1000)
+def _words(look: Style) -> str:
+    """The style in prompt_toolkit's words: `bold fg:ansicyan`."""
+    words = [name for name in _ATTRIBUTES if getattr(look, name)]
+    number = _number(look.color)
+    return " ".join(words if number is None else [*words, f"fg:{_NAMES[number]}"])
+
+
+def _number(color: Color | None) -> int | None:
+    """One of the 16 colours; they follow the user's theme, light or dark."""
+    return None if color is None or color.is_default else color.downgrade(ColorSystem.STANDARD).number
