@@ -18,7 +18,7 @@ from ossia.cli.clean import clean_parts
 from ossia.cli.terminal.markdown._code import code_lines, fenced
 from ossia.cli.terminal.markdown._inline import Look, inline_lines
 from ossia.cli.terminal.markdown._markdown import MAX_NESTING, parser
-from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Span, cells, style, wrapped
+from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Span, cells, wrapped
 
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
@@ -56,7 +56,7 @@ class _Blocks:
     def __init__(self, look: Look, item: str) -> None:
         self._look = look
         self._item = item
-        self._faint = style("dim") if look.colour else PLAIN
+        self._faint = look.style("dim")
 
     def lines(self, parent: SyntaxTreeNode, width: int, *, spaced: bool = True) -> list[Line]:
         """The blocks in `parent`, an empty line between them if `spaced`."""
@@ -87,14 +87,14 @@ class _Blocks:
             case "hr":
                 return [Line([("─" * min(_RULE_COLUMNS, width), self._faint)])]
             case "table":
-                return [Line(line) for line in table_lines(self._table(node), width, colour=self._look.colour)]
+                return [Line(line) for line in table_lines(self._table(node), width, self._faint)]
         return [Line([(clean_parts(node.content), PLAIN)])] if node.token and node.content else []
 
     def _inline(self, node: SyntaxTreeNode, words: str = "") -> list[list[Span]]:
         """The lines of a paragraph, a heading or a cell; `words`: its style."""
         (inline,) = node.children
         assert inline.token is not None
-        return inline_lines(inline.token.children or (), self._look, style(words) if self._look.colour else PLAIN)
+        return inline_lines(inline.token.children or (), self._look, self._look.style(words))
 
     def _text(self, node: SyntaxTreeNode, width: int, words: str = "") -> list[Line]:
         return [Line(row) for line in self._inline(node, words) for row in wrapped(line, width)]
@@ -115,14 +115,13 @@ class _Blocks:
             number = int(given)
         inside = (block for item in node.children for block in item.children if block.type == "paragraph")
         loose = any(not block.hidden for block in islice(inside, 1))
-        bold = style("bold") if self._look.colour else PLAIN
         lines: list[Line] = []
         for item in node.children:
             marker = "• " if number is None else f"{number}{node.markup} "
             shown = self.lines(item, width - len(marker), spaced=loose)
             first = " " * len(marker) if given == "+" else marker
             lines += [Line([])] if lines and loose else []
-            lines += _prefixed(shown or [Line([])], first, " " * len(marker), bold)
+            lines += _prefixed(shown or [Line([])], first, " " * len(marker), self._look.style("bold"))
             number, given = None if number is None else number + 1, ""
         return lines
 
@@ -160,7 +159,7 @@ class Table:
     aligns: list[str]
 
 
-def table_lines(table: Table, width: int, *, colour: bool) -> list[list[Span]]:
+def table_lines(table: Table, width: int, faint: Style) -> list[list[Span]]:
     """The table in at most `width` columns, if possible.
 
     name   │ value
@@ -174,7 +173,6 @@ def table_lines(table: Table, width: int, *, colour: bool) -> list[list[Span]]:
     if widths is None:
         return _records(table, width)
     rule = "─┼─".join("─" * one for one in widths)
-    faint = style("dim") if colour else PLAIN
     lines = [*_row(table.head, widths, table.aligns, faint), [(rule, faint)]]
     for number, one in enumerate(table.rows):
         lines += [[(rule, faint)]] if widths is not natural and number else []

@@ -27,6 +27,10 @@ class Look:
     colour: bool
     links: bool
 
+    def style(self, words: str) -> Style:
+        """rich's style of these words, with colour."""
+        return style(words) if self.colour else PLAIN
+
 
 def inline_lines(tokens: Sequence[Token], look: Look, base: Style = PLAIN) -> list[list[Span]]:
     """The lines of the text. A line end in the source is one here, since a model that breaks a line means it."""
@@ -71,10 +75,8 @@ def _code(token: Token, base: Style, look: Look) -> list[Span]:
 
 
 def _link_style(address: str, look: Look) -> Style:
-    if not look.colour:
-        return PLAIN
-    url = clean_url(address) if look.links else None
-    return Style(underline=True, link=url) if url else style("underline")
+    url = clean_url(address) if look.links and look.colour else None
+    return Style(underline=True, link=url) if url else look.style("underline")
 
 
 def _show_address(lines: list[list[Span]], link: tuple[str, int, int], look: Look) -> None:
@@ -87,7 +89,7 @@ def _show_address(lines: list[list[Span]], link: tuple[str, int, int], look: Loo
         return
     clickable = look.colour and look.links and clean_url(address)
     if not clickable or "://" in text or text.startswith("www."):
-        lines[-1].append((f" ({shown})", style("dim") if look.colour else PLAIN))
+        lines[-1].append((f" ({shown})", look.style("dim")))
 
 
 def shown_url(address: str) -> str:
@@ -100,4 +102,4 @@ def _image(token: Token, base: Style, look: Look) -> list[Span]:
     alt = "".join(child.content or " " for child in token.children or ()) or token.content or "picture"
     shown = shown_url(str(token.attrs.get("src", "")))
     spans: list[Span] = [(clean_parts(alt).replace("\n", " "), base)]
-    return [*spans, (f" ({shown})", style("dim") if look.colour else PLAIN)] if shown else spans
+    return [*spans, (f" ({shown})", look.style("dim"))] if shown else spans
