@@ -97,7 +97,8 @@ def resolve(
     its `.ossia/config.toml` comes between the file and the environment. Raises ConfigError.
     """
     variables = {name: value for name, value in environ.items() if name.startswith("OSSIA_") and value}
-    file = _file_layer(path or config_path(environ), must_exist=path is not None or "OSSIA_CONFIG" in variables)
+    config = path or config_path(environ)
+    file = _layer(config, load(config, must_exist=path is not None or "OSSIA_CONFIG" in variables))
     own = _folder_layer(folder) if folder else _Layer({}, str)
     layers = (file, own, _environment_layer(variables), _flag_layer(flags))
     values: dict[str, Value] = {}
@@ -122,10 +123,6 @@ def checked(key: str, value: object, where: str, *, as_text: bool = False) -> Va
         came = f", not {value!r}" if kind.shown else ""
         advice = f": {error}" if isinstance(error, Advice) else ""
         raise ConfigError(f"{where}: must be {kind.expected}{came}{advice}") from None
-
-
-def _file_layer(path: Path, *, must_exist: bool) -> _Layer:
-    return _layer(path, load(path, must_exist=must_exist))
 
 
 def _layer(path: Path, whole: Mapping[str, object]) -> _Layer:

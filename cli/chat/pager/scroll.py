@@ -147,15 +147,12 @@ class View:
         if width == self.painter.width:
             return
         self._clamp()
-        piece = self._top_piece()
-        before = piece.drawn_rows if piece else 0
-        self.painter.width = width
-        if piece and before:
-            self._row = self._row * len(piece.rows(self.painter)) // before
-
-    def _top_piece(self) -> Piece | None:
         pieces = self.pieces(self.blocks[self._block]) if self._block < len(self.blocks) else []
-        return pieces[self._piece] if self._piece < len(pieces) else None
+        top = pieces[self._piece : self._piece + 1]
+        before = sum(piece.drawn_rows for piece in top)
+        self.painter.width = width
+        if before:
+            self._row = self._row * len(top[0].rows(self.painter)) // before
 
     def _clamp(self) -> None:
         """Correct a top that became shorter, or is gone."""
