@@ -63,7 +63,6 @@ class LlamaSettings:
     threads: int | None = None
     batch_tokens: int = 512
     step_tokens: int | None = None
-    use_mmap: bool = True
     repack: bool = False
     checkpoint_bytes: int = 64 << 20
 
@@ -249,7 +248,7 @@ def _load_model(path: Path, settings: LlamaSettings, on_progress: Callable[[floa
     if settings.split:
         params.tensor_split = (ctypes.c_float * int(lib.llama_max_devices()))(*settings.split)
     params.use_extra_bufts = settings.repack
-    params.load_mode = lib.LLAMA_LOAD_MODE_MMAP if settings.use_mmap else lib.LLAMA_LOAD_MODE_NONE
+    params.load_mode = lib.LLAMA_LOAD_MODE_MMAP
     callback = lib.llama_progress_callback(report)
     params.progress_callback = callback
     _LOG.errors.clear()

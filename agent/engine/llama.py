@@ -32,7 +32,6 @@ def llama_settings(planned: Plan, *, threads: int | None) -> LlamaSettings:
         kv_type=planned.kv_type,
         threads=threads,
         batch_tokens=BATCH_TOKENS,
-        use_mmap=planned.use_mmap,
         repack=planned.repack,
     )
 

@@ -87,13 +87,16 @@ class Matcher:
         self._native.consume_token(token)
 
 
-def require_usable(schema: object, *, known_only: bool = False) -> None:
+def require_usable(schema: object) -> None:
     """Raises `SchemaUnusable`, with one line that names the keyword, if sampling can't be held to `schema`.
 
-    `known_only`: a keyword that no JSON Schema has is refused, too. The standard says to ignore it, but a misspelt one
-    would promise what isn't kept.
+    A keyword that no JSON Schema has is refused, too. The standard says to ignore it, but a misspelt one would promise
+    what isn't kept.
     """
-    grammar = _grammar(schema, known_only=known_only)
+    grammar = _grammar(schema)
+    if keyword := unknown_keyword(schema):
+        right = meant(keyword)
+        raise SchemaUnusable(f"{keyword!r} is not a keyword of JSON Schema{f': write {right!r}' if right else ''}")
     from llguidance import LLMatcher
 
     fault = LLMatcher.validate_grammar(grammar)
@@ -122,7 +125,7 @@ _BYTES = 256
 _NOTHING = "no value can satisfy it: does a $ref lead back to itself?"
 
 
-def _grammar(schema: object, *, known_only: bool = False) -> str:
+def _grammar(schema: object) -> str:
     if isinstance(schema, bool):
         schema = {} if schema else {"not": {}}
     if not isinstance(schema, Mapping):
@@ -136,9 +139,6 @@ def _grammar(schema: object, *, known_only: bool = False) -> str:
         raise SchemaUnusable(f"it isn't JSON ({error})") from None
     if len(text.encode("utf-8", "surrogatepass")) > _MAX_BYTES:
         raise SchemaUnusable(f"it is larger than {_MAX_BYTES >> 10} KiB")
-    if known_only and (keyword := unknown_keyword(schema)):
-        right = meant(keyword)
-        raise SchemaUnusable(f"{keyword!r} is not a keyword of JSON Schema{f': write {right!r}' if right else ''}")
     return f"start: value {_TRAILING}\nvalue: %json {text}\n"
 
 

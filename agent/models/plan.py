@@ -200,14 +200,13 @@ def _loads(sizes: Sequence[int], shares: Sequence[int]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The loading plan: `Plan(context_tokens=32768, offload=Offload(layers=25, …), use_mmap=True, needs=Needs(…))`.
+    """The loading plan: `Plan(context_tokens=32768, offload=Offload(layers=25, …), needs=Needs(…))`.
 
     `repack`: make the second copy, of `needs.repacked` bytes. `warnings` are lines for the user.
     """
 
     context_tokens: int
     offload: Offload
-    use_mmap: bool
     needs: Needs
     kv_type: KvType = "f16"
     warnings: tuple[str, ...] = ()
@@ -255,7 +254,6 @@ class LoadOptions:
     gpu_layers: int | None = None
     cpu_moe: int | None = None
     kv_type: KvType = "f16"
-    use_mmap: bool = True
     repack: Repack = "off"
 
 
@@ -265,10 +263,9 @@ def plan(
     """Plan to load `model` into `memory`. By default the context is the largest of 32k, 16k, 8k that fits.
 
     A context longer than the model's own is cut to it, with a warning. Which weights can be repacked depends on
-    `processor`. Nothing is loaded here. Raises `OutOfMemory` if KV cache and buffers don't fit, if the weights don't
-    and `use_mmap` is off, or if a copy that was asked for doesn't. With mmap, weights larger than free memory are only
-    a warning (they are read from disk again and again). Raises `SettingRefused` for a copy that this build can't make,
-    or a KV cache that this model can't have.
+    `processor`. Nothing is loaded here. Raises `OutOfMemory` if KV cache and buffers, or a copy that was asked for,
+    don't fit; weights larger than free memory are only a warning (they are read from disk again and again). Raises
+    `SettingRefused` for a copy that this build can't make, or a KV cache that this model can't have.
     """
     options = options or LoadOptions()
     _check_options(model, options, processor)
@@ -282,7 +279,7 @@ def plan(
         layers=options.gpu_layers,
         cpu_moe=options.cpu_moe,
     )
-    planned = Plan(tokens, put, options.use_mmap, needs, options.kv_type)
+    planned = Plan(tokens, put, needs, options.kv_type)
     if memory.ram_free is not None:
         warnings += _check_ram(model, planned, memory.ram_free)
     if options.repack == "on" or (options.repack == "auto" and not memory.gpu_free):
@@ -335,13 +332,8 @@ def _check_ram(model: ModelFile, planned: Plan, free: int) -> list[str]:
         )
     if planned.ram_bytes <= free:
         return []
-    needed = f"{model.name} needs {size_text(planned.ram_bytes)}"
-    if not planned.use_mmap:
-        raise OutOfMemory(
-            f"{needed} with a context of {tokens} tokens, {size_text(free)} are free: leave mmap on, or close other "
-            "programs"
-        )
-    return [f"{needed}, {size_text(free)} are free: it is read from disk while it runs, which is slow"]
+    needed = f"{model.name} needs {size_text(planned.ram_bytes)}, {size_text(free)} are free"
+    return [f"{needed}: it is read from disk while it runs, which is slow"]
 
 
 def _with_copy(model: ModelFile, planned: Plan, memory: Memory, repack: Repack, processor: frozenset[str]) -> Needs:

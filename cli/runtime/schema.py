@@ -84,7 +84,7 @@ def _require_usable(schema: Any) -> None:
     from ossia.agent.errors import SchemaUnusable
     from ossia.agent.guide import require_usable
 
-    require_usable(schema, known_only=True)
+    require_usable(schema)
     try:
         _draft_of(schema).check_schema(schema)  # a pattern that Python doesn't know is a fault, too
     except SchemaError as error:

@@ -91,7 +91,6 @@ def test_the_largest_context_that_fits(free: int | None, tokens: int) -> None:
     planned = plan(announced(), memory=Memory(free))
     assert planned.context_tokens == tokens
     assert planned.gpu_layers == 0
-    assert planned.use_mmap
     expected = ()
     if free == 9 * GB:
         expected = ("gpt-oss-20b needs 12.6 GB, 9.0 GB are free: it is read from disk while it runs, which is slow",)
@@ -111,7 +110,7 @@ def test_a_small_model_has_its_own_context() -> None:
     model = open_model(ETUDE_PATH)
     network = model.architecture
     needs = Needs(4_961_664, kv_bytes(network, 4096), buffer_bytes(network, 4096), own=52_099_020)
-    assert plan(model, memory=Memory(GB)) == Plan(4096, Offload(), True, needs)
+    assert plan(model, memory=Memory(GB)) == Plan(4096, Offload(), needs)
     assert needs_of(model, 4096) == needs
 
 
@@ -124,16 +123,6 @@ def test_cache_and_buffers_that_do_not_fit() -> None:
     )
     with pytest.raises(OutOfMemory, match=r"a context of 8192 tokens needs 0\.5 GB"):
         plan(announced(), memory=Memory(500 * MB))
-
-
-def test_weights_that_do_not_fit_without_mmap() -> None:
-    with pytest.raises(OutOfMemory) as failure:
-        plan(announced(), memory=Memory(9 * GB), options=LoadOptions(use_mmap=False))
-    assert str(failure.value) == (
-        "gpt-oss-20b needs 12.6 GB with a context of 8192 tokens, 9.0 GB are free: "
-        "leave mmap on, or close other programs"
-    )
-    assert not plan(announced(), memory=Memory(40 * GB), options=LoadOptions(use_mmap=False)).use_mmap
 
 
 def test_layers_that_are_asked_for() -> None:
