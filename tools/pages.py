@@ -109,11 +109,8 @@ class PageLoader:
         except ValueError as error:
             raise ToolSettingUnusable(f"--proxy: {error}") from None
 
-    def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
-        return self._ready().load(url, refresh=refresh, stop=stop)
-
-    def load_source(self, url: str, *, refresh: bool, stop: Stop) -> Document:
-        return self._ready().load_source(url, refresh=refresh, stop=stop)
+    def load(self, url: str, *, source: bool = False, refresh: bool, stop: Stop) -> Document:
+        return self._ready().load(url, source=source, refresh=refresh, stop=stop)
 
     def kept(self, url: str, *, source: bool) -> Document | None:
         return self._ready().kept(url, source=source)

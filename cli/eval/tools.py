@@ -58,11 +58,14 @@ class Pages:
         found = (Hit(page.title, url, page.text[:120]) for url, page in self.pages.items())
         return tuple(found)[:limit]
 
-    def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
+    def load(self, url: str, *, source: bool = False, refresh: bool, stop: Stop) -> Document:
         page = self.pages.get(url)
         if page is None:
             raise ToolFailed("Error: the server answered 404 Not Found")
         return page
+
+    def kept(self, url: str, *, source: bool) -> Document | None:
+        return self.pages.get(url)
 
 
 def browser_over(pages: Mapping[str, str]) -> tuple[Tool, ...]:

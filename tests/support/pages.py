@@ -18,18 +18,15 @@ class Pages:
     sources: dict[str, str] = field(default_factory=dict)
     loaded: list[str] = field(default_factory=list)
 
-    def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
+    def load(self, url: str, *, source: bool = False, refresh: bool, stop: Stop) -> Document:
         self.loaded.append(url + "!" * refresh)
         if url not in self.documents:
             raise ToolFailed("Error: the server answered 404 Not Found")
-        return self.documents[url]
+        page = self.documents[url]
+        return Document(page.title, page.url, self.sources[url]) if source else page
 
     def kept(self, url: str, *, source: bool) -> None:
         """Nothing is."""
-
-    def load_source(self, url: str, *, refresh: bool, stop: Stop) -> Document:
-        page = self.load(url, refresh=refresh, stop=stop)
-        return Document(page.title, page.url, self.sources[url])
 
 
 @dataclass(slots=True)

@@ -38,11 +38,14 @@ class Web:
 
     pages: Mapping[str, Document] = field(default_factory=dict)
 
-    def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
-        assert refresh
+    def load(self, url: str, *, source: bool = False, refresh: bool, stop: Stop) -> Document:
+        assert refresh and not source
         if url not in self.pages:
             raise ToolFailed("Error: 404 Not Found")
         return self.pages[url]
+
+    def kept(self, url: str, *, source: bool) -> None:
+        """Nothing is."""
 
 
 @pytest.fixture

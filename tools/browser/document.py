@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from ossia.tools.spec import Stop, Taint
 from ossia.tools.text import BROKEN, CONTROLS, REORDERS, TAGS
@@ -67,21 +67,15 @@ class Source(Protocol):
 class Loader(Protocol):
     """Gets the page behind a URL of the schemes it is registered for."""
 
-    def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
-        """The page; `refresh` bypasses a cache. Raises `ToolFailed` with a line for the model."""
-        ...
+    def load(self, url: str, *, source: bool = False, refresh: bool, stop: Stop) -> Document:
+        """The page, or with `source` what it was made from (HTML, Markdown…), as text without links.
 
-
-@runtime_checkable
-class SourceLoader(Protocol):
-    """A loader that can also return a page's source (HTML, Markdown…), and what it has without a request."""
-
-    def load_source(self, url: str, *, refresh: bool, stop: Stop) -> Document:
-        """The source as text without links; `title` and `url` are the page's. Raises `ToolFailed`."""
+        `refresh` bypasses a cache. Raises `ToolFailed` with a line for the model.
+        """
         ...
 
     def kept(self, url: str, *, source: bool) -> Document | None:
-        """The page, or with `source` its source; None if it isn't cached."""
+        """The document that `load` would return without a request; None if it needs one."""
         ...
 
 

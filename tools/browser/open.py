@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from ossia.tools.browser import _arguments
 from ossia.tools.browser._arguments import READ, PageTool
-from ossia.tools.browser.document import Document, Loader, SourceLoader, plain
+from ossia.tools.browser.document import Document, Loader, plain
 from ossia.tools.browser.page import Page
 from ossia.tools.browser.stack import Stack, View
 from ossia.tools.fetch.guard import Refused, as_address, normal_host, parse_url
@@ -147,8 +147,6 @@ class OpenTool(PageTool):
         if loader is None:
             can = ", ".join(f"{scheme}:" for scheme in self._loaders)
             raise _failed(url, f"only these can be opened: {can}")
-        if source and not isinstance(loader, SourceLoader):
-            raise _failed(url, "its source can't be shown; open it without `view_source`")
         return _Fetch(url, loader, loc, refresh, source)
 
     def _weighed(self, plan: _Fetch, link: tuple[View, int] | None, context: ToolContext) -> _Fetch:
@@ -160,10 +158,8 @@ class OpenTool(PageTool):
         """
         if scheme_of(plan.url) not in ("http", "https") or is_typed(plan.url, context.said):
             return plan
-        if not plan.refresh and isinstance(plan.loader, SourceLoader):
-            kept = plan.loader.kept(plan.url, source=plan.source)
-            if kept is not None:
-                return replace(plan, kept=kept)
+        if not plan.refresh and (kept := plan.loader.kept(plan.url, source=plan.source)) is not None:
+            return replace(plan, kept=kept)
         pages = self._shown_on(plan.url, link)
         if not pages:
             return replace(plan, sends=True)
@@ -190,15 +186,15 @@ def _brought_by(url: str) -> frozenset[Taint]:
 
 def _loaded(plan: _Fetch, context: ToolContext) -> Document:
     try:
-        if not plan.source:
-            document = plan.kept or plan.loader.load(plan.url, refresh=plan.refresh, stop=context.stop)
-            return replace(document, url=with_fragment(document.url, plan.url))
-        assert isinstance(plan.loader, SourceLoader)
-        document = plan.kept or plan.loader.load_source(plan.url, refresh=plan.refresh, stop=context.stop)
+        document = plan.kept or plan.loader.load(
+            plan.url, source=plan.source, refresh=plan.refresh, stop=context.stop
+        )
     except ToolFailed as failure:
         taints = _brought_by(plan.url) if failure.taints is None else failure.taints
         raise _failed(plan.url, _arguments.reason(failure), taints) from failure
     url = with_fragment(document.url, plan.url)
+    if not plan.source:
+        return replace(document, url=url)
     return replace(document, url=f"view-source:{url}", text=plain(document.text), links={})
 
 
@@ -221,7 +217,7 @@ def scheme_of(url: str) -> str:
 
 
 def whole_url(text: str) -> str:
-    """A URL with a scheme: `https://` is added if there is none."""
+    """A URL with a scheme: `https://` is added to one without."""
     text = text.strip()
     return text if scheme_of(text) else f"https://{text.lstrip('/')}"
 
@@ -266,15 +262,10 @@ def _same(url: str) -> tuple[str, ...]:
     """A key that is the same for URLs that request the same thing from a server."""
     url = whole_url(url)
     try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
+        parsed = parse_url(url)
+    except Refused:
         return (url,)
-    if parts.scheme not in ("http", "https"):
-        return (url,)
-    host = (parts.hostname or "").rstrip(".")
-    at_port = "" if port is None or (parts.scheme, port) in (("http", 80), ("https", 443)) else str(port)
-    return host, at_port, parts.netloc.rpartition("@")[0], parts.path or "/", parts.query
+    return parsed.host_header, parsed.target
 
 
 # -- how many links of a site are followed unasked ---------------------------------------------------------------------

@@ -57,7 +57,7 @@ class ConvertLimits:
 class Converter:
     """Makes a `Document` of HTML, PDF or text. Thread-safe: one document at a time, others wait.
 
-    The worker is a Python of ours with an empty environment. On Linux it can't open files other than Python's own,
+    The worker is a Python process with an empty environment. On Linux it can't open files other than Python's own,
     start programs or use the network (as far as this kernel has Landlock and seccomp: see `confinement`); elsewhere it
     only is a process of its own with a time limit.
     """
@@ -259,7 +259,7 @@ def _is_stdlib(path: str) -> bool:
 
 
 def _filter() -> str:
-    """The seccomp filter, empty where there is none for this machine."""
+    """The seccomp filter; empty without one for this machine."""
     if sys.platform != "linux":
         return ""
     from ossia.tools.sandbox import _seccomp

@@ -190,7 +190,7 @@ def _why_cut(answer: Answer, media_type: str, body: bytes) -> str:
     A compressed body and one in chunks have an end of their own. A length can be too small; without one, the end of the
     connection is the end of the body, whatever ended it.
     """
-    if "content-range" in answer.headers:  # we ask for no part, and this one is none by its status
+    if "content-range" in answer.headers:  # we ask for no part
         return "the server calls it a part"
     if answer.encoding or "transfer-encoding" in answer.headers:
         return ""
@@ -219,9 +219,9 @@ def _has_end(media_type: str, body: bytes) -> bool | None:
 class JsonClient:
     """Talks to exactly one host and port, which may be private: the user wrote it into their configuration.
 
-    `base` is e.g. `"https://api.search.brave.com/res/v1/"`. Redirects are followed only within that host and port.
-    `proxy` is the user's HTTP proxy (`"http://proxy:3128"`), not used for a base whose host is local by its name or
-    address. Raises `ValueError` for a base that isn't an http(s) URL.
+    `base` is e.g. `"https://api.search.brave.com/res/v1/"`. Redirects aren't followed. `proxy` is the user's HTTP proxy
+    (`"http://proxy:3128"`), not used for a base whose host is local by its name or address. Raises `ValueError` for a
+    base that isn't an http(s) URL.
     """
 
     def __init__(
@@ -269,8 +269,11 @@ class JsonClient:
             content = jsonlib.dumps(json, ensure_ascii=False).encode("utf-8", "replace")
             sent["Content-Type"] = "application/json"
         try:
-            with watching(stop, self._limits.timeout_s) as watch:
-                body = self._exchange(method, url, sent, content, watch)
+            with (
+                watching(stop, self._limits.timeout_s) as watch,
+                opened(self._link, watch, method, url, sent, content) as answer,
+            ):
+                body = self._body(answer)
         except FetchFailed as error:
             if error.status is not None:
                 raise
@@ -285,39 +288,17 @@ class JsonClient:
         if params:
             joined += ("&" if "?" in joined else "?") + urlencode(params, errors="replace")
         url = parse_url(joined)
-        if not self._same_place(url):
+        if (url.scheme, url.host_port) != (self._base.scheme, self._base.host_port):
             raise ValueError(f"{url.scheme}://{url.host_header} isn't the service {self._base}")
         return url
 
-    def _same_place(self, url: WebUrl) -> bool:
-        return (url.scheme, url.host_port) == (self._base.scheme, self._base.host_port)
-
-    def _exchange(
-        self, method: str, url: WebUrl, headers: Mapping[str, str], content: bytes | None, watch: Watch
-    ) -> bytes:
-        for _ in range(self._limits.redirects + 1):
-            with opened(self._link, watch, method, url, headers, content) as answer:
-                if answer.location is None or method != "GET":
-                    return self._body(answer)
-                url = self._redirected(url, answer)
-        raise FetchFailed(f"{self._base.host_header} redirects in a circle", answer.status)
-
-    def _redirected(self, url: WebUrl, answer: Answer) -> WebUrl:
-        """The target of a redirect, within the service: a key must not travel to another host."""
-        try:
-            target = parse_url(urljoin(str(url), answer.location or ""))
-        except (Refused, ValueError):
-            target = None
-        if target is None or not self._same_place(target):
-            elsewhere = "redirects to another place: the configuration must name its final address"
-            raise FetchFailed(f"{self._base.host_header} {elsewhere}", answer.status)
-        return target
-
     def _body(self, answer: Answer) -> bytes:
-        if not 200 <= answer.status < 300:
-            raise FetchFailed(f"{self._base.host_header} answered {status_text(answer.status)}", answer.status)
+        name, status = self._base.host_header, answer.status
+        if answer.location is not None:  # a key must not travel to another place
+            raise FetchFailed(f"{name} redirects: the configuration must name its final address", status)
+        if not 200 <= status < 300:
+            raise FetchFailed(f"{name} answered {status_text(status)}", status)
         body, truncated = read_bounded(plain_chunks(answer), self._limits.max_bytes)
         if truncated:
-            size = f"{self._limits.max_bytes / 1e6:g} MB"
-            raise FetchFailed(f"{self._base.host_header} answered with more than {size}", answer.status)
+            raise FetchFailed(f"{name} answered with more than {self._limits.max_bytes / 1e6:g} MB", status)
         return body

@@ -29,7 +29,7 @@ _KEPT_SHARE = 0.9
 
 
 class WebLoader:
-    """A `Loader` and `SourceLoader`. `cache` None: every page is fetched.
+    """A `Loader`. `cache` None: every page is fetched.
 
     Pages of hosts that only `--allow-host` opens are not kept: in a later session that host may be closed again.
     """
@@ -37,23 +37,17 @@ class WebLoader:
     def __init__(self, fetcher: Fetcher, converter: Converter, cache: PageCache | None = None) -> None:
         self._fetcher, self._converter, self._cache = fetcher, converter, cache
 
-    def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
-        """The page as text with links, from the cache unless `refresh`; its `url` is without a fragment.
-
-        Raises `ToolFailed("Error: <reason>")`, without text of the page.
-        """
-        return self._load(url, source=False, refresh=refresh, stop=stop)
-
-    def load_source(self, url: str, *, refresh: bool, stop: Stop) -> Document:
-        """The page as it was sent, decoded, without control characters, titled by its URL. Fails for a PDF."""
-        return self._load(url, source=True, refresh=refresh, stop=stop)
-
     def kept(self, url: str, *, source: bool) -> Document | None:
         """The cached document."""
         key = _key(url, source)
         return self._cache.get(key) if self._cache and key else None
 
-    def _load(self, url: str, *, source: bool, refresh: bool, stop: Stop) -> Document:
+    def load(self, url: str, *, source: bool = False, refresh: bool, stop: Stop) -> Document:
+        """The page as text with links, from the cache unless `refresh`; its `url` is without a fragment.
+
+        With `source` as it was sent, decoded, without control characters, titled by its URL; a PDF has none. Raises
+        `ToolFailed("Error: <reason>")`, without text of the page.
+        """
         key = _key(url, source)
         kept = None if refresh else self.kept(url, source=source)
         if kept is not None:

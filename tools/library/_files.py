@@ -103,7 +103,7 @@ _UNDERLINE: Final = re.compile(r"([=~-])\1{2,}\s*$")
 
 
 def _heading(text: str) -> str:
-    """The title of the front matter, or the first heading; "" when there is none."""
+    """The title of the front matter, or the first heading; "" without one."""
     front = _FRONT.match(text[:20_000])
     if front:
         named = _FRONT_TITLE.search(front[2])

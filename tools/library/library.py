@@ -110,11 +110,13 @@ class Library:
             raise ToolFailed(f"Error: the local library can't be searched: {error}") from error
         return tuple(Hit(match.title, f"{SCHEME}:{match.id}", match.snippet) for match in found)
 
-    def load(self, url: str, *, refresh: bool, stop: Stop) -> Document:
+    def load(self, url: str, *, source: bool = False, refresh: bool, stop: Stop) -> Document:
         """The page of `doc:17`, as it was indexed. Raises `ToolFailed` for an unknown document.
 
         Links between documents of the library lead to `doc:` URLs; a link to any other file is plain text.
         """
+        if source:
+            raise ToolFailed("Error: its source can't be shown; open it without `view_source`")
         number = _number(url)
         try:
             with self._store.reading() as db:
@@ -129,6 +131,10 @@ class Library:
             text = MARK.sub(lambda mark: mark[2] if int(mark[1]) in dead else mark[0], text)
         from_web = found.origin.startswith(("http://", "https://"))
         return Document(found.title, url, text, kept, frozenset({"outside"} if from_web else ()))
+
+    def kept(self, url: str, *, source: bool) -> Document | None:
+        """None: a document is always loaded."""
+        return None
 
     # -- for people --------------------------------------------------------------------------------------------------
 

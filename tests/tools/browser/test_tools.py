@@ -17,6 +17,7 @@ from ossia.harmony.builtins import BROWSER
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import Rule
 from ossia.tools.browser import Browser, Document, Hit, Loader, Source
+from ossia.tools.library.library import Library
 from ossia.tools.spec import Fault, NoStop, Preview, Taint, ToolCall, ToolContext, ToolFailed, ToolFinished, ToolResult
 from ossia.tools.toolbox import Toolbox
 from tests.support.pages import Pages, Results, documents, links, numbered
@@ -295,20 +296,11 @@ def test_view_source_shows_the_source() -> None:  # §1.2 bug 5
     )
 
 
-def test_view_source_where_a_loader_has_none() -> None:  # §1.2 bug 5
-    @dataclass
-    class TextOnly:
-        pages: Pages
-
-        def load(self, url: str, *, refresh: bool, stop: Any) -> Document:
-            return self.pages.load(url, refresh=refresh, stop=stop)
-
-    desk = Desk()
-    desk = Desk(pages=desk.pages, loaders={"http": TextOnly(desk.pages)})
-    assert desk.text("open", id=CAPY.url, view_source=True) == (
-        "Error fetching URL `http://a.test/capy`: its source can't be shown; open it without `view_source`"
+def test_view_source_of_the_library(tmp_path: Path) -> None:  # §1.2 bug 5
+    desk = Desk(loaders={"doc": Library(tmp_path / "library.sqlite")})
+    assert desk.text("open", id="doc:1", view_source=True) == (
+        "Error fetching URL `doc:1`: its source can't be shown; open it without `view_source`"
     )
-    assert desk.pages.loaded == []
 
 
 @pytest.mark.parametrize("pattern", ["", " ", "\n"])

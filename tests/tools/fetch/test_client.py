@@ -711,13 +711,10 @@ def test_a_service_is_one_host_and_port(site: Site) -> None:
         other.json("/search", "stolen")
         client = JsonClient(site.url())
         site.redirect("/search", other.url("/search"))
-        assert "redirects to another place" in service_fails(client).reason
+        assert "redirects: the configuration must name its final address" in service_fails(client).reason
         with pytest.raises(ValueError, match="isn't the service"):
             client.request_json("GET", other.url("/search"), stop=NoStop())
         assert other.connections == 0
-    site.json("/final", "own")
-    site.redirect("/search", "/final")
-    assert client.request_json("GET", "/search", stop=NoStop()) == "own"
 
 
 def test_a_service_on_the_web_is_asked_through_the_proxy_and_a_local_one_is_not(site: Site) -> None:

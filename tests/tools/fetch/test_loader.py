@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ossia.agent.control import Control
-from ossia.tools.browser import Document, Loader, SourceLoader
+from ossia.tools.browser import Document, Loader
 from ossia.tools.convert import Converter
 from ossia.tools.fetch import Fetcher, FetchLimits
 from ossia.tools.fetch.loader import PageCache, WebLoader
@@ -40,7 +40,6 @@ def cache(tmp_path: Path) -> PageCache:
 
 def loader(site: Site, converter: Converter, cache: PageCache | None = None, **limits: float) -> WebLoader:
     made = WebLoader(Fetcher(allow_hosts=[site.at()], limits=FetchLimits(**limits)), converter, cache)  # type: ignore[arg-type]
-    assert isinstance(made, SourceLoader)
     as_loader: Loader = made
     assert as_loader is made
     return made
@@ -68,10 +67,10 @@ def test_other_kinds_and_their_sources(site: Site, converter: Converter) -> None
     made = loader(site, converter)
     assert load(made, site.url("/notes.md")) == Document("notes.md", site.url("/notes.md"), "# Notes\n\ntext")
     assert load(made, site.url("/paper.pdf")).text == "Page 1\n\nCapybaras swim.\n"
-    source = made.load_source(site.url("/"), refresh=False, stop=NoStop())
+    source = made.load(site.url("/"), source=True, refresh=False, stop=NoStop())
     assert source == Document("127.0.0.1", site.url("/"), "<p>Hello <b>you</b>")
     with pytest.raises(ToolFailed, match=r"^Error: a PDF has no source that could be read$"):
-        made.load_source(site.url("/paper.pdf"), refresh=False, stop=NoStop())
+        made.load(site.url("/paper.pdf"), source=True, refresh=False, stop=NoStop())
 
 
 def test_a_page_that_forwards_by_its_header_says_where_to(site: Site, converter: Converter) -> None:
@@ -91,7 +90,7 @@ def test_a_page_that_forwards_by_its_header_says_where_to(site: Site, converter:
     assert pages["short"].links == {0: site.url("/a"), 1: site.url("/there")}
     others = [load(loader(site, converter), site.url(path)) for path in ("/long", "/itself", "/script")]
     assert [page.text[-4:] for page in others] == ["word", "news", "x"]
-    source = loader(site, converter).load_source(site.url("/text"), refresh=False, stop=NoStop())
+    source = loader(site, converter).load(site.url("/text"), source=True, refresh=False, stop=NoStop())
     assert source.text == "a < b"
 
 
@@ -141,7 +140,7 @@ def test_pages_of_hosts_that_only_the_user_opened_are_not_kept(
     site.page("/capy", "<p>new")
     assert load(made, url, refresh=True).text == "new"
     assert load(made, url) == CAPY  # the new one wasn't put there: the host may be closed the next time
-    assert made.load_source(url, refresh=False, stop=NoStop()).text == "<p>new"
+    assert made.load(url, source=True, refresh=False, stop=NoStop()).text == "<p>new"
     assert site.connections == 2
 
 
@@ -151,7 +150,7 @@ def test_public_pages_are_kept(site: Site, converter: Converter, cache: PageCach
     made = WebLoader(Fetcher(proxy=site.url(), resolver=Names()), converter, cache)
     first = load(made, "http://capy.example/capy")
     assert (first.text, load(made, "http://CAPY.example:80/capy#x"), site.connections) == ("public", first, 1)
-    source = [made.load_source("http://capy.example/capy", refresh=False, stop=NoStop()) for _ in range(2)]
+    source = [made.load("http://capy.example/capy", source=True, refresh=False, stop=NoStop()) for _ in range(2)]
     assert ([document.text for document in source], site.connections) == (["<title>Capy</title><p>public"] * 2, 2)
     assert (load(made, "http://capy.example/capy", refresh=True), site.connections) == (first, 3)
 
