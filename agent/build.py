@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ossia.agent.control import Control
-from ossia.agent.errors import EngineFailed, SettingRefused
+from ossia.agent.errors import AgentError, EngineFailed, SettingRefused
 from ossia.agent.respond import LocalResponder
 from ossia.agent.worker import Worker
 from ossia.harmony.codec import Codec
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ossia.agent.engine.base import Engine
     from ossia.agent.engine.guiding import Guides
     from ossia.agent.models.memory import GpuMemory
+    from ossia.agent.models.model import ModelFile
     from ossia.agent.models.plan import Plan
     from ossia.agent.models.spec import ModelSpec
     from ossia.agent.respond import Tap
@@ -62,6 +63,15 @@ class Model:
         return self.worker.submit(self.engine.close)
 
 
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """An engine, how it was loaded, and what is said of that."""
+
+    engine: Engine
+    plan: Plan | None = None
+    notices: tuple[Notice, ...] = ()
+
+
 @dataclass(slots=True)
 class Begun:
     """A model on its way: its name and vocabulary are known, and the worker is loading its weights.
@@ -71,12 +81,13 @@ class Begun:
 
     name: str
     tokenizer: Tokenizer
-    note: str
     _spec: ModelSpec
     _report: Report
     _worker: Worker
-    _started: float
-    _engine: Callable[[], tuple[Engine, Plan | None]]
+    _began: float
+    _loading: Future[_Loaded]
+    _now: Callable[[], Loading] = lambda: Loading("")
+    note: str = ""
     _temperature: float = 1.0  # the model's own
     _respond: Callable[[Codec], ServedResponder] | None = None  # for a server that takes no ids
     _served: tuple[str, ...] = ()
@@ -90,16 +101,27 @@ class Begun:
             raise SettingRefused(f"--raw shows ids, and the server of {self.name} gives none: leave it out")
         if self.note:
             self._report(Notice("note", self.note))
-        engine, planned = self._engine()
-        codec = Codec(self.tokenizer, recipient_position="channel", replay=True)
-        responder = (
-            self._respond(codec)
-            if self._respond
-            else LocalResponder(codec, engine, tap=tap, guided=self._spec.guided, temperature=self._temperature)
-        )
+        loaded = _awaited(self._loading, self._report, self._now)
+        for notice in loaded.notices:
+            self._report(notice)
         self._report(Loading(""))
-        load_s = time.monotonic() - self._started
-        return Model(self._worker, engine, codec, responder, load_s, planned, self._served)
+        engine, codec = loaded.engine, Codec(self.tokenizer, recipient_position="channel", replay=True)
+        if self._respond:
+            responder: LocalResponder | ServedResponder = self._respond(codec)
+        else:
+            guided, temperature = self._spec.guided, self._temperature
+            responder = LocalResponder(codec, engine, tap=tap, guided=guided, temperature=temperature)
+        load_s = time.monotonic() - self._began
+        return Model(self._worker, engine, codec, responder, load_s, loaded.plan, self._served)
+
+    def close(self) -> None:
+        """Give it up, instead of `finish`: the engine is freed as soon as it is loaded."""
+
+        def free() -> None:
+            with suppress(AgentError):  # then there is none
+                self._loading.result().engine.close()
+
+        self._worker.submit(free)
 
 
 def model(spec: ModelSpec, host: Host, report: Report = silent) -> Model:
@@ -117,13 +139,14 @@ def begin(spec: ModelSpec, host: Host, report: Report, *, worker: Worker, stop: 
 
     Raises ModelError, DoesNotFit, ScriptInvalid, AddressUnusable and EngineFailed.
     """
-    started = time.monotonic()
+    began = time.monotonic()
     if spec.script:
         engine, tokenizer = _scripted(spec, spec.script, host, report)
-        return Begun(engine.name, tokenizer, "", spec, report, worker, started, lambda: (engine, None))
+        loading = worker.submit(lambda: _Loaded(engine))
+        return Begun(engine.name, tokenizer, spec, report, worker, began, loading)
     if spec.server:
-        return _remote(spec, host, report, worker, stop, started)
-    return _local(spec, host, report, worker, started)
+        return _remote(spec, host, report, worker, stop, began)
+    return _local(spec, host, report, worker, began)
 
 
 def _scripted(spec: ModelSpec, file: Path, host: Host, report: Report) -> tuple[Engine, Tokenizer]:
@@ -137,7 +160,7 @@ def _scripted(spec: ModelSpec, file: Path, host: Host, report: Report) -> tuple[
     return ScriptedEngine(script, tokenizer, context_tokens=context), tokenizer
 
 
-def _remote(spec: ModelSpec, host: Host, report: Report, worker: Worker, stop: Control, started: float) -> Begun:
+def _remote(spec: ModelSpec, host: Host, report: Report, worker: Worker, stop: Control, began: float) -> Begun:
     from ossia.agent.engine.remote.connect import connect
 
     asking = worker.submit(lambda: connect(spec, host, report, stop))
@@ -151,25 +174,28 @@ def _remote(spec: ModelSpec, host: Host, report: Report, worker: Worker, stop: C
     if stop.stopped:  # while the last answer came
         engine.close()
         raise EngineFailed(f"{engine.name}: stopped before it was used")
-
-    def connected() -> tuple[Engine, None]:
-        report(Notice("note", server.note))
-        if server.warning:
-            report(Notice("warning", server.warning))
-        return engine, None
-
+    warnings = [Notice("warning", server.warning)] if server.warning else []
+    loaded = _Loaded(engine, notices=(Notice("note", server.note), *warnings))
     return Begun(
-        engine.name, server.tokenizer, "", spec, report, worker, started, connected,
-        _temperature=server.temperature, _respond=server.respond, _served=server.models,
-    )  # fmt: skip
+        engine.name,
+        server.tokenizer,
+        spec,
+        report,
+        worker,
+        began,
+        worker.submit(lambda: loaded),
+        _temperature=server.temperature,
+        _respond=server.respond,
+        _served=server.models,
+    )
 
 
-def _local(spec: ModelSpec, host: Host, report: Report, worker: Worker, started: float) -> Begun:
+def _local(spec: ModelSpec, host: Host, report: Report, worker: Worker, began: float) -> Begun:
     from ossia.agent.guide import GuideCompiler
     from ossia.agent.kv_cache import stored_prompts
     from ossia.agent.models.find import locations
     from ossia.agent.models.memory import read_memory
-    from ossia.agent.models.plan import memory_lines, on_gpu, plan
+    from ossia.agent.models.plan import plan
     from ossia.agent.models.resolve import resolve
     from ossia.agent.pace import LoadProgress
 
@@ -185,7 +211,7 @@ def _local(spec: ModelSpec, host: Host, report: Report, worker: Worker, started:
     progress = LoadProgress(model.file_bytes)
     guides: Future[Guides] = Future()  # the tokenizer is made while the weights are loaded
 
-    def load() -> tuple[Engine, Plan]:
+    def load() -> _Loaded:
         from ossia.agent.engine.llama import LlamaEngine, llama_settings, processor_features
 
         options, memory = spec.load_options(model.temperature), read_memory(gpus.result())
@@ -201,23 +227,25 @@ def _local(spec: ModelSpec, host: Host, report: Report, worker: Worker, started:
             guides=lambda constraint: guides.result()(constraint),
         )
         engine.prompts = stored_prompts(host.kv, private=spec.private)
-        return engine, planned
+        return _Loaded(engine, planned, _notices_of(model, planned))
 
     report(progress.now())
     loading = worker.submit(load)
-
-    def loaded() -> tuple[Engine, Plan]:
-        engine, planned = _awaited(loading, report, progress.now)
-        for line in planned.warnings:
-            report(Notice("warning", line))
-        where = f"{model.name}: {model.path}, context {planned.context_tokens:,} tokens, {on_gpu(planned)}"
-        for line in (where, ": ".join(memory_lines(planned))):
-            report(Notice("detail", line))
-        return engine, planned
-
     tokenizer = Tokenizer(vocabulary)
     guides.set_result(GuideCompiler(tokenizer))
-    return Begun(model.name, tokenizer, note, spec, report, worker, started, loaded, _temperature=model.temperature)
+    return Begun(
+        model.name, tokenizer, spec, report, worker, began, loading, progress.now, note, _temperature=model.temperature
+    )
+
+
+def _notices_of(model: ModelFile, planned: Plan) -> tuple[Notice, ...]:
+    """How the model was loaded: the plan's warnings, and what is said of it with `--verbose`."""
+    from ossia.agent.models.plan import memory_lines, on_gpu
+
+    where = f"{model.name}: {model.path}, context {planned.context_tokens:,} tokens, {on_gpu(planned)}"
+    details = where, ": ".join(memory_lines(planned))
+    warnings = (Notice("warning", line) for line in planned.warnings)
+    return (*warnings, *(Notice("detail", line) for line in details))
 
 
 def _awaited(future: Future[_R], report: Report, now: Callable[[], Loading]) -> _R:

@@ -68,7 +68,8 @@ class Loading:
 
 
 Report = Callable[[Notice | Loading], None]
-"""Called on the thread that builds, often (some ten times a second while something is waited for): must be quick."""
+"""Called on the thread that builds, some ten times a second while something is waited for, or on its worker's: must be
+quick."""
 
 
 def silent(_: Notice | Loading) -> None:

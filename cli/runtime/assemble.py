@@ -99,13 +99,14 @@ def assemble(
     tools: Toolset | None = None,
 ) -> Assembly:
     """Collect the tools while the model is loaded, and wait for it. `tools`: those of the model before, to be kept."""
-    own = tools is None
-    tools = tools or collect(resolved, folder, display, begun.tokenizer)
+    collected = None
     try:
+        tools = tools or (collected := collect(resolved, folder, display, begun.tokenizer))
         model = begun.finish(tap)
     except BaseException:
-        if own:
-            tools.close()
+        begun.close()
+        if collected:
+            collected.close()
         raise
     tools.counter.tokenizer = model.tokenizer
     return Assembly(model, tools, display)

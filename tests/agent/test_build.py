@@ -10,7 +10,7 @@ import pytest
 
 from ossia.agent.build import begin, model
 from ossia.agent.control import Control
-from ossia.agent.engine.llama import processor_features
+from ossia.agent.engine.llama import LlamaEngine, processor_features
 from ossia.agent.engine.remote.address import parse_url
 from ossia.agent.errors import EngineFailed, ModelMissing, ModelUnusable, ScriptInvalid, SettingRefused
 from ossia.agent.models.catalog import ETUDE_PATH
@@ -79,6 +79,14 @@ def test_the_tokenizer_is_there_before_the_weights_are(host: Host, worker: Worke
     assert begun.name == "etude" and begun.note == ""
     assert begun.tokenizer.decode(begun.tokenizer.encode("48*17")) == "48*17"
     begun.finish().close().result()
+
+
+def test_what_is_given_up_is_freed(host: Host, worker: Worker) -> None:
+    begun = begin(ModelSpec("etude", context=4096), host, Heard(), worker=worker, stop=Control())
+    begun.close()
+    engine = begun.finish().engine
+    worker.submit(lambda: None).result()
+    assert isinstance(engine, LlamaEngine) and not engine.native.is_open
 
 
 def test_what_is_private_is_read_and_not_stored(host: Host) -> None:

@@ -26,10 +26,11 @@ def test_pages_are_counted_in_what_was_downloaded(
 
 
 def test_pages_are_counted_in_the_models_own_where_there_is_no_other(
-    tmp_path: Path, etude_tokenizer: Tokenizer, o200k_tokenizer: Tokenizer
+    tmp_path: Path, o200k_dir: Path, etude_tokenizer: Tokenizer, o200k_tokenizer: Tokenizer
 ) -> None:
-    """What has the name of tiktoken's file isn't it: by its bytes it isn't read."""
-    (tmp_path / O200K_CACHE_NAME).write_bytes(b"IQ== 0\n")
+    """A file with the name and the size of tiktoken's is another one by its hash."""
+    forged = (o200k_dir / O200K_CACHE_NAME).read_bytes().replace(b"IQ== 0\n", b"Ig== 0\n", 1)
+    (tmp_path / O200K_CACHE_NAME).write_bytes(forged)
     host = host_in(tmp_path, TIKTOKEN_CACHE_DIR=str(tmp_path))
     count = TokenCounter(etude_tokenizer, host)
     assert count.warning() is None

@@ -26,8 +26,9 @@ from pathlib import Path
 IMPORTED = (
     *("ossia.cli.main", "ossia.cli.app", "ossia.cli.commands", "ossia.cli.exits"),
     *("ossia.cli.oneshot.once", "ossia.cli.oneshot.ask", "ossia.cli.oneshot.report", "ossia.cli.runtime.assemble"),
-    *("ossia.cli.runtime.toolset", "ossia.cli.runtime.session", "ossia.cli.runtime.python", "ossia.cli.runtime.ending"),
-    *("ossia.cli.runtime.browsing", "ossia.cli.runtime.consent", "ossia.cli.settings.workspace", "ossia.cli.visible"),
+    *("ossia.cli.runtime.toolset", "ossia.cli.runtime.session", "ossia.cli.runtime.ending", "ossia.agent.build"),
+    *("ossia.tools.build", "ossia.cli.runtime.model_spec", "ossia.cli.runtime.consent", "ossia.cli.visible"),
+    "ossia.cli.settings.workspace",
     *("ossia.cli.terminal.markdown", "ossia.agent.loop", "ossia.agent.worker", "ossia.agent.respond"),
     *("ossia.agent.engine.scripted", "ossia.agent.sessions.store", "ossia.agent.models.resolve"),
     *("ossia.agent.models.plan", "ossia.agent.guide.follower", "ossia.agent.compaction"),

@@ -9,9 +9,9 @@ import pytest
 from ossia.agent.events import Progress
 from ossia.cli.chat.view import ChatView
 from ossia.cli.runtime.pace import Reading, loading_words, worded
-from ossia.cli.runtime.progress import LiveLine
+from ossia.cli.runtime.progress import Display, LiveLine
 from ossia.cli.terminal.markdown.paint import Painter
-from ossia.tools.host import Loading
+from ossia.tools.host import Loading, Notice
 
 
 class Clock:
@@ -34,6 +34,27 @@ def test_words(left_s: int | None, said: str) -> None:
 def test_words_of_a_load() -> None:
     assert loading_words(Loading("reading the model", 0.43, 7)) == "reading the model · 43 % · 7 s"
     assert loading_words(Loading("asking the server")) == "asking the server"
+
+
+def test_what_builds_is_shown() -> None:
+    display = Display(
+        terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=False
+    )
+    display.report(Loading("reading the model", 0.43, 7))
+    assert display.line.text == "reading the model · 43 % · 7 s"
+    display.report(Loading(""))
+    assert display.line.text == ""
+
+
+def test_what_builds_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+    notices = Notice("note", "using étude"), Notice("warning", "it is large"), Notice("detail", "context 4,096")
+    for verbose, details in ((True, "context 4,096\n"), (False, "")):
+        display = Display(
+            terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=verbose, quiet=False
+        )
+        for notice in notices:
+            display.report(notice)
+        assert capsys.readouterr().err == f"ossia: using étude\nossia: warning: it is large\n{details}"
 
 
 def test_reading_a_prompt() -> None:
