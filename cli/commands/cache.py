@@ -29,7 +29,7 @@ _GRACE_S = 0.6
 
 
 def show(json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False) -> None:
-    """List them: kind, tokens, size, last use, whether it holds text of yours, model."""
+    """List them: kind, tokens, size, last use, whether they hold text of yours, model."""
     from json import dumps
 
     from ossia.agent.engine.stored import inspect
@@ -66,10 +66,10 @@ def show(json: Annotated[bool, typer.Option("--json", help="Print one line of JS
 
 
 app = group(
-    """Show, remove or prepare the KV caches kept on disk: show, rm, warm.
+    """Show, remove or prepare the KV caches stored on disk: show, rm, warm.
 
-    A KV cache is what a model computes of the text it reads. Those of stored sessions and of what prompts begin with
-    are kept, so that the text needn't be read again. Only you can read them. --private keeps none.
+    A KV cache is a model's computation on the text it reads. Those of stored sessions and of the beginnings of prompts
+    are stored, so that the text needn't be read again. Only you can read them. --private stores none.
     """,
     alone=show,
 )
@@ -104,10 +104,10 @@ def warm(
     private: Annotated[bool | None, option("private")] = None,
     quiet: Annotated[bool | None, option("quiet")] = None,
 ) -> None:
-    """Read what today's prompts begin with, and keep it: for a timer or a login, at low priority.
+    """Read and store the beginnings of today's prompts: for a timer or a login, at low priority.
 
-    That is what a run begins with and, with --workspace, what one in that folder begins with. Give the flags that you
-    run with. Ctrl-C keeps what is whole. It is refused with --private.
+    Those of a run and, with --workspace, of a run in that folder. Give the flags of your runs. Ctrl-C stores the
+    complete parts. Not with --private.
     """
     flags: dict[str, object] = dict(locals())
     if hasattr(os, "nice"):

@@ -1,4 +1,4 @@
-"""`ossia config`: what is set, and where it came from."""
+"""`ossia config`: the settings and their origins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ossia.cli.commands import exit_error, group, writing
 
 
 def show() -> None:
-    """Print each setting and where it came from.
+    """Print each setting and its origin.
 
     The output is a valid config file: `ossia config show > config.toml` is a start.
     """
@@ -37,13 +37,13 @@ def show() -> None:
         say(f"warning: {warning}")
 
 
-app = group("Show the settings and where each one came from, or change them.", alone=show)
+app = group("Show the settings and their origins, or change them.", alone=show)
 app.command()(show)
 
 
 @app.command()
 def get(key: Annotated[str, typer.Argument(metavar="KEY", help="A setting, or approvals.RULE.")]) -> None:
-    """Print one setting and where it came from."""
+    """Print one setting and its origin."""
     from ossia.cli.settings.config import nearest, resolve
     from ossia.cli.settings.table import SETTINGS
 
@@ -89,7 +89,7 @@ def set_(
 
 @app.command()
 def unset(key: Annotated[str, typer.Argument(metavar="KEY", help="A setting, or approvals.RULE.")]) -> None:
-    """Take a setting out of the config file: its default holds again."""
+    """Remove a setting from the config file: its default applies again."""
     from ossia.cli.settings.config import config_path
     from ossia.cli.settings.config_file import unset_value
     from ossia.cli.streams import say

@@ -101,7 +101,7 @@ def tokens(
     text: Annotated[str, typer.Argument(metavar="TEXT|-", help="The text; - reads it from standard input.")],
     model: AnyModel = None,
 ) -> None:
-    """Print how a text is split. Each token is a line: its id and its text.
+    """Print the tokens of a text, one a line: its id and its text.
 
     The text is plain text, as everything from outside is: a control token that it spells is split like any word.
     """

@@ -53,7 +53,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 @app.command("list")
 def list_() -> None:
-    """Print the models that were found. Name, size, whether it fits into memory, where it is from, its path.
+    """Print the models found here: name, size, whether it fits, source, path.
 
     Looks into ossia's own folder and those of Hugging Face, llama.cpp, LM Studio and Ollama.
     """
@@ -81,9 +81,9 @@ def list_() -> None:
 
 @app.command()
 def show(model: MaybeModel = None, json: Json = False) -> None:
-    """Print what a model is, and whether it can be used.
+    """Describe a model, and say if it can be used.
 
-    Its architecture, experts, context, and how its tensors are stored. If it can't be used, the exit code is 3.
+    Its architecture, experts, context, and the types of its tensors. If it can't be used, the exit code is 3.
     """
     from ossia.agent.errors import ModelError
     from ossia.agent.models.describe import describe, unreadable
@@ -115,10 +115,7 @@ def plan(
     repack: Annotated[str | None, option("repack")] = None,
     json: Json = False,
 ) -> None:
-    """Print how a chat would load a model here.
-
-    What goes to the GPU, what doesn't, and why. Nothing is loaded.
-    """
+    """Print how a chat would load a model here: context, GPU, memory. Nothing is loaded."""
     from ossia.agent.engine.llama import processor_features
     from ossia.agent.models.plan import plan
     from ossia.agent.models.resolve import locate, resolve
@@ -161,10 +158,7 @@ def path(model: MaybeModel = None, json: Json = False) -> None:
 
 @app.command()
 def default(model: Model) -> None:
-    """Use this model from now on.
-
-    As `ossia config set model`, but only if it can be used.
-    """
+    """Use this model from now on: `ossia config set model`, but only if it can be used."""
     from pathlib import Path
 
     from ossia.agent.models.memory import read_memory
@@ -181,10 +175,7 @@ def default(model: Model) -> None:
 
 @app.command()
 def rm(model: Model, yes: Annotated[bool, typer.Option("--yes", help="Remove it without asking.")] = False) -> None:
-    """Remove a model that ossia downloaded.
-
-    Or a partial download. Models of other programs stay.
-    """
+    """Remove a model that ossia downloaded, or a partial download. Models of other programs stay."""
     from ossia.cli.commands.models_files import remove
 
     remove(model, yes=yes)
@@ -200,10 +191,7 @@ def pull(
         ),
     ],
 ) -> None:
-    """Download a model, or resume its download.
-
-    It goes into ossia's folder, and its path is printed.
-    """
+    """Download a model into ossia's folder, or resume its download, and print its path."""
     from ossia.cli.commands.models_files import pull_model
 
     pull_model(name)

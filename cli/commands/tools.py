@@ -17,7 +17,7 @@ app = group("Show the tools that are on, or call one by hand.")
 def list_(given: dict[str, object]) -> None:
     """Print the tools that are on.
 
-    For each: where it is from, whether its calls need approval, and exactly the text that the model is given.
+    For each: its source, whether its calls need approval, and the exact text for the model.
     """
     from ossia.cli.commands.tools_list import print_tools
 
@@ -38,7 +38,7 @@ def call(
 ) -> None:
     """Call a tool by hand, as the model would.
 
-    Prints exactly what the model would be given, a tool's error too. Takes every other flag of `ossia run` as well.
+    Prints the exact result for the model, also a tool's error. Takes every other flag of `ossia run` as well.
     """
     from ossia.cli.commands.tools_call import call_once, call_script
 
