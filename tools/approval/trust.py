@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ossia.tools.approval.rules import Rule, parse_rule
-from ossia.tools.files import cannot, read_own, write_whole
+from ossia.tools.files import cannot, make_private, read_own, write_whole
 from ossia.tools.locks import file_lock
 from ossia.tools.safe_files import locate, read_bytes
 from ossia.tools.spec import ToolFailed
@@ -172,7 +172,7 @@ class _File:
     def _change(self) -> Iterator[_Content]:
         """Read the file, let the block change its content, write it back. Raises TrustError, also if it is damaged."""
         try:
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self._path.parent)
             with file_lock(self._path.with_suffix(".lock")):
                 content = self._read()
                 yield content

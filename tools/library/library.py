@@ -185,19 +185,20 @@ class Library:
                 if found is None:
                     return None
                 what = found.origin
-            gone = _ids(db, "SELECT id FROM roots WHERE ", "place", what)
-            documents = set(_ids(db, "SELECT id FROM documents WHERE ", "origin", what))
-            if not gone and not documents:
+            roots = [(place,) for (place,) in db.execute("SELECT place FROM roots") if is_within(place, what)]
+            documents = db.execute("SELECT id, origin FROM documents")
+            ids = [number for number, origin in documents if is_within(origin, what)]
+            if not roots and not ids:
                 return None
-            store.delete(db, documents)
-            db.executemany("DELETE FROM roots WHERE id=?", [(root,) for root in gone])
+            store.delete(db, ids)
+            db.executemany("DELETE FROM roots WHERE place=?", roots)
             within = [(place,) for (place,) in db.execute("SELECT place FROM removed") if is_within(place, what)]
             db.executemany("DELETE FROM removed WHERE place=?", within)
             above = any(_below(what, place) for (place,) in db.execute("SELECT place FROM roots WHERE kind='folder'"))
             if above:
                 db.execute("INSERT OR IGNORE INTO removed VALUES(?)", (what,))
         self._store.compact()
-        return Removed(len(documents), above)
+        return Removed(len(ids), above)
 
     # -- for whoever indexes -----------------------------------------------------------------------------------------
 
@@ -304,10 +305,3 @@ def _followed(db: sqlite3.Connection, url: str) -> str | None:
 
 def _below(place: str, folder: str) -> bool:
     return place.startswith(folder.rstrip(os.sep) + os.sep) and place != folder
-
-
-def _ids(db: sqlite3.Connection, query: str, column: str, place: str) -> list[int]:
-    """The ids of `place` and everything below it. (`LIKE` would take the `_` of a name for any character.)"""
-    start = place.rstrip(os.sep) + os.sep
-    where = f"{column}=? OR substr({column}, 1, ?)=?"
-    return [number for (number,) in db.execute(query + where, (place, len(start), start))]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from ossia.tools.files import make_private
 from ossia.tools.sandbox._interpreter import why
 
 DEFAULT_PACKAGES = ("ipykernel", "numpy", "pandas", "matplotlib", "sympy")
@@ -81,7 +82,7 @@ class Environment:
         bad = next((package for package in packages if package.startswith("-")), None)
         if bad is not None:
             raise EnvironmentFailed(f"a package must be a name, not {bad!r}")
-        self.folder.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self.folder.parent)
         if not self._python.exists():
             ours = sys.executable
             make = [uv, "venv", "--quiet", "--python", ours] if uv else [ours, "-m", "venv", "--clear"]
