@@ -1,10 +1,9 @@
 """Keeps what the user's code prints away from our own stdout, stderr and stdin while it runs in our interpreter.
 
-`sys.stdout` and the others are replaced while such code runs. Its output goes to a sink; everybody else's goes where it
-always did. A write is recognised by its context (also in tasks and `asyncio.to_thread`). In threads that the user's
-code started it is recognised by the calling code: that output goes to stderr, and is dropped if stderr is a terminal.
-Direct writes to file descriptors, such as those of child processes, aren't caught. (`cli.streams` has descriptor 1 lead
-to stderr.)
+`sys.stdout` and the others are replaced while such code runs: its output goes to a sink, all other output where it
+always did. A write is recognised by its context (also in tasks and `asyncio.to_thread`); in threads of the user's code
+by the calling module: that output goes to stderr, unless that is a terminal. Direct writes to file descriptors, such as
+those of child processes, aren't caught.
 """
 
 from __future__ import annotations

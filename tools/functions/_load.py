@@ -25,10 +25,10 @@ _MAX_PRINTED_CHARS = 200
 
 
 def run_file(path: Path, files: Mapping[str, bytes] | None = None) -> tuple[ModuleType, str]:
-    """The module of a file, which is run once, and what it printed, as one short line.
+    """The module of a file, run once, and its output as one short line.
 
-    Its folder is importable only while the file runs, as for a script: modules that we import later must not be found
-    there. `files`: bytes by absolute path, instead of the disk's present ones. Raises `FunctionsInvalid`.
+    Its folder is importable only while the file runs: our own later imports must not find anything there. `files`:
+    bytes by absolute path, instead of the disk's present ones. Raises `FunctionsInvalid`.
     """
     try:
         source = path.read_bytes() if files is None else files[str(path)]

@@ -17,11 +17,8 @@ CONFUSING = frozenset(
         *("analysis", "commentary", "final", "assistant", "user", "system", "developer", "tool", "all", "json", "code"),
     }
 )
-"""Recipients, channels and roles that the model was trained on, and tools that it invents.
-
-A function with such a name is called like the trained tool (raw code instead of JSON), or isn't recognised as a call
-(odysseus#5877, llama.cpp#15158).
-"""
+"""Trained recipients, channels and roles, and tools that the model invents: a function of such a name is called like
+the trained tool (raw code instead of JSON), or isn't recognised as a call (odysseus#5877, llama.cpp#15158)."""
 
 _OTHER = re.compile(r"[^A-Za-z0-9_-]+")
 

@@ -1,9 +1,8 @@
-"""JSON Schema → a small, flat JSON Schema: what a model reads, and what can be checked without the schema's owner.
+"""JSON Schema → a small, flat JSON Schema, readable for a model and checkable without the schema's owner.
 
-Harmony writes `anyOf`, `allOf`, `$ref` and `const` as `any`, a `title` as a useless comment and a parameter's
-description on one line. So references are inlined, choices are expressed as far as possible, and the rest is dropped.
-The output is lenient: the final check of arguments is up to the schema's owner (pydantic, the MCP server). The input
-may be hostile: huge, deep, or referring to itself.
+Harmony writes `anyOf`, `allOf`, `$ref` and `const` as `any`. So references are inlined, choices expressed as far as
+possible, and the rest dropped. The result is lenient: its owner (pydantic, the MCP server) checks arguments in the end.
+The input may be hostile: huge, deep, or referring to itself.
 """
 
 from __future__ import annotations

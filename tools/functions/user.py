@@ -1,8 +1,7 @@
-"""The user's own functions as tools: from a file (`--tools FILE.py`), or from a package that the config names.
+"""The user's own functions as tools: from a file (`--tools FILE.py`), or from a package named in the config.
 
-They are the user's code, run as it is: in our interpreter, unconfined, each call on a thread of its own.
-`spec.provenance` says so to the policy and to people: `"file weather.py"`, `"package my-tools"`; such tools are allowed
-unless a rule or taint says otherwise.
+They are the user's code: run in our interpreter, unconfined, each call on a thread of its own, and allowed unless a
+rule or taint says otherwise.
 
     def get_weather(city: str, unit: Literal["celsius", "fahrenheit"] = "celsius") -> dict[str, object]:
         \"\"\"The weather of a city now.\"\"\"
@@ -45,13 +44,11 @@ _CUT = f"\n[... what it printed after {MAX_PRINTED_CHARS} characters is left out
 
 
 def load_functions(path: Path, *, files: Mapping[str, bytes] | None = None, timeout_s: float = 120.0) -> Loaded:
-    """The public functions of a file, which is run once, with its folder importable meanwhile, as a script would be.
+    """The public functions of a file, run once with its folder importable, as a script would be.
 
-    `files`: bytes by absolute path, used instead of the disk, for the modules of its folder too. Only
-    sources can be imported from them.
-
-    Public is what the file defines itself, with a name that doesn't begin with `_`; or what its `__all__` names. Raises
-    `FunctionsInvalid`: there is no such file, it fails, or a function can't be a tool.
+    `files`: sources by absolute path, used instead of the disk, for the modules of its folder too. Public: the names in
+    its `__all__`, else its own functions without a leading `_`. Raises `FunctionsInvalid`: the file is missing or
+    fails, or a function can't be a tool.
 
         load_functions(Path("weather.py")).tools[0].spec.name  →  "functions.get_weather"
     """
@@ -66,10 +63,10 @@ def load_functions(path: Path, *, files: Mapping[str, bytes] | None = None, time
 
 
 def load_entry_points(names: Sequence[str], *, timeout_s: float = 120.0) -> Loaded:
-    """The functions that installed packages offer in the group `ossia.tools`, only those of these entry points.
+    """The functions of these entry points in the group `ossia.tools` of installed packages.
 
-    An entry point is a function, a list of functions, or a module (its public functions). Raises `FunctionsInvalid`:
-    there is none of that name, it can't be imported, or a function can't be a tool.
+    An entry point is a function, a list of functions, or a module (its public functions). Raises `FunctionsInvalid`: it
+    is missing or can't be imported, or a function can't be a tool.
     """
     tools: list[Tool] = []
     warnings: list[str] = []

@@ -54,7 +54,7 @@ _LAST_WORDS_S = 1.0
 class Server:
     """A connection to one server. `config` is already expanded; `log` gets the server's stderr.
 
-    `show` is given the address to log in at; None: it isn't logged in to, only with what `logins` keep.
+    `show` is called with the address of a login; None: only stored `logins` are used.
     """
 
     def __init__(
@@ -263,9 +263,9 @@ def _pages_to_open(error: MCPError) -> Sequence[ElicitRequestURLParams]:
 
 
 class Connection:
-    """A connected server, which is reconnected when needed. `is_new`: none of its tools was ever accepted.
+    """A connected server, reconnected when needed. `is_new`: none of its tools was ever accepted.
 
-    `ms` is how long connecting took; `offered` are the names under which the model knows its tools, in their order.
+    `ms`: the time that connecting took; `offered`: the model's names of its tools, in their order.
     """
 
     def __init__(self, config: McpConfig, server: Server, ms: int, offered: tuple[str, ...]) -> None:
@@ -280,8 +280,8 @@ class Connection:
     ) -> CallToolResult:
         """Call a tool; if the server has ended, start it again first, once. Raises `ServerFailed`.
 
-        A call during which the server ends is not sent again: it may have done what it was asked. One that a server
-        refused since it has forgotten the session is.
+        If the server ends during the call, it isn't sent again, since it may have had its effect. It is if the server
+        only forgot the session.
         """
         for again_if_undone in (True, False):
             async with self._turn:

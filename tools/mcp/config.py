@@ -21,8 +21,9 @@ comes from the environment when the server is started. What looks like a secret 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from ossia.tools.functions import McpConfigInvalid
@@ -137,7 +138,7 @@ def expanded(config: McpConfig, environ: Mapping[str, str]) -> McpConfig:
     """The config with its variables' values filled in. Raises `McpConfigInvalid` for an unset one."""
     secrets: list[str] = []
 
-    def fill(key: str) -> Callable[[str], str]:
+    def fill(key: str, text: str) -> str:
         def value(match: re.Match[str]) -> str:
             found = environ.get(match[1]) or match[2]
             if environ.get(match[1]) and not _is_passed_on(match[1]):  # ${HOME} is no secret
@@ -146,25 +147,25 @@ def expanded(config: McpConfig, environ: Mapping[str, str]) -> McpConfig:
                 raise McpConfigInvalid(f"{config.where}.{key}: the environment variable {match[1]} is not set")
             return found
 
-        return lambda text: _VARIABLE.sub(value, text)
+        return _VARIABLE.sub(value, text)
 
-    def filled_in(key: str, text: str | None) -> str | None:
-        return None if text is None else fill(key)(text)
+    def fill_named(key: str, texts: Mapping[str, str]) -> dict[str, str]:
+        return {name: fill(f"{key}.{name}", text) for name, text in texts.items()}
 
+    fixed = {key: getattr(config, key) for key in ("command", "cwd", "url", "client_id", "client_secret")}
+    single: dict[str, Any] = {key: fill(key, text) for key, text in fixed.items() if text is not None}
     filled = replace(
         config,
-        command=filled_in("command", config.command),
-        args=tuple(map(fill("args"), config.args)),
-        env={key: fill(f"env.{key}")(text) for key, text in config.env.items()},
-        cwd=filled_in("cwd", config.cwd),
-        url=None if config.url is None else _checked_url(fill("url")(config.url), config.where),
-        headers={
-            key: _checked_header(fill(f"headers.{key}")(text), config.where, key)
-            for key, text in config.headers.items()
-        },
-        client_id=filled_in("client_id", config.client_id),
-        client_secret=filled_in("client_secret", config.client_secret),
+        args=tuple(fill("args", text) for text in config.args),
+        env=fill_named("env", config.env),
+        headers=fill_named("headers", config.headers),
+        **single,
     )
+    if filled.url is not None:
+        _check_url(filled.url, config.where)
+    for name, text in filled.headers.items():
+        if not text.isascii() or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", text):
+            raise McpConfigInvalid(f"{config.where}.headers.{name}: a header must be printable ASCII")
     return replace(filled, secrets=(*config.secrets, *secrets))
 
 
@@ -248,10 +249,10 @@ def _check_kind(config: McpConfig, kind: object) -> None:
     if kind is not None and kind not in fits:
         raise McpConfigInvalid(f"{config.where}.type: must be {' or '.join(map(repr, fits))}, not {_short(kind)}")
     if config.url is not None and not _VARIABLE.match(config.url):
-        _checked_url(config.url, config.where)
+        _check_url(config.url, config.where)
 
 
-def _checked_url(url: str, where: str) -> str:
+def _check_url(url: str, where: str) -> None:
     try:
         parts = urlsplit(url)
         fine = parts.scheme in ("http", "https") and bool(parts.hostname) and not re.search(r"[\x00-\x20\x7f]", url)
@@ -259,13 +260,6 @@ def _checked_url(url: str, where: str) -> str:
         fine = False
     if not fine:
         raise McpConfigInvalid(f"{where}.url: must be http://… or https://…, not {_short(url)}")
-    return url
-
-
-def _checked_header(value: str, where: str, key: str) -> str:
-    if not value.isascii() or re.search(r"[\x00-\x08\x0a-\x1f\x7f]", value):
-        raise McpConfigInvalid(f"{where}.headers.{key}: a header must be printable ASCII")
-    return value
 
 
 # -- secrets ----------------------------------------------------------------------------------------------------------

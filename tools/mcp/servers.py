@@ -59,10 +59,10 @@ _CLOSE_S = 8.0  # how long the library takes to end a server that resists: 2 s e
 
 
 class McpServers:
-    """All servers of a session. `data_dir` keeps what was accepted, `log_dir` what servers write to stderr.
+    """All servers of a session. `data_dir` keeps accepted tools and logins, `log_dir` the servers' stderr.
 
-    `environ` gives the values of `${VAR}`, and the part that programs inherit (`child_environment`). `show` is given
-    the address at which the user logs in to a server that wants it (called on another thread); None: none is.
+    `environ` gives the values of `${VAR}`, and the part that programs inherit (`child_environment`). `show`: called on
+    another thread with the address of a login; None: no login.
 
         servers = McpServers(configs, data_dir=…, log_dir=…, environ=os.environ)
         for status in servers.connect(): …    # one each, in the order of the configs
@@ -95,9 +95,8 @@ class McpServers:
     ) -> tuple[McpStatus, ...]:
         """Connect to all servers at the same time. A server that fails is a status with an `error`.
 
-        `waiting` is called now and then meanwhile, on this thread, with the names of those that haven't answered: a
-        program may take half a minute to fail, an address 10 s. Raises `PinsUnusable` if what was accepted can't be
-        read. After a stop, servers not yet connected have an error.
+        `waiting` is called now and then meanwhile, on this thread, with the names of those that haven't answered. After
+        a stop, servers not yet connected have an error. Raises `PinsUnusable`.
         """
         if not self._configs:
             return ()

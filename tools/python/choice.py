@@ -1,4 +1,4 @@
-"""Which Python runs the model's code: the one that was named, else that of `ossia python setup`, else our own."""
+"""The Python of the model's code: the one that was named, else that of `ossia python setup`, else our own."""
 
 from __future__ import annotations
 

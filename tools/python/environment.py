@@ -1,7 +1,4 @@
-"""The Python environment of the model's code: made once by the user, kept in the data folder.
-
-It is separate from ours: what the model imports can't clash with what ossia runs on, and the user can add to it.
-"""
+"""The Python environment of the model's code: made by the user in the data folder, apart from ossia's own packages."""
 
 from __future__ import annotations
 
@@ -73,10 +70,10 @@ class Environment:
         return self._python if there else None
 
     def setup(self, packages: Sequence[str] = (), *, log: IO[str], uv: str | None = None) -> None:
-        """Make it if it isn't there, and install `defaults` and `packages` (`"requests>=2"`) into it.
+        """Make it if it is missing, and install `defaults` and `packages` (`"requests>=2"`) into it.
 
-        By `uv` (its path) if given, else by pip; what they say goes to `log`. An interrupted setup is
-        continued. Raises EnvironmentFailed.
+        By `uv` (its path) if given, else by pip, with their output in `log`. Continues an interrupted setup. Raises
+        EnvironmentFailed.
         """
         wanted = [*self.defaults, *_CONFINEMENT, *packages]
         bad = next((package for package in packages if package.startswith("-")), None)

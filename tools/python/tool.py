@@ -38,11 +38,10 @@ _Outcome = Literal["done", "timeout", "stopped", "died"]
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds that the kernel is given.
+    """Seconds for the kernel: `start_s` to start, `grace_s` to obey an interrupt before it is killed.
 
-    `start_s`: to start. `grace_s`: to obey an interrupt before it is killed; `stop_grace_s`: the same when the turn was
-    stopped. `idle_s`: when the code has ended but the end of its output wasn't announced, how long nothing may arrive
-    before the output counts as complete.
+    `stop_grace_s`: the same when the turn was stopped. `idle_s`: after the code's end, output without an announced end
+    is complete after such a silence.
     """
 
     start_s: float = 30.0
@@ -56,8 +55,8 @@ class PythonTool:
 
     `data_dir` gets a private folder for the session's files (`folder`; the model's `/mnt/data`). When the tool is
     closed, an empty one is removed; others stay until they are old (`session_folder`). `timeout_s` is for the code of a
-    whole call, without the kernel's start. `interpreter` is what `sandbox.inspect` found; None: the Python we run on.
-    `note`: a line for the model after the trained text, e.g. what can be imported.
+    call, without the kernel's start. `interpreter` None: our own Python. `note`: a line for the model after the trained
+    text, e.g. about packages.
 
         tool = PythonTool(data_dir=Path("session"), confinement=sandbox.choose(sandbox.inspect()))
         for output in tool.run("print(2+2)", call_id="call_1", context=context): …    # ToolOutput("call_1", "4\\n")

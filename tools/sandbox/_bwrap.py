@@ -43,8 +43,8 @@ _TEMPORARY = (("/dev/shm", 64), ("/tmp", 256), ("/home", 16))
 _OWN_PROCESSES = 4
 """Room for bwrap's two processes in the watcher's count: so a program meets Linux's limit, an error, before that."""
 _READ_ONLY = ("--remount-ro", "/", "--remount-ro", "/dev", "--remount-ro", "/proc")
-"""/ and /dev are tmpfs without a size limit: full, they would take half of the machine's memory. And root outside could
-write /proc/sys from inside despite the namespaces: core_pattern there names a program that the machine runs as root."""
+"""/ and /dev are tmpfs without a size limit: full, they would take half of the machine's memory. And root could write
+/proc/sys despite the namespaces: core_pattern there names a program that the machine runs as root."""
 _KILLED_FIRST = ("/bin/sh", "-c", 'echo 1000 2>/dev/null >/proc/self/oom_score_adj; exec "$0" "$@"')
 """If memory runs out, the system kills this before the user's processes. Inherited; inside, /proc is read-only."""
 _LIMITED = """\

@@ -86,8 +86,8 @@ class _Process:
 class KernelProcess(_Process):
     """Starts at construction. `on_exit` is called once, from a thread of this object, when the process has ended.
 
-    The thread that starts the process lives as long as the process: for `bwrap --die-with-parent` and PR_SET_PDEATHSIG
-    the parent is the starting *thread*.
+    The starting thread lives as long as the process: it is the parent for `bwrap --die-with-parent` and
+    PR_SET_PDEATHSIG.
     """
 
     def __init__(self, launch: Launch, job: Job, *, on_exit: Callable[[], None]) -> None:
@@ -188,8 +188,8 @@ class KernelProcess(_Process):
 class CommandProcess(_Process):
     """Starts at construction, or raises `OSError`. Iterate over `output`, then look at `status`.
 
-    `ended_by` says what ended it early: "" nothing, "timeout", "stopped", else a limit, in words for the model.
-    The thread that constructs it must live as long as the command: bubblewrap's processes end with that thread.
+    `ended_by`: "" for a normal end, "timeout", "stopped", else a broken limit, in words for the model. The constructing
+    thread must live as long as the command: bubblewrap's processes end with it.
     """
 
     def __init__(self, launch: Launch, job: Job, *, timeout_s: float, grace_s: float) -> None:

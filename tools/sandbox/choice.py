@@ -27,11 +27,10 @@ def choose(
     allow_landlock: bool = True,
     search_path: str | None = None,
 ) -> Confinement:
-    """The strongest confinement that really starts here; `Off` where none does.
+    """The strongest confinement that really starts here; `Off` if none does.
 
-    `interpreter`: the kernels' Python; None: shell commands will run. `unconfined` gives `Unconfined` without trying
-    the others. `bwrap` is the program to try instead of the one on `search_path` (in PATH's form; None: PATH). Each way
-    tried takes one start of Python, some 50 ms, or of `true`, some 20 ms.
+    `interpreter`: the kernels' Python; None: for shell commands. `unconfined`: `Unconfined` at once. `bwrap`: a program
+    instead of the one on `search_path` (in PATH's form; None: PATH). Each attempt takes some 20 to 50 ms.
     """
     runs: Runs = "python" if interpreter else "shell"
     what, that, them = _WORDS[runs]
