@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import islice
 from urllib.parse import urljoin, urlsplit
 
@@ -129,48 +128,36 @@ _CHECK = re.compile(
 )
 
 
-@dataclass(slots=True)
-class _Page:
-    tree: etree._ElementTree
-    links: Links
-    seen: str
-    """The text that a browser with scripts would show before they run; "image" for an image."""
-
-    def targets(self, addresses: Iterable[str]) -> str:
-        """`【0†http://a.test/x】, 【1†…】`: those of the first that can be opened, each once."""
-        named = dict.fromkeys(filter(None, map(self.links.named, islice(addresses, _MAX_TARGETS))))
-        return ", ".join(named)
-
-    def scripts(self) -> list[etree._Element]:
-        """The scripts but those of data."""
-        return [script for script in self.tree.iter("script") if "json" not in (script.get("type") or "").lower()]
-
-
 def note_of(root: etree._Element, pieces: list[Piece], links: Links, refresh: str = "") -> str:
     """One line about a page without a text of its own; "" for any other.
 
     `"This page only forwards, to 【0†http://a.test/new】"`; the link gets its id from `links`.
     """
-    page = _Page(root.getroottree(), links, _seen(pieces))
-    if len(page.seen) > SHORT:
+    tree, seen = root.getroottree(), _seen(pieces)
+    if len(seen) > SHORT:
         return ""
-    if found := page.targets(_refreshes(page, refresh)):
+    if found := _named(_refreshes(tree, refresh), links):
         return f"This page only forwards, to {found}"
-    frames = page.targets(_frames(page))
-    if frames and (not page.seen or page.tree.find(".//frameset") is not None):
+    frames = _named(_frames(tree), links)
+    if frames and (not seen or tree.find(".//frameset") is not None):
         return f"This page only shows others, in frames: {frames}"
-    scripts = page.scripts()
-    if found := page.targets(_script_targets(page, scripts)):
+    scripts = [script for script in tree.iter("script") if "json" not in (script.get("type") or "").lower()]
+    if found := _named(_script_targets(tree, scripts), links):
         return f"This page only forwards, by a script, to {found}"
-    if scripts and _CHECK.search(f"{page.tree.findtext('.//title') or ''}\n{page.seen}"):
+    if scripts and _CHECK.search(f"{tree.findtext('.//title') or ''}\n{seen}"):
         return "This page seems to be a check against programs, not the page that was asked for"
-    if scripts and _is_shell(page):
+    if scripts and _is_shell(tree, seen):
         return "This page is made by scripts, which don't run here; its source (`view_source`) may hold its data"
     return ""
 
 
+def _named(addresses: Iterable[str], links: Links) -> str:
+    """`【0†http://a.test/x】, 【1†…】`: those of the first that can be opened, each once."""
+    return ", ".join(dict.fromkeys(filter(None, map(links.named, islice(addresses, _MAX_TARGETS)))))
+
+
 def _seen(pieces: list[Piece]) -> str:
-    """The text of the page, for a longer one its beginning."""
+    """The text that a browser shows before scripts run ("image" for an image); of a longer one its beginning."""
     hidden = length = 0
     words: list[str] = []
     for kind, value, _ in pieces:
@@ -187,25 +174,25 @@ def _seen(pieces: list[Piece]) -> str:
     return " ".join(words)
 
 
-def _refreshes(page: _Page, header: str) -> Iterator[str]:
-    metas = (meta for meta in page.tree.iter("meta") if (meta.get("http-equiv") or "").strip().lower() == "refresh")
+def _refreshes(tree: etree._ElementTree, header: str) -> Iterator[str]:
+    metas = (meta for meta in tree.iter("meta") if (meta.get("http-equiv") or "").strip().lower() == "refresh")
     for content in (header, *(meta.get("content") or "" for meta in metas)):
         if (found := _REFRESH.match(content[:4_000])) is not None:
             yield found["double"] or found["single"] or found["bare"] or ""
             return  # a browser follows the first
 
 
-def _frames(page: _Page) -> Iterator[str]:
-    for frame in page.tree.iter(*_FRAMES):
+def _frames(tree: etree._ElementTree) -> Iterator[str]:
+    for frame in tree.iter(*_FRAMES):
         sizes = {(frame.get(name) or "").strip().removesuffix("px") for name in ("width", "height")}
         if not sizes & {"0", "1"} and not _INVISIBLE.search((frame.get("style") or "")[:1_000]):
             yield frame.get(_FRAMES[frame.tag]) or ""
 
 
-def _script_targets(page: _Page, scripts: list[etree._Element]) -> Iterator[str]:
-    if any(True for _ in page.tree.iter("input", "button", "textarea", "select")):
+def _script_targets(tree: etree._ElementTree, scripts: list[etree._Element]) -> Iterator[str]:
+    if any(True for _ in tree.iter("input", "button", "textarea", "select")):
         return
-    onload = (element.get("onload", "") for element in page.tree.findall(".//*[@onload]"))
+    onload = (element.get("onload", "") for element in tree.findall(".//*[@onload]"))
     written = [*(script.text or "" for script in scripts), *onload]
     if sum(map(len, written)) <= _MAX_SCRIPT:
         for found in _GOES_TO.finditer(_COMMENTS.sub("", "\n".join(written))):
@@ -222,10 +209,10 @@ def _unescaped(text: str) -> str:
         return ""
 
 
-def _is_shell(page: _Page) -> bool:
-    if not page.seen:
+def _is_shell(tree: etree._ElementTree, seen: str) -> bool:
+    if not seen:
         return True
-    if len(page.seen) > _WAITING:
+    if len(seen) > _WAITING:
         return False
-    asks = ("".join(map(str, noscript.itertext())) for noscript in page.tree.iter("noscript"))
-    return _LOADING.match(page.seen) is not None or any("javascript" in text.lower() for text in asks)
+    asks = ("".join(map(str, noscript.itertext())) for noscript in tree.iter("noscript"))
+    return _LOADING.match(seen) is not None or any("javascript" in text.lower() for text in asks)
