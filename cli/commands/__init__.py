@@ -9,19 +9,22 @@ import shlex
 import sys
 from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+
+from ossia.cli.exits import ExitCode, ExitError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from ossia.cli.exits import ExitError
-
 UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
 """The error of a bad command line. typer exports only its subclass `BadParameter`."""
+
+Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
+"""The flag of commands that print a document."""
 
 _MAX_BYTES = 256 << 20
 _SHOWN_CHARS = 200  # of a question that was typed without quotes
@@ -95,8 +98,6 @@ def group(about: str, alone: Callable[[], None] | None = None) -> typer.Typer:
 
 def exit_error(message: str, code: Literal["USAGE", "FAILED", "ENGINE"] = "USAGE") -> ExitError:
     """The error that ends a command with one line; `code` is the name of its `ExitCode`."""
-    from ossia.cli.exits import ExitCode, ExitError
-
     return ExitError(message, ExitCode[code])
 
 

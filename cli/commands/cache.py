@@ -6,10 +6,10 @@ import os
 import time
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from ossia.cli.commands import exit_error, group
+from ossia.cli.commands import Json, exit_error, group
+from ossia.cli.exits import ExitCode
 from ossia.cli.settings.table import option
+from ossia.cli.streams import say
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ _GRACE_S = 0.6
 """The time for an interrupted reading to end, and for its whole parts to reach the disk."""
 
 
-def show(json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False) -> None:
+def show(json: Json = False) -> None:
     """List them: kind, tokens, size, last use, whether they hold text of yours, model."""
     from json import dumps
 
@@ -36,7 +36,6 @@ def show(json: Annotated[bool, typer.Option("--json", help="Print one line of JS
     from ossia.agent.models.memory import size_text
     from ossia.cli import paths
     from ossia.cli.clean import clean, one_line
-    from ossia.cli.streams import say
     from ossia.cli.words import when
 
     found = [(used, size, folder, inspect(folder)) for used, size, folder in _folders()]
@@ -135,7 +134,6 @@ def _warm_all(runs: list[tuple[Resolved, Folder | None]]) -> None:
     """
     from ossia.agent.control import Control
     from ossia.agent.worker import Worker
-    from ossia.cli.exits import ExitCode
     from ossia.cli.runtime.ending import end_now
     from ossia.cli.runtime.progress import make_display
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from ossia.cli.commands import exit_error, group, writing
+from ossia.cli.streams import say
 
 
 def show() -> None:
@@ -20,7 +21,6 @@ def show() -> None:
     """
     from ossia.cli.settings.config import resolve
     from ossia.cli.settings.table import SETTINGS
-    from ossia.cli.streams import say
 
     resolved = resolve({}, environ=os.environ)
     lines = {key: _line(key, getattr(resolved.settings, key)) for key in SETTINGS}
@@ -77,7 +77,6 @@ def set_(
     from ossia.cli.settings.config import config_path
     from ossia.cli.settings.config_file import set_value
     from ossia.cli.settings.table import SETTINGS
-    from ossia.cli.streams import say
 
     with writing(config_path(os.environ)) as path:
         stored = set_value(os.environ, key, value)
@@ -92,7 +91,6 @@ def unset(key: Annotated[str, typer.Argument(metavar="KEY", help="A setting, or 
     """Remove a setting from the config file: its default applies again."""
     from ossia.cli.settings.config import config_path
     from ossia.cli.settings.config_file import unset_value
-    from ossia.cli.streams import say
 
     with writing(config_path(os.environ)) as path:
         unset_value(os.environ, key)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
 
 import typer
 
+from ossia.cli.commands import Json
+from ossia.cli.exits import ExitCode
 
-def doctor(json: Annotated[bool, typer.Option("--json", help="Print one line of JSON.")] = False) -> None:
+
+def doctor(json: Json = False) -> None:
     """Check this machine: what works, what doesn't, and how to mend it.
 
     Looks at llama.cpp and the devices it leaves unused, models, confinement, terminal, stored sessions, disk, caches,
@@ -16,7 +18,6 @@ def doctor(json: Annotated[bool, typer.Option("--json", help="Print one line of 
     ossia needs doesn't work (a fault), else with 0.
     """
     from ossia.cli.doctor.examine import examine, print_findings
-    from ossia.cli.exits import ExitCode
 
     found = examine(os.environ)
     print_findings(found, json=json)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from ossia.cli.commands import exit_error, group, input_name, read_text
+from ossia.cli.streams import say, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -76,7 +77,6 @@ def parse(
     """Print a completion as messages. It is JSON, with the repairs that were needed to read the ids."""
     import json
 
-    from ossia.cli.streams import shown
     from ossia.harmony.conversation import message_to_json
     from ossia.harmony.parse import StreamParser
 
@@ -105,7 +105,6 @@ def tokens(
 
     The text is plain text, as everything from outside is: a control token that it spells is split like any word.
     """
-    from ossia.cli.streams import shown
 
     tokenizer = _tokenizer(model, any_will_do=True)
     for token in tokenizer.encode(read_text("-") if text == "-" else text):
@@ -121,7 +120,6 @@ def _tokenizer(model: str | None, *, any_will_do: bool = False) -> Tokenizer:
     from ossia.agent.vocabulary import tokenizer_for
     from ossia.cli import paths
     from ossia.cli.settings.config import resolve
-    from ossia.cli.streams import say
     from ossia.tools.host import Loading, Notice
 
     def report(what: Notice | Loading) -> None:
@@ -182,8 +180,6 @@ def _unusable(file: str, reason: str) -> Exception:
 def _text(tokenizer: Tokenizer, ids: Iterable[int]) -> str:
     """The text of `ids`. On a terminal it is cleaned, and control tokens are coloured unless NO_COLOR is set."""
     from itertools import groupby
-
-    from ossia.cli.streams import shown
 
     control = set(tokenizer.vocabulary.control.values())
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ossia.cli.commands import group
+from ossia.cli.commands import Json, group
+from ossia.cli.exits import ExitCode
 from ossia.cli.settings.table import option
+from ossia.cli.streams import say, shown, stdout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +50,6 @@ MaybeModel = Annotated[
     str | None,
     typer.Argument(metavar="[NAME|PATH]", help="As `list` prints it. [default: the one that is used]", callback=_named),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
 @app.command("list")
@@ -64,7 +65,6 @@ def list_() -> None:
     from ossia.cli.commands.models_files import locations_here
     from ossia.cli.paths import data_dir
     from ossia.cli.runtime.models import free_memory
-    from ossia.cli.streams import say, shown
 
     found, memory = find_models(locations_here()), free_memory()
     rows = [("NAME", "SIZE", "FITS", "FROM", "PATH"), *(_row(one, memory) for one in found)]
@@ -88,7 +88,6 @@ def show(model: MaybeModel = None, json: Json = False) -> None:
     from ossia.agent.errors import ModelError
     from ossia.agent.models.describe import describe, unreadable
     from ossia.cli.commands.models_files import located
-    from ossia.cli.exits import ExitCode
 
     found = located(model)
     try:
@@ -122,7 +121,6 @@ def plan(
     from ossia.cli.commands.models_files import locations_here, say_engine, say_more, settings_with
     from ossia.cli.runtime.model_spec import local_spec
     from ossia.cli.runtime.models import free_memory
-    from ossia.cli.streams import say
 
     settings = settings_with(
         model=model, context=context, gpu_layers=gpu_layers, n_cpu_moe=n_cpu_moe, kv_type=kv_type, repack=repack
@@ -147,7 +145,6 @@ def plan(
 def path(model: MaybeModel = None, json: Json = False) -> None:
     """Print where a model's (first) file is."""
     from ossia.cli.commands.models_files import first_file, located
-    from ossia.cli.streams import shown
 
     found = first_file(located(model))
     if json:
@@ -242,7 +239,6 @@ def _print_rows(name: str, path: Path, rows: Sequence[Row]) -> None:
     """The rows, wrapped on a terminal; in a pipe each is one line."""
     from ossia.cli.clean import one_line
     from ossia.cli.runtime.progress import columns
-    from ossia.cli.streams import shown, stdout
     from ossia.cli.words import wrapped
 
     print(shown(f"{one_line(name)}  {one_line(str(path))}"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ossia.cli.commands import exit_error, writing
-from ossia.cli.streams import say
+from ossia.cli.streams import say, shown
 from ossia.cli.terminal.keyboard import plain_keys
 
 if TYPE_CHECKING:
@@ -234,7 +234,6 @@ def pull_model(name: str) -> None:
     from ossia.agent.models.pull import on_the_hub
     from ossia.agent.models.transfer import token_kept_back
     from ossia.cli import paths
-    from ossia.cli.streams import shown
 
     if name == ETUDE:
         print(ETUDE_PATH)

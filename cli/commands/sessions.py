@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ossia.cli.commands import exit_error, group, read_text
+from ossia.cli.commands import Json, exit_error, group, read_text
+from ossia.cli.streams import say, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,7 +28,6 @@ app = group(
 
 Ref = Annotated[str, typer.Argument(metavar="ID|TEXT", help="Its id, the beginning of its id, or part of its title.")]
 Thinking = Annotated[bool, typer.Option("--thinking", help="Include the chain of thought.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 
 
 @app.command("list")
@@ -37,8 +37,6 @@ def list_(
 ) -> None:
     """Print the sessions, the last one first: id, time, turns, title."""
     from dataclasses import asdict
-
-    from ossia.cli.streams import say, shown
 
     with opened_sessions() as store:
         infos = store.list(limit=limit or None)
@@ -61,7 +59,6 @@ def show(
 ) -> None:
     """Print a session to read, as Markdown."""
     from ossia.cli.export.forms import export
-    from ossia.cli.streams import shown
 
     with _holding(ref) as store:
         info = store.find(ref)
@@ -81,7 +78,6 @@ def search(
     from dataclasses import asdict
 
     from ossia.cli.clean import one_line
-    from ossia.cli.streams import say, shown
     from ossia.cli.words import when
 
     with opened_sessions() as store:
@@ -113,7 +109,6 @@ def export(
     """Write a session for others: to stdout, or to a file that only you can read."""
     from ossia.cli.export.forms import default_form, write_text
     from ossia.cli.export.forms import export as exported
-    from ossia.cli.streams import shown
 
     with _holding(ref) as store:
         info = store.find(ref)
@@ -152,7 +147,6 @@ def rm(refs: Annotated[list[str], typer.Argument(metavar="ID...", help="As `list
     from ossia.agent.kv_cache import delete_session_cache
     from ossia.cli import paths
     from ossia.cli.clean import one_line
-    from ossia.cli.streams import shown
 
     with opened_sessions() as store:
         infos = [_by_id(store, ref) for ref in refs]
@@ -194,7 +188,6 @@ def _print_json(found: Mapping[str, object]) -> None:
 def _print_one(info: SessionInfo) -> None:
     """Print the id on stdout, for scripts, and the title on stderr."""
     from ossia.cli.clean import one_line
-    from ossia.cli.streams import say
 
     print(info.id)
     say(f"{one_line(info.title)}; continue it with: ossia --resume {info.id}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ossia.cli.commands import exit_error
+from ossia.cli.streams import stdout
 
 if TYPE_CHECKING:
     from ossia.tools.undo.journal import Journal, Undone
@@ -87,7 +88,6 @@ def _show(undone: Undone, *, skipping: bool, dry_run: bool) -> None:
 
 def _shown(path: str) -> str:
     """A path on its way to stdout: one line in any case, harmless on a terminal."""
-    from ossia.cli.streams import stdout
     from ossia.cli.visible import seen_line
 
     return seen_line(path) if stdout().isatty() else path.replace("\n", "␊")
