@@ -138,7 +138,9 @@ class UserFunction:
             return ToolResult(f"{what}{still}. Ask for less, or choose another way.", error=True)
         if ending.how == "raised":
             return ToolResult(f"Error: {self.spec.name}: {ending.fault}", error=True)
-        return ToolResult(bounded(ending.printed.rstrip("\n")) or "null" if ending.text is None else ending.text)
+        if ending.text is None:
+            return ToolResult(bounded(ending.printed.rstrip("\n")) or "null")
+        return ToolResult(ending.text)
 
 
 def _dict(args: object) -> Mapping[str, object]:

@@ -21,7 +21,7 @@ class Confinement:
     """A way to run the model's code, or its commands (`runs`), on this machine.
 
     `reason` is empty for the strongest way; else it says why a stronger one is missing and how to get it. `data_path`:
-    what a kernel sees as `/mnt/data`; None where it sees the folder under its real name.
+    a kernel's name of its folder, `/mnt/data`; None: the real one.
     """
 
     name: ClassVar[ConfinementName]
@@ -88,7 +88,7 @@ def supervised(job: Job, settings: dict[str, object], *, sees: Sees, home: Path 
 
 
 def launcher_command(job: Job, settings: dict[str, object], *, bare: bool) -> tuple[str, ...]:
-    """The command that starts the launcher. What it reads is written to where the job can't write.
+    """A command for the launcher, with its settings written where the job can't write.
 
     `bare`: no code of Python's environment (.pth files, sitecustomize) runs before the launcher is confined.
     """
