@@ -49,7 +49,7 @@ def show(json: Json = False) -> None:
         print(dumps({"version": VERSION, "kept": entries}))
         return
     if not found:
-        say("no KV cache is kept yet")
+        say("no KV cache is stored yet")
         return
     print(f"{'KIND':<7}  {'ID':<14}  {'TOKENS':>7}  {'SIZE':>8}  {'LAST USED':<16}  {'YOURS':<5}  MODEL")
     for kind, (used, size, folder, about) in zip(kinds, found, strict=True):
@@ -87,7 +87,7 @@ def rm() -> None:
         delete(folder)
     if left := _folders():
         raise exit_error(f"can't remove {left[0][2]}", "FAILED")
-    print(f"removed {_total([size for _, size, _ in found])}" if found else "nothing was kept")
+    print(f"removed {_total([size for _, size, _ in found])}" if found else "no cache was stored")
 
 
 @app.command()
@@ -121,9 +121,9 @@ def warm(
             runs.insert(0, resolve_with_folder({**flags, "workspace": None, "trust": None}))
         resolved = runs[-1][0]
         if resolved.settings.private:
-            raise exit_error(f"cache warm: {resolved.origins['private']} keeps no cache: take that back first")
+            raise exit_error(f"cache warm: {resolved.origins['private']} stores no cache: take that back first")
         if resolved.settings.engine != LLAMA:
-            raise exit_error("cache warm: only a model that runs here has a KV cache to keep: leave out --engine")
+            raise exit_error("cache warm: only a model that runs here has a KV cache to store: leave out --engine")
         _warm_all(runs)
 
 
@@ -178,11 +178,11 @@ def _warm(
     display.wait(closed)
     name = f"{'chat' if stays else 'run'}{f' in {folder.workspace.root}' if folder else ''}"
     if reused >= static:
-        return display.note(f"ossia: {name}: all {static:,} tokens were kept already")
+        return display.note(f"ossia: {name}: all {static:,} tokens were stored already")
     stored = stored_in(paths.host().kv, prompts=True)
     if not any(used >= began and one.name.startswith(f"prompt-{static}-") for used, _, one in stored):
-        raise exit_error(f"cache warm: {name}: {static:,} tokens can't be kept in {paths.host().kv}", "FAILED")
-    return display.note(f"ossia: {name}: {static - reused:,} of {static:,} tokens read in {took_s:.1f} s, and kept")
+        raise exit_error(f"cache warm: {name}: {static:,} tokens can't be stored in {paths.host().kv}", "FAILED")
+    return display.note(f"ossia: {name}: {static - reused:,} of {static:,} tokens read in {took_s:.1f} s, and stored")
 
 
 def _read(
@@ -223,4 +223,4 @@ def _total(sizes: list[int]) -> str:
     from ossia.agent.models.memory import size_text
     from ossia.cli.words import count
 
-    return f"{count(len(sizes), 'kept cache')}, {size_text(sum(sizes))}"
+    return f"{count(len(sizes), 'stored cache')}, {size_text(sum(sizes))}"

@@ -111,11 +111,11 @@ def caches(machine: Machine) -> Iterator[Finding]:
     for what, prompts, limit in (("prompts", True, PROMPT_BYTES), ("sessions", False, TOTAL_BYTES)):
         kept = stored_in(folder, prompts=prompts)
         size = sum(size for _, size, _ in kept)
-        text = f"{count(len(kept), 'kept cache')} of {what}, {size_text(size)} of at most {size_text(limit)}"
+        text = f"{count(len(kept), 'stored cache')} of {what}, {size_text(size)} of at most {size_text(limit)}"
         yield Finding("ok", text)
     if unfinished := len(unfinished_in(folder)):
         text = f"{count(unfinished, 'cache')} unfinished: being written, or left by a crash"
-        yield Finding("ok", text, "remove these, and all kept caches with them", "ossia cache rm")
+        yield Finding("ok", text, "remove these, and all stored caches with them", "ossia cache rm")
 
 
 def _about_model(machine: Machine, found: Found, memory: Memory) -> Finding:

@@ -55,23 +55,23 @@ def test_what_prompts_begin_with_is_read_beforehand(tmp_path: Path) -> None:
     work = ("--workspace", str(tmp_path))
     first = ossia_text("cache", "warm", *work)
     assert first.returncode == 0 and first.stdout == "", first
-    told = re.findall(r"^ossia: run(.*): ([0-9,]+) of \2 tokens read in .* s, and kept$", first.stderr, re.MULTILINE)
+    told = re.findall(r"^ossia: run(.*): ([0-9,]+) of \2 tokens read in .* s, and stored$", first.stderr, re.MULTILINE)
     assert [where for where, _ in told] == ["", f" in {tmp_path}"]
     assert first.stderr.count("using étude") == 1
     for flags, (_, tokens) in zip(((), work), told, strict=True):
         usage = line_of(ossia("run", "--json", "--max-tokens", "1", *flags, "Hello"))["usage"]
         assert usage["reused_tokens"] == int(tokens.replace(",", "")) >= usage["prompt_tokens"] - 12
     again = ossia_text("cache", "warm")
-    assert f"ossia: run: all {told[0][1]} tokens were kept already" in again.stderr
+    assert f"ossia: run: all {told[0][1]} tokens were stored already" in again.stderr
 
 
 def test_what_can_not_be_kept_is_told() -> None:
     private = ossia("cache", "warm", "--private")
-    assert (private.returncode, private.stderr.count(b"--private keeps no cache")) == (2, 1)
+    assert (private.returncode, private.stderr.count(b"--private stores no cache")) == (2, 1)
     (paths.cache_dir() / "kv").parent.mkdir(parents=True, exist_ok=True)
     (paths.cache_dir() / "kv").write_text("no folder")
     full = ossia_text("cache", "warm")
-    assert full.returncode == 1 and "tokens can't be kept in" in full.stderr
+    assert full.returncode == 1 and "tokens can't be stored in" in full.stderr
 
 
 def test_a_private_run_reads_what_is_there_and_leaves_nothing() -> None:
@@ -117,7 +117,7 @@ def test_the_cache_is_shown_and_emptied() -> None:
     }
     assert all(one["bytes"] > 1000 and one["tokens"] > 20 for one in kept)
     _kept()[0].with_name("prompt-5-x.y1.new").mkdir(mode=0o700)  # as a crash would leave it
-    assert b"removed 3 kept caches, " in ossia("cache", "rm").stdout
+    assert b"removed 3 stored caches, " in ossia("cache", "rm").stdout
     assert _kept() == []
     assert ossia("run", "--continue", "Who are you?").returncode == 0
 
@@ -128,7 +128,7 @@ def test_what_is_no_cache_of_ours_is_left_alone(tmp_path: Path) -> None:
     (documents / "letters/a.txt").write_text("mine")
     folder.parent.mkdir(parents=True, exist_ok=True)
     folder.symlink_to(documents)
-    assert ossia("cache", "rm").stdout == b"nothing was kept\n"
+    assert ossia("cache", "rm").stdout == b"no cache was stored\n"
     assert (documents / "letters/a.txt").exists()
     folder.unlink()
     for name in ("notes", "torn"):
@@ -137,5 +137,5 @@ def test_what_is_no_cache_of_ours_is_left_alone(tmp_path: Path) -> None:
     (folder / "notes/a.txt").write_text("mine")
     os.mkfifo(folder / "torn/marks")
     assert [line["tokens"] for line in line_of(ossia("cache", "show", "--json"))["kept"]] == [None]
-    assert ossia("cache", "rm").stdout.startswith(b"removed 1 kept cache, ")
+    assert ossia("cache", "rm").stdout.startswith(b"removed 1 stored cache, ")
     assert (folder / "notes/a.txt").exists() and not (folder / "torn").exists()
