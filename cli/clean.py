@@ -24,7 +24,7 @@ _BAD = re.compile(f"[{CONTROLS}{REORDERS}{_UNSEEN}{TAGS}{BROKEN}{_FLAGS}]")
 _NOT_A_CHARACTER = "\ufffd"
 
 MAX_MARKS = 8
-"""Marks that may stand over one character: more than any script needs, too few to climb over the rows above."""
+"""The most marks over one character: more than any script needs, too few to climb over the rows above."""
 
 MAX_URL_CHARS = 2000
 
@@ -145,7 +145,7 @@ EMOJI = (
     "\u3299\U0001f000-\U0001f1e5\U0001f200-\U0001f3fa\U0001f400-\U0001faff]"
 )
 CLUSTER = f"[{_FLAGS}]{{2}}|{EMOJI}[{_TONES}]?\ufe0f?(?:\u200d{EMOJI}[{_TONES}]?\ufe0f?){{1,8}}|{EMOJI}[{_TONES}]"
-"""Characters that are one sign, as a pattern."""
+"""The pattern of several characters drawn as one sign."""
 
 _PARTS = re.compile(f"[{_JOINERS}{_TONES}{_FLAGS}]")
 _KEPT = re.compile(f"([{_JOINERS}{_FLAGS}]+)")
@@ -179,12 +179,12 @@ def clean_flat(text: str) -> str:
 
 
 def pieces(text: str) -> list[str]:
-    """The characters and clusters that the text consists of."""
+    """The characters and clusters of the text."""
     return list(text) if text.isascii() or not _PARTS.search(text) else _PIECE.findall(text)
 
 
 def widest(text: str) -> int:
-    """The columns that the text takes at most, in any terminal."""
+    """The most columns of the text in any terminal."""
     from rich.cells import cell_len
 
     if text.isascii() or not _PARTS.search(text):

@@ -1,4 +1,4 @@
-"""Text to the clipboard: by the terminal (OSC 52), which also works over ssh, and by the platform's own programs."""
+"""Text to the clipboard: by the terminal (OSC 52), even over ssh, and by the platform's own programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def copyable(text: str) -> str:
-    """The text without the controls that would act where it is pasted; line ends and tabs stay."""
+    """The text without controls, which would act where it is pasted; line ends and tabs stay."""
     return _CONTROLS.sub("", text)
 
 

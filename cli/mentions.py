@@ -89,7 +89,7 @@ def of_dropped(pasted: str) -> str:
 
 
 def begins_with_path(line: str) -> bool:
-    r"""Does a line begin with the path of something that exists, as a terminal inserts it: `/tmp/my\ notes.md`?"""
+    r"""Does a line begin with an existing path, as a terminal inserts it: `/tmp/my\ notes.md`?"""
     found = re.match(r"/(?:\\.|[^\s\\])+", line)
     try:
         return found is not None and any(existing(Path(name)) for name in _dropped(found[0]) if name.count("/") > 1)
@@ -133,7 +133,7 @@ def open_mention(before: str) -> Open | None:
 
 
 def standing(mention: Mention, roots: Sequence[Path]) -> Iterator[tuple[str, list[Path]]]:
-    """Yields each part of a mention that may be a name, with the paths of that name, or that look like it."""
+    """Yields each possible name in a mention, with the paths of that name, or of a lookalike."""
     for name in mention.candidates:
         for find in (lambda path: [path], lookalikes):
             for root in roots:
@@ -160,7 +160,7 @@ def written(path: str, *, closed: bool = True) -> str:
 
 
 def is_odd(name: str) -> bool:
-    """Does a name hold characters that aren't seen in a line?"""
+    """Does a name hold characters unseen in a line?"""
     return visible(name)[1] > 0 or "\n" in name or "\t" in name
 
 
@@ -170,7 +170,7 @@ def shown_name(name: str) -> str:
 
 
 def lookalike(path: Path) -> Path:
-    """The only path that looks like this one, if this one doesn't exist; else the path itself."""
+    """The only lookalike of a path, if the path doesn't exist; else the path itself."""
     try:
         return existing(path) or path
     except (OSError, ValueError):

@@ -21,7 +21,7 @@ _APP = "ossia"
 
 
 def expanded(name: str) -> Path:
-    """The path, `~` and `~name` replaced by that home; unchanged where there is no such home (`~nobody/x`)."""
+    """The path with `~` and `~name` replaced by that home; unchanged without such a home (`~nobody/x`)."""
     try:
         return Path(name).expanduser() if name.startswith("~") else Path(name)  # Path("./~/x") is Path("~/x")
     except RuntimeError:
@@ -29,7 +29,7 @@ def expanded(name: str) -> Path:
 
 
 def here() -> Path:
-    """The current folder; where that is gone (removed meanwhile), a path below which there is nothing."""
+    """The current folder; if it was removed meanwhile, a path with nothing below it."""
     try:
         return Path.cwd()
     except OSError:
@@ -37,7 +37,7 @@ def here() -> Path:
 
 
 def is_folder(path: Path) -> bool:
-    """Is it one? Raises ExitError where that can't be found out: below somebody else's folder, by a name too long."""
+    """Is it a folder? Raises ExitError if the system refuses to say: below somebody else's folder, a name too long."""
     try:
         return path.is_dir()
     except OSError as error:
@@ -58,7 +58,7 @@ def config_file() -> Path:
 
 
 def data_dir() -> Path:
-    """Data that must not be lost: pulled models, the library, sessions, undo. E.g. `~/.local/share/ossia`."""
+    """The folder of pulled models, the library, sessions, undo: `~/.local/share/ossia`."""
     return _own(platformdirs.user_data_path)
 
 
@@ -88,7 +88,7 @@ def history_file() -> Path:
 
 
 def cache_dir() -> Path:
-    """Data that may be lost: fetched pages, e.g. `~/.cache/ossia`."""
+    """The folder of data that may be deleted, such as fetched pages: `~/.cache/ossia`."""
     return _own(platformdirs.user_cache_path)
 
 

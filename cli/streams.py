@@ -65,7 +65,7 @@ def say(text: str) -> None:
 
 
 def end_stdout() -> None:
-    """Release stdout, so that its reader needn't wait until this process has ended."""
+    """Release stdout: its reader needn't wait for the end of this process."""
     if _ours is None or _ours.isatty():
         return
     from contextlib import suppress
@@ -78,19 +78,19 @@ def end_stdout() -> None:
 
 
 def stdout_for_programs() -> TextIO | None:
-    """The stdout for a program of the user's that gets the terminal to itself; None: descriptor 1."""
+    """The stdout for a program of the user's with the terminal to itself; None: descriptor 1."""
     return _ours
 
 
 def give_stdout_to_others() -> None:
-    """Call this before the user's code is loaded: what that prints, now or when we end, goes to stderr."""
+    """Send the output of the user's code, now or at exit, to stderr. To be called before that is loaded."""
     if _ours is not None:
         sys.stdout = sys.stderr
         sys.__stdout__ = _descriptor_1  # type: ignore[misc]
 
 
 def _open_descriptors() -> None:
-    """Make 0, 1 and 2 lead somewhere: the next file that we open would get a number that the shell closed (`>&-`)."""
+    """Open 0, 1 and 2 if the shell closed them (`>&-`): the next file would get such a number."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -24,7 +24,7 @@ _DRAWN = re.compile(
     "|[\U0001f300-\U0001faff]"  # emoji that are newer than Python's tables, too
     ")"
 )
-"""Sequences that are seen as they are, though their characters alone may not be."""
+"""Sequences drawn as they are, though their characters alone may not be."""
 _NOT_DRAWN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp", "Zs"})
 # What is blank or ignored though its category is one of letters, marks or symbols: fillers, selectors, a braille cell.
 _BLANK = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")

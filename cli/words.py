@@ -1,4 +1,4 @@
-"""Texts that are the same everywhere: sizes, times, a call's arguments on one line, the end of a turn."""
+"""The common words for sizes, times, a call's arguments on one line, the end of a turn."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def parsed(arguments: str) -> object:
 
 
 def thinking_cut(tokens: int) -> str:
-    """The notice of reasoning that reached its limit."""
+    """The notice of reasoning at its limit."""
     return f"the thinking reached {count(tokens, 'token')} (think-tokens): answering with what there is"
 
 
@@ -131,7 +131,7 @@ def speed_of(tokens_per_s: float) -> str:
 
 
 def bar(share: float, cells: int) -> str:
-    """A bar that fills this share of `cells`: `bar(0.5, 8)` → `████`."""
+    """A bar over this share of `cells`: `bar(0.5, 8)` → `████`."""
     eighths = round(min(max(share, 0.0), 1.0) * cells * 8)
     return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 

@@ -49,7 +49,7 @@ _NOT_SENT = "not sent; send the line again to leave that out"
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The most that is attached, in bytes of UTF-8 (about 4 a token): of one thing, in all; `files` of a folder."""
+    """The limits of attachments, in bytes of UTF-8 (about 4 a token): of one thing, in all; `files` of a folder."""
 
     one_bytes: int = 128_000
     all_bytes: int = 256_000
@@ -163,7 +163,7 @@ class _Gathering:
             self._local(*path)
 
     def _path(self, mention: Mention) -> tuple[str, Path] | None:
-        """The part of the mention that names something that exists, and its path; None: no part does, or several."""
+        """The part of the mention with a path behind it, and that path; None: no part has one, or one has several."""
         alike: list[Path] = []
         roots = (self.folder, *([self.workspace.root] if self.workspace else []))
         for name, found in standing(mention, roots):
@@ -227,7 +227,7 @@ def _within(attachment: Attachment, max_bytes: int) -> Attachment:
 
 
 def _url(name: str) -> str:
-    """The address without what ends the sentence; a bracket that the address itself opened stays."""
+    """The address without the sentence's last marks; a bracket opened in the address stays."""
     opening = {")": "(", "]": "[", "}": "{"}
     while name[-1] in ".,;:!?\"'>" or name.count(name[-1]) > name.count(opening.get(name[-1], name[-1])):
         name = name[:-1]
@@ -323,7 +323,7 @@ class Attaching:
         return attached.user_text
 
     def close(self) -> None:
-        """End the user's command, which nothing else would end, and the loader of pages."""
+        """End the user's command and the loader of pages."""
         if stop := self._stop:
             stop.stop()
             self._over.wait(_GRACE_S)

@@ -27,7 +27,7 @@ _MAX_LISTING_S = 10.0
 _NEEDED_BYTES = 200
 """Less room than this isn't worth the beginning of another file."""
 HEAD_SHARE = 2 / 3
-"""The share of a shortened text that is its beginning."""
+"""The share of the beginning in a shortened text."""
 
 
 class Unattachable(Exception):
@@ -79,7 +79,7 @@ def read_file(path: Path, *, max_bytes: int) -> Read:
 
 
 def _ends_of(file: BinaryIO, size: int, max_bytes: int) -> tuple[Text, str]:
-    """The text that a file begins with, for its encoding, and its head and tail."""
+    """The beginning of a file, for its encoding, and its head and tail as one text."""
     split = int(max_bytes * HEAD_SHARE)
     text = _decoded(file.read(split), whole=False)
     head = up_to_line_end(universal(text.shown))
@@ -142,7 +142,7 @@ def read_folder(path: Path, *, max_bytes: int, max_files: int, stop: Stop) -> Re
 
 
 def _blocks(files: list[File], folder: Path, room: int, stop: Stop) -> list[str]:
-    """The text files that fit, the last one cut perhaps."""
+    """The text files within the room, the last one cut perhaps."""
     blocks: list[str] = []
     for file in files:
         if stop.stopped or room < _NEEDED_BYTES:
@@ -181,13 +181,13 @@ def shortened(text: str, max_bytes: int) -> tuple[str, int]:
 
 
 def up_to_line_end(text: str) -> str:
-    """Without the part of a line at its end, unless that is most of it."""
+    """Cut the unfinished line at its end, unless it is most of the text."""
     head, end, _ = text.rpartition("\n")
     return head if end and len(head) > len(text) // 2 else text
 
 
 def from_line_start(text: str) -> str:
-    """Without the part of a line at its beginning, unless that is most of it."""
+    """Cut the unfinished line at its beginning, unless it is most of the text."""
     _, end, tail = text.partition("\n")
     return tail if end and len(tail) > len(text) // 2 else text
 

@@ -20,7 +20,7 @@ _MAX_S = 120.0
 _HEAD_CHARS, _TAIL_CHARS = 40_000, 24_000
 _TICK_S, _POLITE_S = 0.05, 0.5
 _LAST_WORDS_S = 0.3
-"""The wait for output after the shell's end: what it left running may keep the pipe open."""
+"""The wait for output after the shell's end: programs left running may keep the pipe open."""
 _PLAIN = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "NO_COLOR": "1"}
 
 
@@ -113,7 +113,7 @@ def _wait(process: subprocess.Popen[bytes], stop: Stop, max_s: float) -> str:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End it and what it started: politely, and after half a second for good."""
+    """End it and its children: politely, and after half a second for good."""
     if sys.platform == "win32":
         process.kill()
     else:

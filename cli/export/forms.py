@@ -78,7 +78,7 @@ def _dumped(data: object) -> str:
 
 
 def _escaped(text: str) -> str:
-    r"""JSON that can be encoded: lone surrogates, from file names that aren't UTF-8, are written like `\udcff`."""
+    r"""The JSON with lone surrogates, from file names in other encodings, written like `\udcff`."""
     return _SURROGATE.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
 
 
@@ -117,7 +117,7 @@ def _blocks(part: Part) -> list[str]:
 
 
 def _fenced(text: str, language: str) -> str:
-    """A fence that nothing in the text closes."""
+    """The text in a fence longer than any in it."""
     ticks = "`" * max(3, 1 + max((len(run) for run in _TICKS.findall(text)), default=0))
     return f"{ticks}{language}\n{text.rstrip(chr(10))}\n{ticks}"
 

@@ -128,5 +128,5 @@ def _text(text: str) -> str:
 
 
 def _seen(text: str) -> str:
-    """The text without controls, marks that reorder and hidden text: HTML can't hold them, or a browser would act."""
+    """The text without controls, reordering marks and hidden text: HTML can't hold them, or a browser would act."""
     return _UNSHOWN.sub("", text.replace("\r\n", "\n"))

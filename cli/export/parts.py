@@ -40,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A turn: its parts, and its end if that wasn't an answer."""
+    """A turn: its parts, and its end ("" for an answer)."""
 
     parts: tuple[Part, ...]
     end: str = ""
@@ -59,7 +59,7 @@ def turns_of(session: Session, *, thinking: bool) -> list[Shown]:
 
 
 def replaced_parts(entries: Sequence[Entry], *, thinking: bool) -> tuple[Part, ...]:
-    """The parts that a retry or an edit replaced."""
+    """The parts replaced by a retry or an edit."""
     lookup = lookup_in([entry.state for entry in entries if entry.state is not None])
     return tuple(_parts(entries, lookup, thinking=thinking))
 
@@ -103,7 +103,7 @@ def _part(entry: Entry, kind: Kind, lookup: Callable[[int], Cited | None], *, fi
 
 
 def _arguments(name: str, text: str) -> tuple[str, str]:
-    """A call's arguments in their most readable form, and the language of that."""
+    """A call's arguments in their most readable form, and its language."""
     present = present_of(name)
     if present.argument == "":
         return code_of(text), present.language

@@ -1,4 +1,4 @@
-"""Rows cut to the terminal's columns: character by character, so that not even a blank is lost; or at words."""
+"""Rows cut to the terminal's columns: character by character, without losing a blank; or at words."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Keyboard:
         return bool(select.select([self._descriptor], [], [], seconds)[0])
 
     def read(self) -> bytes:
-        """One byte, none at the end: what is typed behind an answer is left to whoever reads next."""
+        """One byte, none at the end: keys typed behind an answer are left to the next reader."""
         with suppress(OSError):
             return os.read(self._descriptor, 1)
         return b""
@@ -177,7 +177,7 @@ def _given_back_when_suspended(keyboard: Keyboard) -> Iterator[None]:
 
 
 def without_sequences(line: str) -> str:
-    """The line without the sequences that the terminal sent unasked."""
+    """The line without the terminal's own sequences."""
     return _SEQUENCES.sub("", line)
 
 

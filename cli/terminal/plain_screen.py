@@ -27,7 +27,7 @@ _FRAME_S = 0.1
 
 
 class PlainQuestion:
-    """A question that is printed, and answered by a line."""
+    """A printed question, answered by a line."""
 
     def __init__(self, say: Callable[[str], None], ask: Callable[[], None]) -> None:
         self._say, self._ask = say, ask
@@ -151,7 +151,7 @@ class PlainScreen(ScreenBase):
     # -- reading -------------------------------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        """Read, on a thread of its own: a terminal gives whole lines. Not through sys.stdin, which has a lock."""
+        """Read whole lines of the terminal, on a thread of its own. Not through sys.stdin: that has a lock."""
         data = b"-"
         while data and self._loop is not None:
             try:
@@ -166,7 +166,7 @@ class PlainScreen(ScreenBase):
                     loop.call_soon_threadsafe(self._take, data)
 
     def _is_ours(self) -> bool:
-        """Wait for something to read. False: it was for an editor, which may have read it by now."""
+        """Wait for something to read. False: it was for an editor, and may be read by now."""
         if os.name == "posix":
             select.select([self._stdin], [], [])
         ours = self._here.is_set()
@@ -252,7 +252,7 @@ class PlainScreen(ScreenBase):
             self.leave()
 
     def _without_echo(self, texts: list[str]) -> list[str]:
-        """The texts without the line that was sent: the terminal showed it while it was typed."""
+        """The texts without the sent line: the terminal has shown it already."""
         if not self._echoed:
             return texts
         shown = ["".join(part.text for part in row).rstrip() for row in self.painter.echo(self._echoed)]

@@ -28,7 +28,7 @@ from ossia.cli.visible import seen, seen_line
 QUIET_S = 0.5
 """An answer counts once the question has been on screen, and no key has come, for this long."""
 LETTERS = "ynswae"
-"""The keys that may answer."""
+"""The possible answers."""
 EXPLAIN = "?"
 
 _MIN_ROWS, _OTHER_ROWS = 10, 3  # of the pane on a small screen; of the input, the bottom line and one of activity
@@ -113,7 +113,7 @@ class QuestionPane:
         self._shown_at = None
 
     def height(self) -> int:
-        """The rows that it takes, at most half of the screen (more of a small one)."""
+        """Its rows, at most half of the screen (more of a small one)."""
         return len(self._rows()) if self._question else 0
 
     def saw_key(self) -> None:
@@ -196,7 +196,7 @@ class QuestionPane:
         return max(2, _most_rows() - len(_air()) - len(self._fixed()) - len(self._footer()))
 
     def _fixed(self) -> list[Row]:
-        """The title and the reason, which stay in sight while the text is scrolled; none without room beside text."""
+        """The title and the reason, in sight while the text is scrolled; none without room beside text."""
         head = self.head()
         room = _most_rows() - len(_air()) - len(self._footer()) - _READABLE_ROWS
         return head if not self._explaining and len(head) <= min(room, _HEAD_ROWS) else []

@@ -192,7 +192,7 @@ class Screen(ScreenBase):
     # -- the life of it ------------------------------------------------------------------------------------------------
 
     def _last_words(self) -> None:
-        """The application is off the screen: print the rows held back, and what is still open."""
+        """Print the rows held back, and the open block, once the application is off the screen."""
         with suppress(Exception):  # a fault here would hide the one that ended the chat
             self._held += [*self._panes.frame(), *self._panes.live(_LAST_ROWS), *self._panes.farewell()]
         with self.output.one_write():
@@ -231,7 +231,7 @@ class Screen(ScreenBase):
         self._loop.call_later(_IDLE_FRAME_S, self._idle_frames)
 
     def _first_drawn(self, app: Application[Any]) -> None:
-        """The terminal has just become raw: what was typed before is read now."""
+        """Read the keys typed before the terminal became raw."""
         app.after_render -= self._first_drawn
         take_early_lines(app.input)
 
@@ -264,7 +264,7 @@ class Screen(ScreenBase):
         return Layout(Parkable(parts, self.editor.window, self._parks), focused_element=self.editor.window)
 
     def _parks(self) -> bool:
-        """While rows change by themselves, except for somebody who types or answers: they see the cursor."""
+        """Do rows change by themselves, while nobody types or answers?"""
         return self._panes.animated and not self.editor.typing and not self.question.height()
 
     def _window(self, rows: Callable[[], list[Row]]) -> AnyContainer:

@@ -16,10 +16,10 @@ class Panes(Protocol):
     """The contents of a screen. Every method is called on the loop's thread and is quick."""
 
     def frame(self) -> list[Row]:
-        """Take in the events since the last frame; returns the rows that are finished now."""
+        """Take in the events since the last frame; returns the newly finished rows."""
 
     def live(self, max_rows: int) -> list[Row]:
-        """The open block, which isn't final yet, in at most `max_rows` rows."""
+        """The open block, in at most `max_rows` rows."""
 
     def activity(self) -> list[Row]:
         """The lines above the input: the present activity, the queue."""
@@ -62,7 +62,7 @@ class ScreenBase(ABC):
 
     @abstractmethod
     def _last_words(self) -> None:
-        """Print what is still open, before the loop is left."""
+        """Print the open block, before the loop is left."""
 
     @asynccontextmanager
     async def _on_loop(self, signals: dict[str, Callable[[], object]]) -> AsyncIterator[None]:

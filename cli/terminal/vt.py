@@ -23,7 +23,7 @@ _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 """A synchronised update: the terminal draws what is between them at once. One that doesn't know them ignores them."""
 _PUSH_TITLE, _POP_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 _REWRAPPING = ("VTE_VERSION", "TERM_PROGRAM", "KONSOLE_VERSION", "WT_SESSION")
-"""Variables set by terminals that rewrap (see `rewraps`), even where TERM is the plain `xterm`."""
+"""Variables of rewrapping terminals (see `rewraps`), even with the plain TERM `xterm`."""
 _TMUX_DELAY_S = 0.3
 """Of several changes, tmux 3.3 reports the first immediately, the others at most 0.25 s later."""
 _GONE = frozenset({errno.EIO, errno.EPIPE, errno.ENXIO, errno.EBADF})
@@ -123,7 +123,7 @@ class Output(Vt100_Output):
             self.write_raw(_PUSH_TITLE)
 
     def pop_title(self) -> None:
-        """Restore the title that `push_title` saved."""
+        """Restore the title saved by `push_title`."""
         if self.term != "linux":
             self.write_raw(_POP_TITLE)
 

@@ -1,4 +1,4 @@
-"""A line that is typed behind a question, below what a command has printed."""
+"""A line typed behind a question, below a command's output."""
 
 from __future__ import annotations
 

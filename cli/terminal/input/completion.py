@@ -57,7 +57,7 @@ class Completions(Completer):
         return _is_command(before) or ("@" in before[-4000:] and open_mention(before) is not None)
 
     def possible(self, document: Document) -> bool:
-        """Is there something that Tab could complete?"""
+        """Could Tab complete the text?"""
         before = document.text_before_cursor
         return self.wanted(document) or (before.startswith("!") and before[-1:] not in ("!", " ", "\t", "\n"))
 
@@ -92,7 +92,7 @@ def _is_command(before: str) -> bool:
 
 
 def _ranked(typed: str, choices: Sequence[Choice]) -> list[Completion]:
-    """The choices that begin with the typed text, then those that hold it, then those whose help does."""
+    """The choices with the typed text at their beginning, then anywhere, then in their help."""
     wanted = typed.lower()
     ranks = [
         (0 if value.lower().startswith(wanted) else 1 if wanted in value.lower() else 2, value, help)
@@ -233,7 +233,7 @@ def menu_rows(state: CompletionState, max_rows: int) -> StyleAndTextTuples:
 
 
 def fitted(text: str, columns: int) -> str:
-    """The text, cut with an ellipsis if wider than `columns`, as counted by prompt_toolkit, which draws it."""
+    """The text, cut with an ellipsis if wider than `columns` by prompt_toolkit's count."""
     if get_cwidth(text) <= columns:
         return text
     text = text[: 4 * max(0, columns)]

@@ -26,7 +26,7 @@ from ossia.cli.terminal.input.typed import Typed, block_is_open, without_quotes
 
 _MAX_ROWS, _MAX_MENU_ROWS = 8, 6
 _MAX_SET_CHARS = 20_000
-"""A longer text that is put into the line (from an editor) becomes a placeholder, as a paste does."""
+"""A longer text put into the line (from an editor) becomes a placeholder, like a paste."""
 
 
 class Editor:
@@ -143,7 +143,7 @@ class Editor:
             buffer.insert_text("    ")
 
     def _open_menu(self) -> None:
-        """Open it at once, before the search that typing began is over: the next key may already wait."""
+        """Open it at once, without waiting for the search begun by typing: the next key may already wait."""
         buffer = self.buffer
         choices = list(self._completions.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
         common = get_common_complete_suffix(buffer.document, choices) if len(choices) > 1 else ""
@@ -209,7 +209,7 @@ class Editor:
         self._submit(Typed(shown, self.expanded(shown), literal))
 
     async def _in_editor(self) -> None:
-        """Edit the line in the user's editor, its placeholders replaced by what was pasted."""
+        """Edit the line in the user's editor, its placeholders replaced by the pastes."""
         assert self._edit is not None
         try:
             text = await self._edit(self.expanded(self.text))
@@ -253,6 +253,6 @@ class Editor:
 
 
 def _rows_of(text: str, columns: int, limit: int) -> int:
-    """The rows that the text takes in `columns`, counted up to `limit`."""
+    """The rows of the text in `columns`, counted up to `limit`."""
     widths = (get_cwidth(line[: columns * limit]) for line in text.split("\n", limit)[: limit + 1])
     return min(limit, sum(max(1, -(-width // max(1, columns))) for width in widths))

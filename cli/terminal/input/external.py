@@ -1,4 +1,4 @@
-"""The user's own editor, for a text that is easier to write there."""
+"""The user's own editor, for longer texts."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _shown(text: str) -> str:
 
 @contextmanager
 def _interrupts_are_the_editors() -> Iterator[None]:
-    """Ignore Ctrl-C inside the block: it is the editor's, which starts with the default."""
+    """Ignore Ctrl-C inside the block: it is for the editor."""
     try:
         before = signal.signal(signal.SIGINT, lambda number, frame: None)
     except ValueError:  # not the main thread: Python has no signals there

@@ -13,7 +13,7 @@ from pathlib import Path
 _MAX_ENTRIES, _MAX_BYTES = 10_000, 5_000_000
 _MAX_ENTRY_BYTES = 64_000
 _MAX_PASTE_CHARS = 4_000
-"""Longer pastes are not stored: a history is for what was typed."""
+"""Longer pastes are not stored: a history is for typed lines."""
 _KEPT_SHARE = 0.8  # of the bounds when the file is cut, so that it isn't cut at every start
 
 
@@ -79,7 +79,7 @@ class History:
                 self._append(kept)
 
     def _read(self) -> list[Entry]:
-        """The entries of the file, which is cut when it has grown beyond its bounds."""
+        """The entries of the file. Cuts a file beyond its bounds."""
         if self._path is None:
             return []
         with self._path.open("rb") as file:
@@ -140,7 +140,7 @@ def _line(entry: Entry) -> bytes:
 
 
 def _entry(line: bytes) -> Entry | None:
-    """None for a line that isn't one of ours."""
+    """The entry in a line; None: the line is damaged, or foreign."""
     with suppress(ValueError, RecursionError):
         stored = json.loads(line)
         if isinstance(stored, dict) and isinstance(text := stored.get("text"), str) and text.strip():
@@ -162,7 +162,7 @@ def _replace(path: Path, data: bytes) -> None:
 
 
 def beginning(entries: Sequence[Entry], prefix: str) -> list[Entry]:
-    """The longer entries that begin with `prefix`, newest first, none twice in a row."""
+    """The longer entries with this beginning, newest first, none twice in a row."""
     found: list[Entry] = []
     for entry in reversed(entries):
         if entry.text.startswith(prefix) and entry.text != prefix and (not found or found[-1].text != entry.text):
@@ -171,7 +171,7 @@ def beginning(entries: Sequence[Entry], prefix: str) -> list[Entry]:
 
 
 def matching(entries: Sequence[Entry], query: str) -> list[Entry]:
-    """The entries that hold `query`, newest first, each text once. A query in lower case finds either case."""
+    """The entries with `query` in them, newest first, each text once. A query in lower case finds either case."""
     if not query:
         return []
     folded = query == query.lower()

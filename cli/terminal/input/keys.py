@@ -1,4 +1,4 @@
-"""The keys of a terminal in any form that terminals know; whatever else they send is swallowed."""
+"""The keys of a terminal in any known form; its other sequences are swallowed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WHOLE = re.compile(r"\x1b(?:\[\[[ -~]|\[[0-?]*+[ -/]*+[@-Z\\-~]|O[\d;]*+[@-~])"
 """CSI, in the Linux console's form, too, and SS3."""
 _BEGUN = re.compile(r"\x1b(?:\[\[?|\[[0-?]*+[ -/]*+|O[\d;]*+|[P\]X^_])?\Z")
 _CUT = re.compile(r"\x1b\[[0-?]+[ -/]*+|\x1bO[\d;]++")
-"""The beginning of a sequence that can't become one any more."""
+"""A broken beginning of a sequence."""
 _STRING = re.compile(r"\x1b[P\]X^_]")
 """DCS, OSC, SOS, PM, APC: text up to ST or BEL. Any other control character was typed: then the end is lost."""
 _STRING_ENDS = ("\x1b\\", "\x07")
@@ -46,7 +46,7 @@ class KeyParser(Vt100Parser):
         self.reply: Callable[[str], None] = lambda sequence: None
 
     def reset(self, request: bool = False) -> None:
-        """Forget what has begun."""
+        """Drop an unfinished sequence."""
         self._inside = self._typed
         self._held = ""
         self._parts: list[str] = []  # of a paste
@@ -54,13 +54,13 @@ class KeyParser(Vt100Parser):
         self._mouse = 0
 
     def feed(self, data: str) -> None:
-        """Take in what was read."""
+        """Take in the next piece."""
         text, self._held, at = self._held + data, "", 0
         while at < len(text):
             at = self._inside(text, at)
 
     def flush(self) -> None:
-        """Take an ESC that nothing has followed for a while as a key."""
+        """Take an ESC without a sequel as a key."""
         if self._inside == self._typed and len(self._held) <= 2:
             held, self._held = self._held, ""
             for char in held:
@@ -117,7 +117,7 @@ class KeyParser(Vt100Parser):
         return len(text)
 
     def _mouse_report(self, text: str, at: int) -> int:
-        """xterm's first form: three bytes of any value from 32 on, which needn't be UTF-8."""
+        """xterm's first form: three bytes of any value from 32 on, not always UTF-8."""
         typed = text[at] < " "
         self._mouse -= len(text[at].encode("utf-8", "surrogateescape"))
         if typed or self._mouse <= 0:
@@ -147,7 +147,7 @@ class KeyParser(Vt100Parser):
 
 
 def key_parser(input: Input) -> KeyParser | None:
-    """The parser that this input has from now on; None for one that has no parser (a console of Windows)."""
+    """Give the input a `KeyParser`; None: the input has no parser (a console of Windows)."""
     vt100 = _vt100(input)
     if vt100 is None:
         return None
@@ -157,7 +157,7 @@ def key_parser(input: Input) -> KeyParser | None:
 
 
 def take_early_lines(input: Input) -> None:
-    """Read newlines as Enter in what waits in a terminal that has just become raw: before, it handed over lines."""
+    """Read waiting newlines as Enter, in a terminal that has just become raw: before, it handed over lines."""
     vt100 = _vt100(input)
     if vt100 is None or not vt100.stdin.isatty():
         return
@@ -194,7 +194,7 @@ _KEYPAD_KEYS = {57417 + at: key for at, key in enumerate(("D", "C", "A", "B", "5
 _KEYPAD_SS3 = dict(zip("jklmnopqrstuvwxyXM", "*+,-./0123456789=\r", strict=True))
 """Of the application keypad."""
 _SHIFTED = dict(zip("`1234567890-=[]\\;',./", '~!@#$%^&*()_+{}|:"<>?', strict=True))
-"""Of a keyboard for American English: for a terminal that doesn't say what Shift makes of a key."""
+"""Of a keyboard for American English, for terminals that don't report shifted keys."""
 _CONTROLS = dict(zip(" 2345678/?~", "\0\0\x1b\x1c\x1d\x1e\x1f\x7f\x1f\x7f\x1e", strict=True))
 
 
@@ -236,7 +236,7 @@ def _functional(number: int, modifiers: int, last: str) -> str:
 
 
 def _pressed(codes: list[int], modifiers: int, text: str) -> list[str]:
-    """The presses of the key `codes`: its own code, what Shift makes of it, the code of its place on a PC keyboard."""
+    """The presses of a key. `codes`: its own code, its shifted code, the code of its place on a PC keyboard."""
     code, shifted, base, *_ = [*codes, 0, 0]
     alt, ctrl = modifiers & (_ALT | _META), modifiers & _CTRL
     if code in _KEYPAD_KEYS:
@@ -275,7 +275,7 @@ def _shifted(char: str, shifted: int) -> str:
 
 
 def _control(char: str, shifted: str, base: str) -> str:
-    """The control character of a key; of one that isn't ASCII (Cyrillic, Greek), that of its place; "" for none."""
+    """The control character of a key, or "". For a key beyond ASCII (Cyrillic, Greek) its place counts."""
     for one in (char, shifted) if char.isascii() else (base,):
         if one.isascii() and (one.isalpha() or one in ("@", "[", "\\", "]", "^", "_")):
             return chr(ord(one.upper()) & 0x1F)

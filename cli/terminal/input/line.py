@@ -36,7 +36,7 @@ def is_long(text: str) -> bool:
 
 
 class Pastes:
-    """The pasted texts. Each number is given once, so that a placeholder never changes its meaning."""
+    """The pasted texts. Each number is given once: a placeholder never changes its meaning."""
 
     def __init__(self) -> None:
         self._kept: dict[str, str] = {}
@@ -123,7 +123,7 @@ class Line(Buffer):
     def insert_text(
         self, data: str, overwrite: bool = False, move_cursor: bool = True, fire_event: bool = True
     ) -> None:
-        """Insert at the cursor, or behind the placeholder that it stands in."""
+        """Insert at the cursor, or behind a placeholder around it."""
         position = self.cursor_position
         self.cursor_position = next((e for s, e in self._pastes.spans(self.text) if s < position < e), position)
         super().insert_text(data, overwrite, move_cursor, fire_event)
@@ -153,7 +153,7 @@ class Line(Buffer):
     # -- the history ---------------------------------------------------------------------------------------------------
 
     def history_backward(self, count: int = 1) -> None:
-        """Show the next older entry that begins with the text before the cursor."""
+        """Show the next older entry with the text before the cursor at its beginning."""
         if self._at < 0 or self.text != self._walked:
             self._draft, self._at = self.text, -1
             self._older = beginning(self._entries.entries, self.document.text_before_cursor)
@@ -179,7 +179,7 @@ class Line(Buffer):
 
 
 class Cleaned(Processor):
-    """Shows a line cleaned: a pasted or recalled one may hold characters that a terminal would obey."""
+    """Shows a line cleaned: a pasted or recalled one may hold controls."""
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
         fragments = transformation_input.fragments
@@ -204,7 +204,7 @@ def _shown(piece: str) -> Iterator[str]:
 
 
 def _mapped(fragments: StyleAndTextTuples, shown: list[str], starts: list[int]) -> Transformation:
-    """The fragments with their i-th character shown as `shown[i]`, which begins at `starts[i]`."""
+    """The fragments with their i-th character shown as `shown[i]`, beginning at `starts[i]`."""
     pieces: StyleAndTextTuples = []
     at = 0
     for style, text, *_ in fragments:

@@ -22,7 +22,7 @@ class Typed:
 
 
 def block_is_open(text: str) -> bool:
-    """Does the text begin with quotes that nothing has closed?"""
+    """Does the text begin with unclosed quotes?"""
     start = text.lstrip()
     return start.startswith(BLOCK) and BLOCK not in start[len(BLOCK) :]
 
@@ -42,5 +42,5 @@ def without_quotes(text: str) -> str:
 
 
 def as_text(shown: str) -> str:
-    """The line that says this text to the model, whatever it begins with: `as_text("/etc")` is `" /etc"`."""
+    """The line for a text that isn't a command, whatever its beginning: `as_text("/etc")` is `" /etc"`."""
     return f" {shown}" if shown.startswith(("/", "!")) else shown

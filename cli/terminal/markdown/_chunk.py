@@ -1,4 +1,4 @@
-"""The pieces that Segmenter gives and Painter takes: their bounds, and where lines, fences and blocks are cut."""
+"""The pieces between Segmenter and Painter: their bounds, and the cuts of lines, fences and blocks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Fence:
         return len(text) - len(mark) < 4 and len(mark) >= len(self._marker) and not mark.strip(self._marker[0])
 
     def take(self, line: str) -> list[Chunk]:
-        """Take one more line; returns the piece before it if that is long enough: the last one always has a line."""
+        """Take one more line; returns the piece before it if long enough: the last one always has a line."""
         full = len(self._code) >= CODE_LINES or self._chars >= BLOCK_CHARS
         pieces = self.rest(ends=False) if full else []
         self._code.append(self._bare(line))
@@ -113,7 +113,7 @@ class LongLines:
 
     @property
     def partial(self) -> str:
-        """The line that has no end yet."""
+        """The unfinished line."""
         return "".join(self._pieces)
 
     def drop(self, characters: int) -> None:
@@ -121,7 +121,7 @@ class LongLines:
         self._pieces = [self.partial[max(0, characters) :]]
 
     def push(self, text: str, limit: Callable[[], int]) -> Iterator[str]:
-        """Yields the lines that the text completes; `limit()` is asked for each: a line may begin or end a fence."""
+        """Yields the lines completed by the text; `limit()` is asked for each: a line may begin or end a fence."""
         at = 0
         while at < len(text):
             longest = limit()
@@ -154,7 +154,7 @@ def is_over(token: Token, *, blank_next: bool) -> bool:
 
 
 def is_text(token: Token, lines: int) -> bool:
-    """Is it a paragraph, or one that its last line has made a heading?"""
+    """Is it a paragraph, or one made a heading by its last line?"""
     return token.type == "paragraph_open" or (token.type == "heading_open" and lines > 1)
 
 
@@ -195,7 +195,7 @@ def cap_of(token: Token, lines: list[str], start: int, stop: int) -> int | None:
 
 
 def after_cap(token: Token, tokens: list[Token], lines: list[str], start: int, cap: int) -> list[str]:
-    """The remaining lines, behind what must precede them: a table's head, the line that opens a fence."""
+    """The remaining lines, behind a repeated head of their table, or opening line of their fence."""
     if token.type == "table_open":
         return [*lines[start : start + 2], *lines[cap:]]
     for inner in tokens:

@@ -69,7 +69,7 @@ UNKNOWN = "cyan"  # code in no known language, and code in a line of prose
 
 
 def code_lines(source: str, info: str, *, context: str = "", colour: bool = True) -> list[list[Span]]:
-    """The lines of the code, tabs as blanks. `context`: the lines before it, so that a docstring stays a docstring."""
+    """The lines of the code, tabs as blanks. `context`: the lines before it: a docstring stays a docstring."""
     lines = [line.expandtabs(TAB) for line in source.removesuffix("\n").split("\n")]
     lexer = _lexer(info) if colour else None
     if lexer is None:
@@ -112,7 +112,7 @@ def _look(kind: _Type) -> Style:
 
 @lru_cache(64)
 def _lexer(info: str) -> Lexer | None:
-    """The lexer that the first word of the info string names; no plugins are looked for."""
+    """The lexer named by the first word of the info string; not from plugins."""
     from pygments.lexers import get_lexer_by_name
 
     name = info.split()[0].lower().strip("{}.") if info.split() else ""

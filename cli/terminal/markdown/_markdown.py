@@ -27,7 +27,7 @@ _OPENERS = {"$$": "$$", "\\[": "\\]"}
 
 @cache
 def block_parser() -> MarkdownIt:
-    """Only blocks and their line numbers: what a stream needs to know where it can be cut."""
+    """The parser of blocks and their line numbers alone, for the cuts of a stream."""
     parser = _parser()
     parser.core.ruler.enableOnly(["block"])  # not "normalize": it could change the number of lines
     return parser
@@ -35,7 +35,7 @@ def block_parser() -> MarkdownIt:
 
 @cache
 def parser() -> MarkdownIt:
-    """Blocks and what stands in them."""
+    """The parser of blocks and their contents."""
     return _parser()
 
 
@@ -87,7 +87,7 @@ def _cells(line: str, *, within_code: bool) -> list[str]:
 
 
 def _maths_block(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """Lines from one that begins with `$$` or `\\[` (and does not end there) to the one that closes it."""
+    """Lines from an opening `$$` or `\\[`, not closed on its line, to the closing one."""
     if state.is_code_block(first):
         return False
     line = _line(state, first)

@@ -96,7 +96,7 @@ def sliced(spans: list[Span], extents: Iterable[tuple[int, int]]) -> Iterator[li
 
 
 def cells(spans: Iterable[Span]) -> int:
-    """The columns that a line takes."""
+    """The columns of a line."""
     return sum(cell_len(text) for text, _ in spans)
 
 
@@ -128,7 +128,7 @@ def _unstacked(done: Row) -> Row:
 
 
 def safe(text: str) -> str:
-    """The text without anything that a terminal acts on, on one line: the last check before the terminal."""
+    """The text without controls, on one line: the last check before the terminal."""
     if text.isascii() and text.isprintable():
         return text
     return clean_row(text).translate(_UNSAFE)

@@ -39,7 +39,7 @@ _PLAIN_WORD = re.compile(r"[^\W\d_][^\s*_~`\[\]()<>$\\|&!]*(?:\s|$)")
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """The item that was cut last: the next one may continue its list."""
+    """The last item cut: the next one may continue its list."""
 
     markup: str
     number: int | None
@@ -67,7 +67,7 @@ class Segmenter:
         self._settle_at = 0  # characters that the open text has at the next try: a try costs several drawings
 
     def feed(self, text: str) -> list[Chunk]:
-        """The chunks that `text` finishes, often none."""
+        """The chunks finished by `text`, often none."""
         chunks: list[Chunk] = []
         for line in self._line.push(text, lambda: LONG_CODE_LINE if self._fence else LONG_LINE):
             chunks += self._take_line(line)
@@ -76,7 +76,7 @@ class Segmenter:
         return chunks
 
     def finish(self) -> list[Chunk]:
-        """The text has ended: the chunks of the rest. After that the segmenter is as new."""
+        """The chunks of the rest, at the text's end. After that the segmenter is as new."""
         chunks = self.feed("\n") if self._line.column else []
         chunks += self._fence.rest() if self._fence else self._cut(final=True)
         Segmenter.__init__(self)
@@ -101,7 +101,7 @@ class Segmenter:
         return self._live_block(lines, item)
 
     def settle(self, draw: Callable[[str], list[Row]]) -> Chunk | None:
-        """Cut off the part of an open paragraph that is final as rows of `draw`; where depends on the width."""
+        """Cut off the final rows of an open paragraph, as drawn by `draw`: the cut depends on the width."""
         text = "".join(self._tail) + self._line.partial
         if self._fence or len(text) < self._settle_at:
             return None
@@ -158,7 +158,7 @@ class Segmenter:
         return chunks
 
     def _cut_once(self, chunks: list[Chunk], *, final: bool) -> bool:
-        """Cut what one parse of the tail shows to be final. True: look again."""
+        """Cut the final part of the tail by one parse. True: look again."""
         lines = self._tail
         tokens = block_parser().parse("".join(lines))
         top = [token for token in tokens if token.level == 0 and token.nesting >= 0 and token.map]
@@ -228,7 +228,7 @@ class Segmenter:
         return Chunk(token.type, source, self._gap() and spaced, context=context)
 
     def _position(self, markup: str, first: int | None) -> tuple[bool, int | None, str]:
-        """Does a gap precede the next item; its number in an ordered list that begins with `first`; its context."""
+        """Does a gap precede the next item; its number in an ordered list from `first` on; its context."""
         before = self._item if self._item and self._item.markup == markup else None
         if before and self._continues:
             return before.blank_after, before.number, "+"
