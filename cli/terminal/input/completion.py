@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import stat
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -110,25 +109,17 @@ def _ranked(typed: str, choices: Sequence[Choice]) -> list[Completion]:
 # -- paths -------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A path (a folder's ends in `/`), and its last part to show, odd characters as escapes."""
+def find_paths(typed: str, folders: Sequence[Path]) -> list[str]:
+    """The paths in the typed folder that its last part may mean; a folder's ends in `/`. Best first, at most 200.
 
-    path: str
-    label: str
-
-
-def find_paths(typed: str, folders: Sequence[Path]) -> list[Found]:
-    """The paths of the typed folder, not below it, that the last part may mean. Best first, at most 200.
-
-    find_paths("docs/co", [Path.cwd()])  →  [Found("docs/confinement.md", "confinement.md"), …]
+    find_paths("docs/co", [Path.cwd()])  →  ["docs/confinement.md", …]
 
     Hidden files only once their dot is typed. A folder that can't be read counts as empty. A name may be typed as it
     looks: composed or not, with other dashes and blanks, with its escapes.
     """
     above, slash, part = typed.rpartition("/")
     base = paths.expanded(above + slash)
-    found: dict[str, tuple[int, bool, str, Found]] = {}
+    found: dict[str, tuple[int, bool, str]] = {}
     for root in [Path()] if base.is_absolute() else folders:
         folder = lookalike(root / base)
         front = above + slash if folder == root / base else f"{Path(*folder.parts[len(root.parts) :]).as_posix()}/"
@@ -137,10 +128,15 @@ def find_paths(typed: str, folders: Sequence[Path]) -> list[Found]:
             if rank is not None:
                 end = "/" * is_folder
                 path = f"{front}{name}{end}" if front or not name.startswith("~") else f"./{name}{end}"
-                shown = Found(path, f"{shown_name(name)}{end}")
-                found.setdefault(path, (rank, name in _LAST, name.lower(), shown))
-    best = [shown for *_, shown in sorted(found.values(), key=lambda one: one[:3])]
-    return [*([Found(f"{typed}/", f"{typed}/")] if typed in ("~", ".", "..") else []), *best][:_MAX_FOUND]
+                found.setdefault(path, (rank, name in _LAST, name.lower()))
+    best = sorted(found, key=lambda path: found[path])
+    return [*([f"{typed}/"] if typed in ("~", ".", "..") else []), *best][:_MAX_FOUND]
+
+
+def _completion(text: str, typed: int, path: str) -> Completion:
+    """A completion shown as the last part of its path, odd characters as escapes."""
+    name, slash = path.removesuffix("/").rpartition("/")[2], "/" * path.endswith("/")
+    return Completion(text, -typed, display=f"{shown_name(name)}{slash}")
 
 
 def _listed(folder: Path) -> list[tuple[str, bool]]:
@@ -153,7 +149,7 @@ def _listed(folder: Path) -> list[tuple[str, bool]]:
 
 def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
     try:
-        return entry.is_dir() if not entry.is_symlink() else stat.S_ISDIR(entry.stat().st_mode)
+        return entry.is_dir()
     except OSError:
         return False
 
@@ -162,10 +158,8 @@ def _as_mentions(mention: Open, folders: Sequence[Path]) -> list[Completion]:
     if mention.name.lower().startswith(("http:/", "https:/")):
         return []
     found = next(filter(None, (find_paths(name, folders) for name in mention.readings)), [])
-    pairs = ((one, written(one.path, closed=not one.path.endswith("/"))) for one in found)
-    return [
-        Completion(text, -mention.length, display=one.label) for one, text in pairs if _opens(text, one.path, folders)
-    ]
+    pairs = ((path, written(path, closed=not path.endswith("/"))) for path in found)
+    return [_completion(text, mention.length, path) for path, text in pairs if _opens(text, path, folders)]
 
 
 def _opens(text: str, path: str, folders: Sequence[Path]) -> bool:
@@ -182,18 +176,15 @@ def _as_arguments(typed: str, folders: Sequence[Path]) -> list[Completion]:
     for start in starts:
         found = find_paths(typed[start:], folders)
         if found:
-            kept = (one for one in found if not is_odd(one.path))
-            return [Completion(one.path, start - len(typed), display=one.label) for one in kept]
+            return [_completion(path, len(typed) - start, path) for path in found if not is_odd(path)]
     return []
 
 
 def _as_words(before: str, folders: Sequence[Path]) -> list[Completion]:
     """Paths in a command line, quoted for a shell."""
     typed = before[1:].replace("\n", " ").rpartition(" ")[2]
-    found = [one for one in find_paths(typed, folders) if not is_odd(one.path)]
-    return [
-        Completion(_word(one.path) if one.path != typed else typed, -len(typed), display=one.label) for one in found
-    ]
+    found = [path for path in find_paths(typed, folders) if not is_odd(path)]
+    return [_completion(_word(path) if path != typed else typed, len(typed), path) for path in found]
 
 
 def _word(path: str) -> str:

@@ -21,7 +21,7 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from ossia.cli.attach.attach import attach
-from ossia.cli.terminal.input.completion import Completions, Found, Sources, find_paths
+from ossia.cli.terminal.input.completion import Completions, Sources, find_paths
 from ossia.cli.terminal.input.external import EditorFailed, edit
 from ossia.cli.terminal.input.history import Entry, History
 from ossia.cli.terminal.input.typed import Typed
@@ -561,10 +561,10 @@ def test_only_the_folder_that_is_typed_is_read(tmp_path: Path, home: Path) -> No
     for name in ("a/deep/er", "b"):
         (tmp_path / name).mkdir(parents=True)
     (home / "notes.md").touch()
-    assert find_paths("", [tmp_path]) == [Found("a/", "a/"), Found("b/", "b/")]
-    assert find_paths("a/de", [tmp_path, tmp_path]) == [Found("a/deep/", "deep/")]
-    assert find_paths("~", []) == [Found("~/", "~/")] and find_paths("~/n", []) == [Found("~/notes.md", "notes.md")]
-    assert find_paths(f"{tmp_path}/a/deep/", []) == [Found(f"{tmp_path}/a/deep/er/", "er/")]
+    assert find_paths("", [tmp_path]) == ["a/", "b/"]
+    assert find_paths("a/de", [tmp_path, tmp_path]) == ["a/deep/"]
+    assert find_paths("~", []) == ["~/"] and find_paths("~/n", []) == ["~/notes.md"]
+    assert find_paths(f"{tmp_path}/a/deep/", []) == [f"{tmp_path}/a/deep/er/"]
     assert find_paths("gone/x", [tmp_path]) == find_paths("~nobody-here/", []) == find_paths("b\0/", [tmp_path]) == []
 
 
