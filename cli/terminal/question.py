@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from textwrap import TextWrapper
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.filters import Condition
@@ -261,18 +262,10 @@ class QuestionPane:
 
     def _key_lines(self) -> list[str]:
         """The answers, closer together where that saves a row."""
-        choices, width = [f"[{key}] {seen(word)}" for key, word in self._choices()], self._painter.width
-        return min((_filled(choices, gap, width) for gap in ("  ", " ")), key=len)
-
-
-def _filled(words: Sequence[str], gap: str, width: int) -> list[str]:
-    lines = [""]
-    for word in words:
-        if lines[-1] and len(lines[-1]) + len(gap) + len(word) > width:
-            lines.append(word)
-        else:
-            lines[-1] += f"{gap}{word}" if lines[-1] else word
-    return lines
+        wrap = TextWrapper(self._painter.width, break_long_words=False, break_on_hyphens=False).wrap
+        choices = [f"[{key}] {seen(word)}".replace(" ", "\0") for key, word in self._choices()]  # a choice stays whole
+        lines = min((wrap(gap.join(choices)) for gap in ("  ", " ")), key=len)
+        return [line.replace("\0", " ") for line in lines]
 
 
 def _first_changed(body: list[Row]) -> int:
