@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
-from ossia.tools.browser import read_states
+from ossia.tools.browser.stack import read_states
 
 Problem = Literal["", "no such page", "no such lines"]
 

@@ -23,7 +23,7 @@ from ossia.tools.toolbox import Toolbox
 from ossia.tools.workspace import Folder
 
 if TYPE_CHECKING:
-    from ossia.tools.browser import Browser
+    from ossia.tools.browser.browser import Browser
     from ossia.tools.functions.naming import Loaded
     from ossia.tools.mcp.config import McpConfig
     from ossia.tools.mcp.servers import McpServers

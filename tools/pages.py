@@ -7,13 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ossia.tools.browser import Browser, Document, Source, web_source
+from ossia.tools.browser.browser import Browser
+from ossia.tools.browser.document import Document, Source
+from ossia.tools.browser.web import web_source
 from ossia.tools.functions import ToolSettingUnusable
 from ossia.tools.host import Host
 from ossia.tools.spec import Stop
 
 if TYPE_CHECKING:
-    from ossia.tools.convert import Converter
+    from ossia.tools.convert.converter import Converter
     from ossia.tools.fetch.loader import WebLoader
 
 _KEYS: Mapping[str, str] = {
@@ -68,7 +70,7 @@ def browser(web: Web, host: Host, count_tokens: Callable[[str], int], *, private
 def _search(search: str, web: Web, environ: Mapping[str, str]) -> Source:
     """The web search that `--web` names: an address means a SearXNG."""
     from ossia.tools.browser.web import KINDS
-    from ossia.tools.fetch import JsonClient
+    from ossia.tools.fetch.client import JsonClient
 
     shown = search if "@" not in search else "…"  # an address may hold a password
     is_address = search.lower().startswith(("http://", "https://"))
@@ -122,8 +124,8 @@ class PageLoader:
 
     def _ready(self) -> WebLoader:
         if not self._loaders:
-            from ossia.tools.convert import Converter
-            from ossia.tools.fetch import Fetcher
+            from ossia.tools.convert.converter import Converter
+            from ossia.tools.fetch.client import Fetcher
             from ossia.tools.fetch.loader import PageCache, WebLoader
 
             self._converter = Converter()

@@ -6,7 +6,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ossia.tools.browser import Browser, Document, Hit
+from ossia.tools.browser.browser import Browser
+from ossia.tools.browser.document import Document, Hit
 from ossia.tools.spec import Preview, Stop, Taint, Tool, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 
 HOST = "https://pages.example/"

@@ -15,7 +15,7 @@ from ossia.cli.words import count
 
 if TYPE_CHECKING:
     from ossia.tools.browser.document import Loader
-    from ossia.tools.convert import Converter
+    from ossia.tools.convert.converter import Converter
     from ossia.tools.library.indexing import Event
     from ossia.tools.library.library import Library, Root, RootKind
     from ossia.tools.spec import Stop
@@ -114,7 +114,7 @@ def index(
 
     It belongs on a thread of its own, so that no interrupt falls between storing and counting.
     """
-    from ossia.tools.convert import Converter
+    from ossia.tools.convert.converter import Converter
     from ossia.tools.library.indexing import index_root
 
     account.named = frozenset(place for _, place in targets)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pexpect
 
 from ossia.harmony.tokenizer import Tokenizer
-from ossia.tools.browser import Browser
-from ossia.tools.convert import Converter
-from ossia.tools.fetch import Fetcher
+from ossia.tools.browser.browser import Browser
+from ossia.tools.convert.converter import Converter
+from ossia.tools.fetch.client import Fetcher
 from ossia.tools.fetch.loader import WebLoader
 from tests.support.command import OSSIA, line_of, ossia, write_script
 from tests.support.site import Site

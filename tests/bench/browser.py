@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ossia.harmony.tokenizer import Tokenizer, vocabulary_from_byte_level
-from ossia.tools.browser import Browser
-from ossia.tools.convert import Converter
-from ossia.tools.fetch import Fetcher
+from ossia.tools.browser.browser import Browser
+from ossia.tools.convert.converter import Converter
+from ossia.tools.fetch.client import Fetcher
 from ossia.tools.fetch.loader import PageCache, WebLoader
 from ossia.tools.spec import NoStop
 from tests.bench.report import Report, options

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ossia.tools.convert import Converter
+from ossia.tools.convert.converter import Converter
 from ossia.tools.library.indexing import Failed, Indexed, index_root
 from ossia.tools.library.library import Library
 from tests.bench.report import Report, load, options

@@ -20,7 +20,7 @@ from ossia.cli.attach.user_command import Ran, run_command
 from ossia.cli.exits import ExitError
 from ossia.cli.mentions import Mention, mentions, open_mention, written
 from ossia.cli.runtime.options import read_instructions
-from ossia.tools.browser import Document
+from ossia.tools.browser.document import Document
 from ossia.tools.pages import PageLoader, Web
 from ossia.tools.spec import NoStop, Stop, ToolFailed
 from ossia.tools.workspace import Workspace

@@ -16,7 +16,7 @@ from ossia.agent.sessions.store import SessionInfo
 from ossia.cli.chat.pager.transcript import Transcript
 from ossia.cli.export.forms import FORMS, Form, default_form, export
 from ossia.harmony.messages import Message, ResponseFormat, Sampled
-from ossia.tools.browser import Document
+from ossia.tools.browser.document import Document
 from ossia.tools.spec import Attachment, ToolResult
 from ossia.tools.work.result import formed
 from tests.support.pages import opened

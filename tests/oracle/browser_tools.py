@@ -29,7 +29,8 @@ import tiktoken
 
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import Rule
-from ossia.tools.browser import Browser, Hit
+from ossia.tools.browser.browser import Browser
+from ossia.tools.browser.document import Hit
 from ossia.tools.browser.page import Page
 from ossia.tools.convert._html import document_from_html
 from ossia.tools.spec import NoStop, ToolCall, ToolContext, ToolResult

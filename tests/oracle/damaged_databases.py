@@ -383,7 +383,8 @@ _HEAVY = (
         "ossia.cli.commands.tools_list",
         "ossia.tools.library.indexing",
     ),
-    *(f"ossia.tools.{name}" for name in ("convert", "fetch", "mcp.servers", "work.exec", "functions.user")),
+    *(f"ossia.tools.{name}" for name in ("convert.converter", "fetch.client", "mcp.servers", "work.exec")),
+    "ossia.tools.functions.user",
 )
 
 

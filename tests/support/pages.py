@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ossia.tools.browser import Browser, Document, Hit
+from ossia.tools.browser.browser import Browser
+from ossia.tools.browser.document import Document, Hit
 from ossia.tools.spec import NoStop, Stop, Taint, ToolContext, ToolFailed, ToolResult
 
 

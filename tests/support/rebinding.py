@@ -13,7 +13,8 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from socket import AF_INET6
 
-from ossia.tools.fetch import Fetcher, FetchFailed
+from ossia.tools.fetch.client import Fetcher
+from ossia.tools.fetch.exchange import FetchFailed
 from ossia.tools.spec import NoStop
 from tests.support.site import Names
 

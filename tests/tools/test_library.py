@@ -18,9 +18,9 @@ import pytest
 
 from ossia.agent.control import Control
 from ossia.tools.approval.policy import Policy
-from ossia.tools.browser import Browser
+from ossia.tools.browser.browser import Browser
 from ossia.tools.browser.document import Document, Hit
-from ossia.tools.convert import Converter
+from ossia.tools.convert.converter import Converter
 from ossia.tools.library._store import Row, Seen
 from ossia.tools.library.indexing import Event, Failed, Found, Indexed, Skipped, Vanished, index_root
 from ossia.tools.library.library import EMPTY, Library, LibraryError, Removed, Root, RootKind
@@ -719,7 +719,7 @@ def test_a_place_where_no_file_can_be_made(tmp_path: Path) -> None:
 _FILLS = """
 import sys
 from pathlib import Path
-from ossia.tools.convert import Converter
+from ossia.tools.convert.converter import Converter
 from ossia.tools.library.indexing import index_root
 from ossia.tools.library.library import Library
 library = Library(Path(sys.argv[1]))

@@ -11,7 +11,8 @@ from ossia.agent.control import Control
 from ossia.tools import sandbox
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import Rule
-from ossia.tools.browser import Browser, Document, Hit
+from ossia.tools.browser.browser import Browser
+from ossia.tools.browser.document import Document, Hit
 from ossia.tools.functions.user import load_functions
 from ossia.tools.python.tool import PythonTool
 from ossia.tools.spec import NoStop, Taint, ToolCall, ToolContext, ToolFinished, ToolStarted

@@ -22,7 +22,7 @@ from ossia.tools.spec import Fault, Stop, Taint, ToolFailed, interrupted
 from ossia.tools.text import has_unseen, one_line
 
 if TYPE_CHECKING:
-    from ossia.tools.fetch import JsonClient
+    from ossia.tools.fetch.client import JsonClient
 
 _HIGHLIGHT = re.compile(r"</?(?:b|em|i|mark|span|strong)(?:\s[^<>]{0,200})?>|<br\s*/?>", re.IGNORECASE)
 _MAX_TITLE_CHARS, _MAX_URL_CHARS, _MAX_SNIPPET_CHARS = 300, 2_000, 2_000

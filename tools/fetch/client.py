@@ -13,7 +13,7 @@ from http import HTTPStatus
 from urllib.parse import urlencode, urljoin
 
 from ossia.tools.ending import Watch
-from ossia.tools.fetch._exchange import (
+from ossia.tools.fetch.exchange import (
     Answer,
     FetchFailed,
     FetchLimits,

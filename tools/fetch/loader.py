@@ -15,8 +15,8 @@ from pathlib import Path
 from urllib.parse import urldefrag
 
 from ossia.tools.browser.document import Document
-from ossia.tools.convert import Converter
 from ossia.tools.convert._documents import CUT_PDF
+from ossia.tools.convert.converter import Converter
 from ossia.tools.fetch.client import Fetched, Fetcher
 from ossia.tools.fetch.guard import Refused, parse_url
 from ossia.tools.files import make_private, write_whole

@@ -14,7 +14,7 @@ from ossia.tools.library.walk import SECRET
 from ossia.tools.spec import Stop
 
 if TYPE_CHECKING:
-    from ossia.tools.convert import Converter
+    from ossia.tools.convert.converter import Converter
 
 MAKER: Final = 3
 """The version of documents. A higher number makes the next indexing redo everything."""

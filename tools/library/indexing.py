@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from ossia.tools.browser.document import Document, Loader
-from ossia.tools.convert import Converter
+from ossia.tools.convert.converter import Converter
 from ossia.tools.library import _files as files
 from ossia.tools.library._files import MAKER, MAX_PDF_BYTES, NotADocument
 from ossia.tools.library._store import Row, Seen

@@ -18,7 +18,8 @@ from ossia.agent.sessions.json import dump_session, import_session, session_from
 from ossia.agent.sessions.session import Entry, Options, Session, Summary, UserText
 from ossia.harmony.messages import DeveloperPrompt, Message, ResponseFormat, Sampled, SystemPrompt
 from ossia.harmony.tokenizer import Tokenizer
-from ossia.tools.browser import Browser, Document, Hit
+from ossia.tools.browser.browser import Browser
+from ossia.tools.browser.document import Document, Hit
 from ossia.tools.spec import Attachment, ToolResult, ToolSpec
 from tests.support.pages import Pages, Results, documents, links, numbered
 from tests.support.turns import Double, Stage, end_of

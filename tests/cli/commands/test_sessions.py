@@ -21,7 +21,7 @@ from ossia.agent.sessions.store import SessionStore
 from ossia.cli import paths
 from ossia.cli.main import invoke
 from ossia.harmony.messages import Message
-from ossia.tools.browser import Document
+from ossia.tools.browser.document import Document
 from ossia.tools.spec import ToolResult
 from tests.support.command import OSSIA, ossia, start, write_script
 from tests.support.documents import counted

@@ -25,7 +25,7 @@ from ossia.cli.terminal.input.completion import Completions, Sources, find_paths
 from ossia.cli.terminal.input.external import EditorFailed, edit
 from ossia.cli.terminal.input.history import Entry, History
 from ossia.cli.terminal.input.typed import Typed
-from ossia.tools.browser import Document as Page
+from ossia.tools.browser.document import Document as Page
 from ossia.tools.spec import NoStop, ToolFailed
 from tests.support.editing import PASTE, EditorStage
 

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from ossia.tools.browser import Browser
-from ossia.tools.convert import Converter, ConvertLimits
-from ossia.tools.fetch import Fetcher, FetchLimits
+from ossia.tools.browser.browser import Browser
+from ossia.tools.convert.converter import Converter, ConvertLimits
+from ossia.tools.fetch.client import Fetcher
+from ossia.tools.fetch.exchange import FetchLimits
 from ossia.tools.fetch.loader import PageCache, WebLoader
 from ossia.tools.toolbox import Toolbox
 from tests.support.calls import call, toolbox_of

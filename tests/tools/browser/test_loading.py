@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from ossia.tools.browser import Browser, Document, web_source
-from ossia.tools.convert import Converter
-from ossia.tools.fetch import Fetcher, JsonClient
+from ossia.tools.browser.browser import Browser
+from ossia.tools.browser.document import Document
+from ossia.tools.browser.web import web_source
+from ossia.tools.convert.converter import Converter
+from ossia.tools.fetch.client import Fetcher, JsonClient
 from ossia.tools.fetch.loader import PageCache, WebLoader
 from ossia.tools.spec import Taint
 from ossia.tools.toolbox import Toolbox

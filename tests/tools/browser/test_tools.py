@@ -16,7 +16,8 @@ from ossia.agent.citations import cite, lookup_in
 from ossia.harmony.builtins import BROWSER
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import Rule
-from ossia.tools.browser import Browser, Document, Hit, Loader, Source
+from ossia.tools.browser.browser import Browser
+from ossia.tools.browser.document import Document, Hit, Loader, Source
 from ossia.tools.library.library import Library
 from ossia.tools.spec import Fault, NoStop, Preview, Taint, ToolCall, ToolContext, ToolFailed, ToolFinished, ToolResult
 from ossia.tools.toolbox import Toolbox

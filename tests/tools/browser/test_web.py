@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from ossia.agent.control import Control
-from ossia.tools.browser import KINDS, Hit, Source, web_source
-from ossia.tools.fetch import FetchLimits, JsonClient
+from ossia.tools.browser.document import Hit, Source
+from ossia.tools.browser.web import KINDS, web_source
+from ossia.tools.fetch.client import JsonClient
+from ossia.tools.fetch.exchange import FetchLimits
 from ossia.tools.spec import NoStop, ToolFailed
 from tests.support.search_services import KEY, Services, search_services
 

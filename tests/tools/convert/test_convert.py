@@ -17,9 +17,8 @@ from pathlib import Path
 import pytest
 
 from ossia.agent.control import Control
-from ossia.tools.browser import Document
-from ossia.tools.convert import ConversionFailed, Converter, ConvertLimits
-from ossia.tools.convert.converter import worker_command
+from ossia.tools.browser.document import Document
+from ossia.tools.convert.converter import ConversionFailed, Converter, ConvertLimits, worker_command
 from ossia.tools.spec import NoStop
 from tests.support.pdfs import pdf
 from tests.support.site import wait_until
@@ -362,7 +361,7 @@ def test_the_worker_ends_with_its_stdin_and_at_its_alarm(taken: Taken) -> None:
 @needs_proc
 def test_no_worker_is_left_when_its_user_is_killed() -> None:
     code = (
-        "from ossia.tools.convert import Converter; from ossia.tools.spec import NoStop; import time\n"
+        "from ossia.tools.convert.converter import Converter; from ossia.tools.spec import NoStop; import time\n"
         "c = Converter(); c.convert(b'<p>x', 'text/html', url='http://a.test/', charset=None, stop=NoStop())\n"
         "print('ready', flush=True); time.sleep(60)"
     )

@@ -21,8 +21,9 @@ from pathlib import Path
 import pytest
 
 from ossia.agent.control import Control
-from ossia.tools.fetch import Fetched, Fetcher, FetchFailed, FetchLimits, HostPort, JsonClient
-from ossia.tools.fetch.guard import is_public, parse_allow_host, parse_url
+from ossia.tools.fetch.client import Fetched, Fetcher, JsonClient
+from ossia.tools.fetch.exchange import FetchFailed, FetchLimits
+from ossia.tools.fetch.guard import HostPort, is_public, parse_allow_host, parse_url
 from ossia.tools.spec import INTERRUPTED, NoStop, StopReason, ToolFailed
 from tests.support.site import Names, Reply, Site, wait_until
 

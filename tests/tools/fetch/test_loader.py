@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 
 from ossia.agent.control import Control
-from ossia.tools.browser import Document, Loader
-from ossia.tools.convert import Converter
-from ossia.tools.fetch import Fetcher, FetchLimits
+from ossia.tools.browser.document import Document, Loader
+from ossia.tools.convert.converter import Converter
+from ossia.tools.fetch.client import Fetcher
+from ossia.tools.fetch.exchange import FetchLimits
 from ossia.tools.fetch.loader import PageCache, WebLoader
 from ossia.tools.spec import NoStop, ToolFailed
 from tests.support.pdfs import pdf
@@ -237,7 +238,7 @@ def test_text_that_has_no_encoding_is_kept_without_it(cache: PageCache) -> None:
 
 def test_two_processes_at_once_do_no_harm(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from ossia.tools.browser import Document\n"
+        "import sys; from pathlib import Path; from ossia.tools.browser.document import Document\n"
         "from ossia.tools.fetch.loader import PageCache\n"
         "cache = PageCache(Path(sys.argv[1]), max_bytes=40_000)\n"
         "for n in range(300):\n"
