@@ -27,9 +27,9 @@ from ossia.cli import paths
 from ossia.cli.exits import ExitError
 from ossia.cli.settings.kinds import Advice, Value
 from ossia.cli.settings.table import SETTINGS, Settings
-from ossia.harmony.builtins import TRAINED_NAMES
 from ossia.tools.approval.policy import Policy
-from ossia.tools.approval.rules import ACTIONS, BUILT_IN, Action, Origin, Rule, is_about, parse_rule
+from ossia.tools.approval.rules import ACTIONS, Action, Origin, Rule, is_about, parse_rule
+from ossia.tools.calls.names import BUILT_IN
 from ossia.tools.files import read_own
 
 if TYPE_CHECKING:
@@ -307,7 +307,7 @@ def _meant(rule: Rule, specs: Sequence[ToolSpec]) -> str:
 
 def unknown_rules_of_folder(resolved: Resolved, specs: Sequence[ToolSpec]) -> list[tuple[str, str]]:
     """The rules of a trusted folder that name no tool, neither one that is on nor a trained one."""
-    own, names = f"{FOLDER_CONFIG}: approvals", [*TRAINED_NAMES, *(spec.name for spec in specs)]
+    own, names = f"{FOLDER_CONFIG}: approvals", [*BUILT_IN, *(spec.name for spec in specs)]
     rules = [(text, _rule(own, text, "deny").name) for text, _ in resolved.folder_approvals]
     return [(own, text) for text, rule in rules if not any(is_about(rule, name) for name in names)]
 

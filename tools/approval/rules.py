@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from ossia.tools.approval import shell_words
+from ossia.tools.calls.names import BUILT_IN
 
 Action = Literal["allow", "ask", "deny"]
 Origin = Literal["user", "stored", "folder"]
@@ -18,11 +19,6 @@ ACTIONS: Mapping[str, Action] = {"auto": "allow", "ask": "ask", "never": "deny"}
 """The words of the config."""
 ACTION_WORDS: Mapping[Action, str] = {action: word for word, action in ACTIONS.items()}
 
-BUILT_IN = (
-    "container.exec", "repo_browser.open_file", "repo_browser.list_dir", "repo_browser.print_tree",
-    "repo_browser.search", "repo_browser.apply_patch", "browser.search", "browser.open", "browser.find", "python",
-)  # fmt: skip
-"""All built-in tools, on or off."""
 _NAME = re.compile(r"[A-Za-z0-9_.*?-]+")
 
 

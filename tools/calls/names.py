@@ -32,7 +32,9 @@ _ALIASES = {
     "browser.find": ("find",),
 }
 """Other names for the built-in tools, compared with a name's last part. The first tool that is on is meant."""
-_WORK = tuple(name for name in _ALIASES if name.startswith(_WORK_PREFIXES))
+BUILT_IN = tuple(_ALIASES)
+"""All built-in tools, on or off."""
+_WORK = tuple(name for name in BUILT_IN if name.startswith(_WORK_PREFIXES))
 
 
 def resolve_name(written: str, known: Collection[str]) -> str | None:

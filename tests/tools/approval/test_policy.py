@@ -17,9 +17,10 @@ from ossia.cli.settings.config import Resolved, rules_of
 from ossia.cli.settings.table import Settings
 from ossia.tools import sandbox
 from ossia.tools.approval.policy import FROM_OUTSIDE, Policy, Ruling, suggested_rules
-from ossia.tools.approval.rules import ACTIONS, BUILT_IN, Action, Origin, Rule, is_about, parse_rule
+from ossia.tools.approval.rules import ACTIONS, Action, Origin, Rule, is_about, parse_rule
 from ossia.tools.approval.shell_words import command_allowed, command_denied, words_of
 from ossia.tools.approval.wildcards import path_allowed, path_denied, url_allowed, url_denied
+from ossia.tools.calls.names import BUILT_IN
 from ossia.tools.python.tool import PythonTool
 from ossia.tools.spec import Effect, NoStop, Preview, Taint, ToolContext, ToolSpec
 from ossia.tools.work import workspace_tools
