@@ -50,7 +50,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
-        """A connection; None where there is no file yet (it isn't made)."""
+        """A connection; None without a file (it isn't made)."""
         with self._lock, self._faults():
             yield self._connection(make=False)
 
@@ -65,7 +65,7 @@ class Database:
 
     @contextmanager
     def inspecting(self) -> Iterator[sqlite3.Connection | None]:
-        """A connection that changes nothing, whatever it finds; None where there is no file, or an empty one."""
+        """A read-only connection, for a file in any state; None without a file, or for an empty one."""
         with self._faults():
             if not self.path.exists() or not _header(self.path):
                 yield None
@@ -83,7 +83,7 @@ class Database:
                 db.close()
 
     def run(self, *statements: str) -> None:
-        """Execute statements outside a transaction: `run("VACUUM")`. Does nothing where there is no file."""
+        """Execute statements outside a transaction: `run("VACUUM")`. Does nothing without a file."""
         with self.reading() as db:
             if db is not None:
                 for statement in statements:
@@ -126,7 +126,7 @@ class Database:
         return db
 
     def _check_header(self) -> None:
-        """Check the file before SQLite opens it, which would write the log of a newer version into it."""
+        """Check the file before SQLite opens it, and writes the log of a newer version into it."""
         header, log = _header(self.path), self._log
         if not header and log.exists() and log.stat().st_size:
             header = _header(self.path)  # another process has made it meanwhile, and the log after it

@@ -38,11 +38,11 @@ _PRESCANNED: Final = 4096
 _CHARACTER_SETS: Final = re.compile("utf-(8|16|32)|ascii|iso|cp|koi8|mac|gb|big5|euc|shift|johab|tis|ptcp|kz")
 """Python's codecs are more than character sets: zip, punycode (quadratic), unicode_escape."""
 _CUT: Final = re.compile(rb"[\xe0-\xf4][\x80-\xbf]{1,2}\Z")
-"""UTF-8 that ends in the middle of a character."""
+"""UTF-8, cut in the middle of a character."""
 _SAMPLED: Final = 1 << 12
-"""Bytes by which an encoding is guessed, in 2 ms."""
+"""The sample for guessing an encoding, in bytes: 2 ms."""
 _WEIGHED: Final = 1 << 19
-"""Bytes on each side of the first that isn't UTF-8, by which the whole is judged: 16 MB would take seconds."""
+"""The bytes to judge by, on each side of the first invalid one: 16 MB would take seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Text:
         return "; ".join(parts)
 
     def encode(self) -> bytes:
-        """The bytes. Raises `UnicodeEncodeError` for a character that the encoding lacks."""
+        """The bytes. Raises `UnicodeEncodeError` for a character outside the encoding."""
         return self.mark + self.text.encode(self.encoding, "surrogateescape")
 
 
@@ -119,7 +119,7 @@ def decode(data: bytes) -> Text | None:
 
 
 def decode_beginning(data: bytes) -> Text | None:
-    """The text of a file's first bytes, which may end in the middle of a character."""
+    """The text of a file's first bytes, up to the last whole character."""
     found = [decode(data[: len(data) - cut]) for cut in range(4)]
     return next((text for text in found if text and not text.remark), found[0])
 
@@ -169,20 +169,20 @@ def codec(label: str | None) -> str | None:
 
 
 def declared(data: bytes) -> str | None:
-    """The label by which a page or a file names its encoding at its beginning."""
+    """The label of the encoding at the beginning of a page or a file."""
     head = data[:_PRESCANNED]
     found = _IN_PAGE.search(_COMMENT.sub(b"", head)) or _IN_COMMENT.match(head)
     return next(label for label in found.groups() if label).decode("ascii", "replace") if found else None
 
 
 def wide(data: bytes) -> bool:
-    """True if these first bytes of a file begin UTF-16 or UTF-32, whose texts hold NUL bytes."""
+    """True if a file begins so in UTF-16 or UTF-32 (with NUL bytes in its text)."""
     marked = data.startswith(tuple(mark for mark, encoding in _MARKS if encoding != "utf-8"))
     return marked or _unmarked(data) is not None
 
 
 def _unmarked(data: bytes) -> str | None:
-    """The kind of UTF-16, for text without its mark that is mostly Latin: every other byte is NUL."""
+    """The kind of UTF-16 of a mostly Latin text without its mark: every other byte is NUL."""
     for encoding, high in (("utf-16-le", data[1::2]), ("utf-16-be", data[::2])):
         if 2 * high.count(0) > len(high):
             text = _strict(data, encoding)
@@ -252,7 +252,7 @@ _SYLLABLES: Final = (  # first bytes of the common signs; from what on a second 
     ("big5", b"\xa1" + bytes(range(0xA4, 0xC7)), 0x40),
 )
 GUESSES: Final = frozenset(_name(str(each[0])) for each in (*_SYLLABLES, *_ALPHABETS, ("utf-16-le",), ("utf-16-be",)))
-"""The names of all encodings that can be guessed."""
+"""The names of all guesses."""
 _ENOUGH: Final = 0.5
 _SURE, _MANY = 0.9, 8
 """Bytes that are UTF-8 in part are another encoding if that fits so well: `价格：￥100元` in GBK has three characters
@@ -325,7 +325,7 @@ def _sampled(sample: bytes, encoding: str) -> str | None:
 
 
 def _share(text: str, common: set[str], fits: re.Pattern[str]) -> float:
-    """The share of the characters beyond ASCII that are common and stand where `fits` has them."""
+    """The share of common characters at the places of `fits` among those beyond ASCII."""
     kinds: dict[int, str] = {}
     for character in set(text):
         letter = character.isalpha()

@@ -74,7 +74,7 @@ class Watch:
             raise WasCut(self.reason)
 
     def on_cut(self, waker: Callable[[], None]) -> None:
-        """Call `waker`, which must not block, when it ends early; at once if it has."""
+        """Call `waker` when it ends early; at once if it has. It must not block."""
         with self._lock:
             if self.reason is None:
                 self._wakers.append(waker)

@@ -48,7 +48,7 @@ def read_own(path: Path) -> bytes:
 
 
 def require_owner(status: os.stat_result, path: Path) -> None:
-    """Raises PermissionError, with a sentence, for what belongs neither to this user nor to root."""
+    """Raises PermissionError, with a sentence, for a file of another user than this one or root."""
     if os.name == "posix" and status.st_uid not in (0, os.geteuid()):
         raise PermissionError(errno.EPERM, "it belongs to another user", str(path))
 
@@ -72,7 +72,7 @@ def make_private(folder: Path) -> None:
 
 
 def make_private_file(path: Path) -> None:
-    """Make a file that only its owner can read, and the missing folders above it. An existing one stays as it is."""
+    """Make a file for its owner only, and the missing folders above it. An existing one stays as it is."""
     make_private(path.parent)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
 

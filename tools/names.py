@@ -1,4 +1,4 @@
-"""Names of files: odd ones on one line and back, and names that look the same to people."""
+"""Names of files: odd ones on one line and back, and names alike to people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ESCAPE = re.compile(
 )
 _CONTROLS = {"a": "\a", "b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r"}
 _MAY_DIFFER = re.compile(r"[^!#-&(-,./-\[\]-~]")
-"""Characters that can also be written otherwise: blanks, quotes, dashes, backslashes, all but ASCII."""
+"""Characters with other forms: blanks, quotes, dashes, backslashes, all but ASCII."""
 
 
 def escaped(name: str) -> str:
@@ -43,7 +43,7 @@ def _escape(character: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    """The name that `escaped` wrote, or git."""
+    """The name of an escaped form, of `escaped` or of git."""
 
     def plain(found: re.Match[str]) -> str:
         byte, octal, short, long, other = found.groups()
@@ -86,13 +86,13 @@ def in_ascii(name: str) -> str:
 
 
 def existing(path: Path) -> Path | None:
-    """The path, or the only one beside it that looks the same; None: no such file. Raises OSError, ValueError."""
+    """The path, or the only similar one beside it; None: no such file. Raises OSError, ValueError."""
     found = lookalikes(path)
     return found[0] if len(found) == 1 else None
 
 
 def lookalikes(path: Path) -> list[Path]:
-    """The path if it exists, else all beside it that look the same. Raises OSError, ValueError."""
+    """The path if it exists, else all similar ones beside it. Raises OSError, ValueError."""
     if os.path.lexists(path):
         return [path]
     above = path.parent if path.parent == path else existing(path.parent)

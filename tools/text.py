@@ -33,7 +33,7 @@ PLAIN: Final = str.maketrans(
         **dict.fromkeys("\u00a0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000", " "),
     }
 )
-"""Typographic dashes, quotes and blanks, and the plain ones that people and models type instead."""
+"""Typographic dashes, quotes and blanks, and the plain ones typed instead of them."""
 
 _CONTROLS = re.compile(f"[{CONTROLS}]")
 _DRAWS = re.compile("[\x08\r\x1b\x9b]")
@@ -166,7 +166,7 @@ def trim(
 
 
 def _longest(text: str, max_tokens: int, count_tokens: Callable[[str], int], *, from_end: bool = False) -> int:
-    """The number of characters from one end of `text` that fit into `max_tokens`, to within 1 %."""
+    """The number of characters from one end of `text` within `max_tokens`, to 1 %."""
 
     def fits(length: int) -> bool:
         return count_tokens(text[len(text) - length :] if from_end else text[:length]) <= max_tokens
@@ -195,9 +195,9 @@ _TOKEN = re.compile(
     r"|(?P<plain>[^\x00-\x08\x0a-\x1f\x7f-\x9f]+)"
 )
 _ROWS = 50
-"""Rows that can still be drawn over: the ones above have left the screen."""
+"""The rows of the screen, which can be drawn over."""
 _COLUMNS = 250
-"""The furthest that a move goes beyond a row's end."""
+"""The furthest move beyond a row's end."""
 _OTHER_SCREEN = ("47", "1047", "1049")
 
 

@@ -1,4 +1,4 @@
-"""`ossia docs`: the local library, which the model searches as the source `docs`."""
+"""`ossia docs`: the local library, the source `docs` of the model's searches."""
 
 from __future__ import annotations
 

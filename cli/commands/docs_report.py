@@ -1,4 +1,4 @@
-"""The report of `ossia docs add`: a bar while it works, files that can't be read, the sums at the end."""
+"""The report of `ossia docs add`: a bar while it works, unreadable files, the sums at the end."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Report(Account):
             self.code = ExitCode.ENGINE if root.kind == "url" else ExitCode.FAILED
 
     def show(self, done: int, total: int, root: Root) -> None:
-        """Draw the bar; where there is no terminal, print a line now and then."""
+        """Draw the bar; without a terminal, print a line now and then."""
         if not total:
             self._line.set(f"looking through {root.place}")
             self._line.tick()

@@ -1,1 +1,1 @@
-"""The checks of `ossia doctor`. Begin with `check.py`, then `examine.py`, which runs them."""
+"""The checks of `ossia doctor`. Begin with `check.py`, then `examine.py`, their runner."""

@@ -1,4 +1,4 @@
-"""A check: a function that reads a `Machine` and yields each `Finding`."""
+"""A check: a function from a `Machine` to its findings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Area = Literal[
     "ossia", "config", "llama.cpp", "devices", "models", "sandbox", "terminal", "sessions", "disk", "caches", "network"
 ]
 State = Literal["fault", "warning", "ok"]
-"""Something that ossia needs doesn't work; it works less well or slower than it could; nothing is wrong."""
+"""Something needed doesn't work; it works less well or slower than it could; nothing is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Machine:
         return self.resolved.settings
 
     def program(self, *names: str) -> str | None:
-        """The first of these programs that is on PATH: `program("c++", "g++")` → `"/usr/bin/c++"`."""
+        """The first of these programs on PATH: `program("c++", "g++")` → `"/usr/bin/c++"`."""
         path = self.environ.get("PATH", os.defpath)
         return next(filter(None, (shutil.which(name, path=path) for name in names)), None)
 

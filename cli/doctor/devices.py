@@ -1,4 +1,4 @@
-"""llama.cpp and the GPUs: its build, the GPUs it leaves unused, and the command that changes that."""
+"""llama.cpp and the GPUs: its build, unused GPUs, and the command to use them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Maker = Literal["NVIDIA", "AMD", "Intel", "Apple"]
 _BACKENDS: Final[dict[Maker, tuple[str, ...]]] = {
     "NVIDIA": ("CUDA", "Vulkan"), "AMD": ("ROCm", "Vulkan"), "Intel": ("SYCL", "Vulkan"), "Apple": ("MTL",),
 }  # fmt: skip
-"""The llama.cpp backends that can use a maker's GPUs, by the names that they give themselves."""
+"""The llama.cpp backends for a maker's GPUs, by their own names."""
 _OPTIONS: Final[dict[Maker, str]] = {
     "NVIDIA": "-DGGML_CUDA=on", "AMD": "-DGGML_VULKAN=on", "Intel": "-DGGML_VULKAN=on", "Apple": "-DGGML_METAL=on",
 }  # fmt: skip
@@ -64,7 +64,7 @@ class Engine:
         self._found: Build | str | None = None
 
     def build(self) -> Build | str:
-        """Its build and what it sees; or why it can't be used, in one line."""
+        """Its build and its GPUs; or one line about why it can't be used."""
         if self._found is None:
             self._found = self._answer()
         return self._found
@@ -91,7 +91,7 @@ class Engine:
 
 
 def llama(machine: Machine) -> Iterator[Finding]:
-    """Finds llama.cpp unusable, of another version than ossia's, or says what it was compiled for."""
+    """llama.cpp: unusable, of the wrong version, or its backends and features."""
     build, how = machine.build(), installed()
     if isinstance(build, str):
         text, fix = f"{PACKAGE} can't be used: {build}", "compile it again on this machine"
@@ -110,7 +110,7 @@ def llama(machine: Machine) -> Iterator[Finding]:
 
 
 def devices(machine: Machine) -> Iterator[Finding]:
-    """The GPUs in use, those left unused, and what to do."""
+    """The GPUs in use, those left unused, and the way to use them."""
     build = machine.build()
     if isinstance(build, str):
         return
@@ -153,7 +153,7 @@ def _unused(machine: Machine, gpu: Gpu, *, state: State) -> Finding:
 
 
 def _missing(machine: Machine, option: str) -> tuple[list[str], str]:
-    """The things that are missing to compile with this option, and the variables to set before the command."""
+    """The missing tools for compiling with this option, and the variables to set before the command."""
     missing = [] if _compiler(machine) else ["a C++ compiler"]
     before = ""
     if option == "-DGGML_CUDA=on" and not (machine.environ.get("CUDACXX") or machine.program("nvcc")):
@@ -234,7 +234,7 @@ def _listed_by_smi(machine: Machine) -> list[str]:
 
 
 def _text_of(path: Path) -> str:
-    """The text of a small file of the system; "" where it can't be read."""
+    """The text of a small file of the system; "" for an unreadable one."""
     try:
         return path.read_text("utf-8", "replace").strip()
     except OSError:

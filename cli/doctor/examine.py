@@ -1,4 +1,4 @@
-"""Runs the checks and prints their findings. What one raises is a finding, too, and the others go on."""
+"""Runs the checks and prints their findings. An exception is a finding, too, and the other checks go on."""
 
 from __future__ import annotations
 

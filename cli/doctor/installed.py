@@ -95,7 +95,7 @@ def rebuild(how: Installed, *options: str, here: Path | None = None) -> str:
 
 
 def needs() -> Iterator[tuple[str, str]]:
-    """The packages that ossia needs on this system, with their bounds: `("llama-cpp-python", "==0.3.36")`, …"""
+    """The required packages of ossia on this system, with their bounds: `("llama-cpp-python", "==0.3.36")`, …"""
     try:
         lines = distribution("ossia").requires or []
     except PackageNotFoundError:
@@ -109,7 +109,7 @@ def needs() -> Iterator[tuple[str, str]]:
 
 
 def _clone(direct_url: str) -> Path | None:
-    """The folder of an editable install, from what the installer noted (packaging.python.org, direct_url.json)."""
+    """The folder of an editable install, from the installer's direct_url.json (packaging.python.org)."""
     import json
 
     try:

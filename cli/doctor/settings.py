@@ -15,7 +15,7 @@ _PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY
 
 
 def config(machine: Machine) -> Iterator[Finding]:
-    """The file, its unknown keys, and variables that only look like settings."""
+    """The file, its unknown keys, and misspelt variables."""
     from ossia.cli.exits import ExitError
 
     path, known = config_path(machine.environ), [*SETTINGS, *TABLES]
@@ -38,7 +38,7 @@ def config(machine: Machine) -> Iterator[Finding]:
 
 
 def engines(machine: Machine) -> Iterator[Finding]:
-    """The servers that `[engines.NAME]` and `engine` name: addresses, keys, consent. None is asked."""
+    """The servers of `[engines.NAME]` and `engine`: addresses, keys, consent. None is asked."""
     from ossia.agent.errors import AddressUnusable, KeyUnusable
     from ossia.cli.exits import ExitError
     from ossia.cli.runtime.consent import is_agreed

@@ -33,7 +33,7 @@ _MOVE: Final = ": move it away, and a new one is made"
 
 
 def models(machine: Machine) -> Iterator[Finding]:
-    """Each model file, and the one that the settings name; if a server is the engine, that name isn't checked."""
+    """Each model file, and the model of the settings, unless the engine is a server."""
     build = machine.build()
     memory = read_memory(None if isinstance(build, str) else GpuMemory(build.gpu_free, build.gpu_shared))
     where, until = locations(replace(paths.host(), environ=machine.environ)), time.monotonic() + _MODELS_S
@@ -77,7 +77,7 @@ def sessions(machine: Machine) -> Iterator[Finding]:
 
 
 def disk(machine: Machine) -> Iterator[Finding]:
-    """The folders that ossia writes to, and their room."""
+    """The folders that must be writable, and their room."""
     named = {
         "the data folder": (paths.data_dir(), "XDG_DATA_HOME", "no session is stored, and python is off"),
         "the folder of models": (paths.data_dir() / MODELS_FOLDER, "XDG_DATA_HOME", "no model can be downloaded"),

@@ -1,4 +1,4 @@
-"""The surroundings: how the model's Python and its commands are confined, and what the terminal can show."""
+"""The surroundings: the confinement of the model's Python and commands, and the terminal."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ossia.tools.sandbox import Confinement, InterpreterUnusable, choose
 from ossia.tools.sandbox.account import has_control_groups
 
 _NARROW = 60
-"""Columns below which diffs and tables are hard to read."""
+"""With fewer columns, diffs and tables are hard to read."""
 
 
 def sandbox(machine: Machine) -> Iterator[Finding]:
-    """The confinements that a run would choose, by starting something in each."""
+    """The confinements of a run, found by starting something in each."""
     settings, search_path = machine.settings, machine.environ.get("PATH")
     ways = [choose(unconfined=settings.unconfined, search_path=search_path)]
     try:

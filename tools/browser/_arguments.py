@@ -1,4 +1,4 @@
-"""The browser's tools: what they share, and their arguments as models write them (`"3"`, `3.0`, `"【3†About】"`)."""
+"""The base of the browser's tools, and their arguments as models write them (`"3"`, `3.0`, `"【3†About】"`)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class PageTool:
 
 
 def as_mapping(args: object) -> Mapping[str, object]:
-    """The arguments as an object, which the toolbox has validated."""
+    """The arguments as an object, validated by the toolbox."""
     assert isinstance(args, Mapping)
     return args
 
@@ -54,7 +54,7 @@ def whole_number(args: Mapping[str, object], name: str, default: int = -1) -> in
 
 
 def link_or_url(args: Mapping[str, object]) -> int | str:
-    """The `id` of an open: a link's number (-1: none was given) or a URL. Raises `ToolFailed` for what is neither."""
+    """The `id` of an open: a link's number (-1: none was given) or a URL. Raises `ToolFailed` for anything else."""
     value = args.get("id")
     if isinstance(value, str):
         value = value.strip()
@@ -82,5 +82,5 @@ def shortened(value: str, max_chars: int = 1024) -> str:
 
 
 def reason(failure: ToolFailed) -> str:
-    """The reason that a source or a loader gives for its failure, to be used in a longer line."""
+    """The reason of a failure, to be used in a longer line."""
     return shortened(" ".join(str(failure).removeprefix("Error: ").split()))

@@ -18,7 +18,7 @@ Cite information from the tool using the following format:
 `【{cursor}†L{line_start}(-L{line_end})?】`, for example: `【6†L9-L11】` or `【8†L3】`.
 Do not quote more than 10 words directly from the tool output.
 """
-"""The text the model was trained on, as in openai_harmony 0.0.8, without the last line, which names the sources."""
+"""The trained text, as in openai_harmony 0.0.8, without its last line about the sources."""
 
 
 class Browser:

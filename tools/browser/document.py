@@ -42,7 +42,7 @@ class Hit:
 
 
 class Source(Protocol):
-    """Something that can be searched: the local library (`docs`), a web search service (`web`)."""
+    """A place to search: the local library (`docs`), a web search service (`web`)."""
 
     @property
     def name(self) -> str:
@@ -75,7 +75,7 @@ class Loader(Protocol):
         ...
 
     def kept(self, url: str, *, source: bool) -> Document | None:
-        """The document that `load` would return without a request; None if it needs one."""
+        """The result of `load`, if that needs no request; else None."""
         ...
 
 
@@ -88,12 +88,12 @@ def printable(text: str) -> str:
 
 
 def without_brackets(text: str) -> str:
-    """The text with 【】 as 〖〗, so that it can't hold a link. `"see 【1†fake†evil】"` → `"see 〖1†fake†evil〗"`."""
+    """The text with 【】 as 〖〗, so without links. `"see 【1†fake†evil】"` → `"see 〖1†fake†evil〗"`."""
     return text.replace("【", "〖").replace("】", "〗")
 
 
 def plain(text: str) -> str:
-    """Outside text as the text of a `Document`, printable and without links: for whatever isn't HTML."""
+    """Outside text as the text of a `Document`, printable and without links: for all but HTML."""
     return without_brackets(printable(text))
 
 

@@ -1,4 +1,4 @@
-"""`browser.open`: a link of a page, a URL, or another place in a page that is already open."""
+"""`browser.open`: a link of a page, a URL, or another place in an open page."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _Plan: TypeAlias = _Look | _Fetch
 
 
 class OpenTool(PageTool):
-    """Opens what the loaders can load, by the scheme of its URL. No `id` is a scroll."""
+    """Opens URLs by the loaders of their schemes. Without an `id` it scrolls."""
 
     def __init__(self, stack: Stack, loaders: Mapping[str, Loader], budget: LinkBudget, *, section: str) -> None:
         self._stack, self._loaders, self._budget = stack, loaders, budget
@@ -100,7 +100,7 @@ class OpenTool(PageTool):
         return Preview(summary, plan.why, subjects=(plan.url,), effects=effects, plan=plan)
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
-        """The page: `num_lines` lines of it, or a view. Nothing is pushed if that fails."""
+        """The page: `num_lines` lines of it, or a view. A failure pushes nothing."""
         assert context.preview is not None
         plan = context.preview.plan
         assert isinstance(plan, _Look | _Fetch)
@@ -119,7 +119,7 @@ class OpenTool(PageTool):
         return replace(result, state={**(result.state or {}), **spent})
 
     def _wanted(self, args: Mapping[str, object]) -> tuple[_Plan, tuple[View, int] | None]:
-        """The plan, and the view and id of the link that it follows, if it does."""
+        """The plan, and the view and id of the followed link, if any."""
         wanted, loc = _arguments.link_or_url(args), _arguments.whole_number(args, "loc")
         _arguments.whole_number(args, "num_lines")  # a bad one is reported before any request
         source = args.get("view_source") is True
@@ -206,7 +206,7 @@ def _failed(url: str, reason: str, taints: frozenset[Taint] = frozenset()) -> To
 
 
 def scheme_of(url: str) -> str:
-    """The scheme, in lower case; "" for `www.a.test/x` and `localhost:8080`, which name a host first."""
+    """The scheme, in lower case; "" for a host first, as in `www.a.test/x` or `localhost:8080`."""
     found = _SCHEME.match(url)
     if found is None:
         return ""
@@ -223,7 +223,7 @@ def whole_url(text: str) -> str:
 
 
 def with_fragment(found: str, asked: str) -> str:
-    """The URL of a found page, with the fragment of the one that was asked for: a redirect keeps it."""
+    """The URL of a found page, with the requested fragment: a redirect keeps it."""
     fragment = asked.partition("#")[2] if scheme_of(asked) in ("http", "https") else ""
     return f"{found}#{fragment}" if fragment else found
 
@@ -259,7 +259,7 @@ def _words(said: str) -> Iterable[str]:
 
 
 def _same(url: str) -> tuple[str, ...]:
-    """A key that is the same for URLs that request the same thing from a server."""
+    """A key for equal requests to a server."""
     url = whole_url(url)
     try:
         parsed = parse_url(url)
@@ -285,13 +285,13 @@ def site_of(url: str) -> str:
 
 
 class LinkBudget:
-    """Counts the links that were followed unasked while private text was in the conversation, by site."""
+    """Counts the links followed unasked while private text was in the conversation, by site."""
 
     def __init__(self) -> None:
         self._followed: Counter[str] = Counter()
 
     def exhausted(self, sites: Iterable[str]) -> str:
-        """The first of these sites whose links are used up; "" if all have some left."""
+        """The first of these sites without a link left; "" if all have some."""
         return next((site for site in sorted(sites) if self._followed[site] >= MAX_LINKS), "")
 
     def spend(self, sites: Iterable[str]) -> dict[str, object]:

@@ -93,7 +93,7 @@ class Page:
 
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> Page:
-        """A page that `to_json` stored. Raises ValueError for anything else."""
+        """A page from `to_json`. Raises ValueError for anything else."""
         kind, title, url, text = (data.get(name) for name in ("kind", "title", "url", "text"))
         links, landings = data.get("links", {}), data.get("landings", {})
         if not (isinstance(title, str) and isinstance(url, str) and isinstance(text, str)):

@@ -13,7 +13,7 @@ from ossia.tools.browser.stack import Stack, View
 from ossia.tools.spec import Effect, Fault, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult
 
 DEFAULT_RESULTS = 10
-"""The trained text's own default of `topn`. (The reference tool always gives 20, whatever is asked for.)"""
+"""The trained text's own default of `topn`. (The reference tool always gives 20.)"""
 MAX_RESULTS = 20
 _WITHOUT = "`browser.open` of a URL works without one"
 

@@ -1,4 +1,4 @@
-"""The pages of a conversation, each under the cursor that showed it."""
+"""The pages of a conversation, each under its cursor."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Stack:
         return view
 
     def page(self, number: int) -> Page:
-        """The page that cursor `number` brought (`View.page`). Raises `ToolFailed` if it is no longer kept."""
+        """The page of cursor `number` (`View.page`). Raises `ToolFailed` if it is no longer kept."""
         kept = self._kept.get(number)
         if kept is None:
             view = self._views.get(number)
@@ -104,7 +104,7 @@ class Stack:
         return kept.page
 
     def shown_links(self, number: int) -> frozenset[int]:
-        """The ids of the links on page `number` that any view of it showed."""
+        """The ids of the links on page `number` shown in any view of it."""
         kept = self._kept.get(number)
         return frozenset(kept.shown) if kept is not None else frozenset()
 
@@ -131,13 +131,13 @@ class Stack:
         num_lines: int = -1,
         found_in: int | None = None,
     ) -> ToolResult:
-        """The result that shows a new page, now under the next cursor. Raises `ToolFailed`; then nothing is pushed."""
+        """The result of pushing a new page under the next cursor. Raises `ToolFailed`, with nothing pushed."""
         cursor, text = self.next_cursor, self._text(page, loc, num_lines)
         view = View(cursor, cursor, page.title, page.url, page.total_lines, taints, found_in, _links_in(text))
         return self._pushed(view, _Kept(page.to_json(), page), text)
 
     def show_again(self, number: int, *, loc: int, num_lines: int) -> ToolResult:
-        """The result that shows page `number` of an earlier cursor again: a scroll, or a link of a find page."""
+        """The result of showing page `number` again: a scroll, or a link of a find page."""
         text = self._text(self.page(number), loc, num_lines)
         view = replace(self._views[number], cursor=self.next_cursor, shown=_links_in(text))
         return self._pushed(view, self._kept[number], text)
@@ -160,7 +160,7 @@ class Stack:
         return ToolResult(text, state=self._state(view), taints=view.taints)
 
     def _state(self, view: View) -> dict[str, object]:
-        """JSON-like data from which `restore` makes this view; with its page, unless an earlier cursor brought that."""
+        """JSON-like data of a view for `restore`; with its page, unless an earlier cursor has it."""
         state: dict[str, object] = {"cursor": view.cursor, "shown": sorted(view.shown)}
         if view.page != view.cursor:
             return {**state, "same_as": view.page}
@@ -192,7 +192,7 @@ def read_states(states: Iterable[Mapping[str, object]]) -> tuple[View, ...]:
 
 
 def _read(states: Iterable[Mapping[str, object]]) -> Iterator[tuple[View, Mapping[str, object] | None]]:
-    """Each view with its stored page; None for a page that an earlier view brought."""
+    """Each view with its stored page; None for a page of an earlier view."""
     views: dict[int, View] = {}
     for state in states:
         cursor, page = _number(state.get("cursor")), state.get("page")

@@ -183,7 +183,7 @@ class WebSource:
         return self._client.request_json("GET", service.path, headers=headers, params=params, stop=stop)
 
     def _explained(self, failure: ToolFailed) -> str:
-        """The failure in one line, and what the user can do about it, if known."""
+        """The failure in one line, with its remedy, if known."""
         reason = " ".join(str(failure).removeprefix("Error: ").split())
         if self._key:
             reason = reason.replace(self._key, "…")
@@ -198,7 +198,7 @@ class WebSource:
 
 
 def _hits(service: Service, answer: Mapping[str, object], limit: int) -> Iterator[Hit]:
-    """The results that can be opened, each URL once."""
+    """The results with a URL of the web, each URL once."""
     seen: set[str] = set()
     for path in service.results:
         for result in _list_at(answer, path):
@@ -237,7 +237,7 @@ def _text(result: Mapping[str, object], names: tuple[str, ...]) -> str:
 
 
 def _is_web(url: str) -> bool:
-    """True for a complete http or https URL, of a length that servers accept."""
+    """True for a complete http or https URL of an accepted length."""
     try:
         parts = urlsplit(url)
     except ValueError:  # "http://[::1"

@@ -34,7 +34,7 @@ _ENCRYPTED = "the PDF is encrypted: it opens with a password only"
 _DAMAGED = "the PDF is damaged"
 _PICTURES = "the PDF holds no text: its pages are pictures"
 REASONS = frozenset({_MANY_LINKS, _MUCH_MEMORY, _LONG_TEXT, _NO_SOURCE, _ENCRYPTED, _DAMAGED, _PICTURES})
-"""All reasons that a worker may give. An error counts as free of outside text, so a worker can't choose its words."""
+"""All reasons of a worker. An error counts as free of outside text, so a worker can't choose its words."""
 
 
 def kind_of(media_type: str, body: bytes) -> SourceKind:
@@ -74,7 +74,7 @@ def _failed(reason: str) -> tuple[bytes, bytes]:
 
 
 def bounded(text: str, max_bytes: int) -> bytes:
-    """The text as UTF-8. If it is longer than that, it is cut at a line, and a last line says so."""
+    """The text as UTF-8. A longer one is cut at a line, and a last line says so."""
     data = text.encode("utf-8", "replace")
     if len(data) <= max_bytes:
         return data

@@ -31,7 +31,7 @@ class TooLong(Exception):
 
 
 def escape_lists(text: str) -> str:
-    r"""The text with a backslash before what Markdown would take for a list or an escape: `"1. a"` → `"1\. a"`."""
+    r"""The text with a backslash before seeming lists and escapes of Markdown: `"1. a"` → `"1\. a"`."""
     return _LIKE_A_LIST.sub(r"\1" + "\\\\", _BACKSLASH.sub(r"\\\\", text))
 
 
@@ -158,14 +158,14 @@ class Flow:
         self._write_text(part)
 
     def _put(self, text: str, *, quote: bool = False) -> None:
-        """Text that a tag stands for; `quote`: a quotation's own mark."""
+        """The text of a tag; `quote`: a quotation's own mark."""
         if self._short is not None:
             self._short.append(text)
         if not self._hidden:
             self._write_text(text, quote=quote)
 
     def _write_text(self, text: str, *, quote: bool = False) -> None:
-        """Write `text`, after the white space that is due before it."""
+        """Write `text`, after the white space due before it."""
         if not text:
             return
         if self._pre_begins:

@@ -152,12 +152,12 @@ def note_of(root: etree._Element, pieces: list[Piece], links: Links, refresh: st
 
 
 def _named(addresses: Iterable[str], links: Links) -> str:
-    """`【0†http://a.test/x】, 【1†…】`: those of the first that can be opened, each once."""
+    """`【0†http://a.test/x】, 【1†…】`: the first addresses of the web, each once."""
     return ", ".join(dict.fromkeys(filter(None, map(links.named, islice(addresses, _MAX_TARGETS)))))
 
 
 def _seen(pieces: list[Piece]) -> str:
-    """The text that a browser shows before scripts run ("image" for an image); of a longer one its beginning."""
+    """The text shown before scripts run ("image" for an image); of a longer one its beginning."""
     hidden = length = 0
     words: list[str] = []
     for kind, value, _ in pieces:

@@ -1,4 +1,4 @@
-"""A tree of lxml → a flat stream of tags and texts, in which links, images and indices are text."""
+"""A tree of lxml → a flat stream of tags and texts, with links, images and indices as text."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Links:
         return f"【{number}†", f"†{without_brackets(host).replace('†', '‡')}】"
 
     def named(self, href: str) -> str:
-        """A link whose text is its address: `"【0†http://a.test/x】"`; "" for this page, or one not of the web."""
+        """A link with its address as text: `"【0†http://a.test/x】"`; "" for this page, or one not of the web."""
         address, _ = self._join(href.strip())
         if address is None or urldefrag(address)[0] == self._page:
             return ""
@@ -74,7 +74,7 @@ class Links:
         return one_line(without_brackets(address)[:_MAX_NAMED]).replace("†", "‡").join(around)
 
     def _join(self, href: str) -> tuple[str | None, str]:
-        """The URL, None for one that isn't of the web, and its host."""
+        """The URL (None outside the web) and its host."""
         try:
             address = urljoin(self._base, href)
             parts = urlsplit(address)
@@ -95,7 +95,7 @@ def _split(url: str) -> SplitResult:
 
 
 def flatten(root: etree._Element) -> tuple[list[Piece], int]:
-    """The tree in document order, and its depth in elements. Brackets that an entity stood for can't forge a link."""
+    """The tree in document order, and its depth in elements. Brackets from entities can't forge a link."""
     pieces: list[Piece] = []
     depth = 0
     around: list[etree._Element] = []
@@ -212,7 +212,7 @@ class _Joined:
             self._pieces.append(piece)
 
     def pieces(self) -> list[Piece]:
-        """The stream, with a blank between words that only tags separated: two cells aren't one word."""
+        """The stream, with a blank between words of two cells and the like."""
         ends_in_word: list[str] | None = None
         for piece in self._pieces:
             if isinstance(piece, list):

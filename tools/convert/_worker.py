@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def _find_tools_in(folder: str) -> None:
-    """Make only this package importable: not what lies beside it in a clone."""
+    """Make only this package importable, not its neighbours in a clone."""
     for name, places in (("ossia", []), ("ossia.tools", [folder])):
         spec = ModuleSpec(name, None, is_package=True)
         spec.submodule_search_locations = places
@@ -52,7 +52,7 @@ def _find_tools_in(folder: str) -> None:
 
 
 def _take_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """stdin and stdout under other numbers: a library that prints must not get between the answers."""
+    """stdin and stdout under other numbers: a printing library must not get between the answers."""
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     for number, flags in ((0, os.O_RDONLY), (1, os.O_WRONLY)):
         nothing = os.open(os.devnull, flags)
@@ -83,7 +83,7 @@ def _alarm(seconds: float) -> None:
 
 
 def _confine(settings: dict[str, Any]) -> list[str]:
-    """Give up rights. Returns the names of the confinements that hold from here on."""
+    """Give up rights. Returns the names of the confinements from here on."""
     held = []
     if sys.platform != "win32":
         held += _limit(settings["memory_bytes"])
@@ -98,7 +98,7 @@ def _confine(settings: dict[str, Any]) -> list[str]:
 
 
 def _limit(memory_bytes: int) -> list[str]:
-    """macOS takes the limit of address space, where it takes it at all, without enforcing it."""
+    """macOS doesn't enforce a limit of address space."""
     import resource
 
     held = ["memory"] if sys.platform == "linux" else []

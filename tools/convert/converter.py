@@ -117,7 +117,7 @@ class Converter:
         return _document(answer, url)
 
     def close(self) -> None:
-        """End the worker. A conversion that runs meanwhile fails; later ones raise. May be called more than once."""
+        """End the worker. A running conversion fails; later ones raise. May be called more than once."""
         self._closed = True
         if (worker := self._worker) is not None:
             worker.end()
@@ -200,7 +200,7 @@ class _Worker:
         return answer
 
     def _read(self) -> dict[str, object]:
-        """An answer's JSON, and its other part as `text`. Raises `EOFError` or `ValueError` for what isn't one."""
+        """An answer's JSON, and its other part as `text`. Raises `EOFError` or `ValueError` for anything else."""
         answer = json.loads(self._part(self._limits.max_result_bytes))
         text = self._part(self._limits.max_result_bytes).decode("utf-8")
         if not isinstance(answer, dict):

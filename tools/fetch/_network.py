@@ -22,7 +22,7 @@ _CONNECT_SHARE_S = 5.0
 
 
 class GuardedBackend(httpcore2.NetworkBackend):
-    """Connects where the guard says, and nowhere else."""
+    """Connects to the guard's addresses only."""
 
     def __init__(self, guard: Guard, watch: Watch) -> None:
         self._guard, self._watch = guard, watch
@@ -39,7 +39,7 @@ class GuardedBackend(httpcore2.NetworkBackend):
         return in_a_thread(lambda: self._connected(host, port), self._watch)
 
     def _connected(self, host: str, port: int) -> Stream:
-        """A connection to the first of the checked addresses that takes one."""
+        """A connection to the first answering one of the checked addresses."""
         addresses = self._guard.addresses(host, port)
         last: OSError = OSError(errno.EADDRNOTAVAIL, "no address")
         for address in addresses:

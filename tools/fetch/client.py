@@ -158,7 +158,7 @@ def _first_bytes(chunks: Iterator[bytes]) -> bytes:
 
 
 def _content_type(header: str, start: bytes) -> tuple[str, str | None]:
-    """Media type and charset. Raises `FetchFailed` for what can't be read as text."""
+    """Media type and charset. Raises `FetchFailed` for unreadable types."""
     from email.message import Message
 
     message = Message()

@@ -187,7 +187,7 @@ def _text(value: bytes) -> str:
 
 
 def read_bounded(chunks: Iterable[bytes], max_bytes: int, *, start: bytes = b"") -> tuple[bytes, bool]:
-    """`start` and the chunks behind it, and whether that was cut at `max_bytes`."""
+    """`start` and the chunks behind it, and True if they were cut at `max_bytes`."""
     body = bytearray(start)
     for chunk in chunks if len(body) <= max_bytes else ():
         body += chunk
@@ -214,7 +214,7 @@ def plain_chunks(answer: Answer) -> Iterator[bytes]:
 
 
 def _inflated(chunks: Iterable[bytes], *, may_be_empty: bool) -> Iterator[bytes]:
-    """The data of all members: gzip may have several, one behind the other. What else follows the first is padding."""
+    """The data of all members, since gzip may have several. Anything else after the first is padding."""
     decoder, ended = None, False
     for chunk in chunks:
         while chunk:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from urllib.parse import quote, urlsplit
 
 Resolver = Callable[[str, int], Sequence[str]]
-"""Host and port → the addresses as text, in the order to try them. Raises OSError for a name that isn't known."""
+"""Host and port → the addresses as text, in the order to try them. Raises OSError for an unknown name."""
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _MAX_URL_CHARS = 8192
@@ -22,7 +22,7 @@ _LOCAL_NAMES = (".localhost", ".local", ".localdomain", ".internal", ".intranet"
                 ".home.arpa")  # fmt: skip
 _V6_GLOBAL = ipaddress.ip_network("2000::/3")
 _V6_NOT_PUBLIC = tuple(map(ipaddress.ip_network, ("2001::/32", "2001:db8::/32", "2002::/16")))
-"""Teredo and 6to4, which embed an IPv4 address that may be private; documentation addresses."""
+"""Teredo and 6to4, with an embedded, perhaps private IPv4 address; documentation addresses."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -182,14 +182,14 @@ def is_local(host: str) -> bool:
 
 
 def resolve(host: str, port: int) -> Sequence[str]:
-    """Every address that the system knows for a name, each once."""
+    """The system's addresses for a name, each once."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Rules on hosts. `allow` are the hosts that may be private because the user named them."""
+    """Rules on hosts. `allow` are hosts named by the user, private ones too."""
 
     allow: frozenset[HostPort] = frozenset()
     resolver: Resolver = resolve
@@ -222,7 +222,7 @@ def _not_public(host: str, port: int) -> Refused:
 
 
 def as_address(host: str) -> str:
-    """The address that a host spells (also as `0x7f.1`); empty if it is a name."""
+    """The address spelled by a host (also as `0x7f.1`); empty for a name."""
     if ":" in host:
         return host
     try:

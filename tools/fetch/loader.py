@@ -78,7 +78,7 @@ class WebLoader:
 
 
 def _key(url: str, source: bool) -> str:
-    """The key in the cache; empty for a URL that the fetcher is going to refuse."""
+    """The key in the cache; empty for a URL outside the web."""
     try:
         return f"{'source ' if source else ''}{parse_url(url)}"
     except Refused:
@@ -99,7 +99,7 @@ class PageCache:
         self._folder, self._max_bytes, self._max_age_s = folder, max_bytes, max_age_s
 
     def get(self, key: str) -> Document | None:
-        """The document under `key`; None if it is missing, too old or damaged (which removes it)."""
+        """The document under `key`; None for a missing or old one, or a damaged one, and that is removed."""
         path = self._path(key)
         try:
             now = self._now_ns()
@@ -133,13 +133,13 @@ class PageCache:
         return self._folder / (sha256(f"{_FORMAT}\n{key}".encode("utf-8", "replace")).hexdigest() + ".json")
 
     def _now_ns(self) -> int:
-        """The file system's clock: the only one whose times can be compared with those of files."""
+        """The file system's clock: the only one to compare with the times of files."""
         clock = self._folder / _CLOCK
         clock.touch(mode=0o600)
         return clock.stat().st_mtime_ns
 
     def _evict(self) -> None:
-        """Remove the least recently used until nine tenths are left, and what killed processes left half-written."""
+        """Remove the least recently used until nine tenths are left, and the leftovers of killed processes."""
         found: list[tuple[int, int, Path]] = []
         with os.scandir(self._folder) as entries:
             for entry in entries:

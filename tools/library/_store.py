@@ -22,7 +22,7 @@ from ossia.tools.database import MOVE, Database, Format, migrate
 from ossia.tools.library._text import TOKENIZER, indexed
 
 _UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
-"""Raised by reading rows that ossia didn't write."""
+"""Raised by reading rows of another writer than ossia."""
 _TITLE, _TEXT, _NAME = 4.0, 1.0, 2.0  # the weights of bm25: the title's is spec §1.4's
 
 _SCHEMA: Final = f"""
@@ -48,7 +48,7 @@ INSERT INTO words(words, rank) VALUES('rank', 'bm25({_TITLE}, {_TEXT}, {_NAME})'
 
 
 class LibraryError(Exception):
-    """The library's file can't be used. The message is one line: which file, what is wrong, what to do."""
+    """The library's file can't be used. The message is one line: the file, its fault, what to do."""
 
 
 _LIBRARY: Final = Format(
@@ -156,7 +156,7 @@ _COLUMNS: Final = "root, origin, mtime_ns, size, digest, maker, characters, titl
 
 
 def touch(db: sqlite3.Connection, origin: str, seen: Seen) -> None:
-    """Record a new mtime for unchanged content, so that it isn't read again."""
+    """Record a new mtime for unchanged content: it isn't read again."""
     db.execute("UPDATE documents SET mtime_ns=?, size=? WHERE origin=?", (seen.mtime_ns, seen.size, origin))
 
 

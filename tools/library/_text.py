@@ -170,7 +170,7 @@ def _best_place(places: list[tuple[int, int]]) -> int:
 
 
 class _Plain(dict[int, int]):
-    """Each letter without accent and case, one for one, so that positions stay the same."""
+    """Each letter without accent and case, one for one: positions stay the same."""
 
     def __missing__(self, code: int) -> int:
         plain = unicodedata.normalize("NFKD", chr(code))[0].lower()

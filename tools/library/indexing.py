@@ -91,7 +91,7 @@ def index_root(
 
 
 def _unstopped(events: Iterable[Event], stop: Stop) -> Iterator[Event]:
-    """The events without failures that the stop caused."""
+    """The events without failures caused by the stop."""
     return (event for event in events if not (stop.stopped and isinstance(event, Failed)))
 
 
@@ -164,7 +164,7 @@ class _Run:
             yield from self._vanished()
 
     def close(self) -> None:
-        """Store what is ready; end the threads and their converters."""
+        """Store finished documents; end the threads and their converters."""
         try:
             self._flush()
         finally:

@@ -36,7 +36,7 @@ _HEAD_BYTES: Final = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """Something that was added: `Root(1, "folder", "/home/me/notes", documents=310, characters=4_200_000)`."""
+    """A root that the user added: `Root(1, "folder", "/home/me/notes", documents=310, characters=4_200_000)`."""
 
     id: int
     kind: RootKind
@@ -47,7 +47,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A document that was found: `Match(17, "Ideas", "/home/me/notes/ideas.md", "… an idea about snippets …")`."""
+    """A found document: `Match(17, "Ideas", "/home/me/notes/ideas.md", "… an idea about snippets …")`."""
 
     id: int
     title: str
@@ -65,7 +65,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """The result of `Library.remove`. `kept_out`: it lies below a root that stays; indexing that root skips it."""
+    """The result of `Library.remove`. `kept_out`: it lies below another root, and indexing that root skips it."""
 
     documents: int
     kept_out: bool
@@ -165,7 +165,7 @@ class Library:
         return tuple(Root(*row) for row in self._rows(query))
 
     def root_of(self, origin: str) -> Root | None:
-        """The root that a document belongs to; None if `origin` isn't a document."""
+        """The root of a document; None if `origin` isn't one."""
         query = "SELECT r.id, r.kind, r.place FROM documents d JOIN roots r ON r.id = d.root WHERE d.origin=?"
         rows = self._rows(query, origin)
         return Root(*rows[0]) if rows else None
@@ -216,7 +216,7 @@ class Library:
         return Root(number, kind, place)
 
     def left_out(self) -> frozenset[str]:
-        """The places below a root that the user took out."""
+        """The removed places below a root."""
         return frozenset(place for (place,) in self._rows("SELECT place FROM removed"))
 
     def known(self, root: Root) -> dict[str, Known]:
@@ -236,7 +236,7 @@ class Library:
         return True
 
     def forget(self, ids: Iterable[int]) -> int:
-        """Remove documents whose files have vanished. Returns their number."""
+        """Remove the documents of vanished files. Returns their number."""
         with self._store.writing() as db:
             return store.delete(db, ids)
 

@@ -39,7 +39,7 @@ _WILD: Final = {"/**/": "/(?:.*/)?", "**/": "(?:.*/)?", "/**": "/.*", "?": "[^/]
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file that may be a document: `File("/home/me/notes/a/b.md", "a/b.md", 1200, 1_700_000_000_000_000_000)`."""
+    """A possible document: `File("/home/me/notes/a/b.md", "a/b.md", 1200, 1_700_000_000_000_000_000)`."""
 
     path: str
     name: str
@@ -49,7 +49,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A file that a rule excludes: `Skipped("/home/me/notes/.env", "may hold secrets")`. A folder ends in `/`."""
+    """A file excluded by a rule: `Skipped("/home/me/notes/.env", "may hold secrets")`. A folder ends in `/`."""
 
     origin: str
     reason: str
@@ -57,7 +57,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A file that can't be read or converted; its stored document stays. `reason` is one line of plain text."""
+    """An unreadable file; its stored document stays. `reason` is one line of plain text."""
 
     origin: str
     reason: str
@@ -166,7 +166,7 @@ def _read_ignores(path: str) -> str:
 
 
 def read_plain(path: str, *, max_bytes: int) -> bytes:
-    """The first bytes of a plain file. Raises `OSError`, also if it has become a link or something that blocks."""
+    """The first bytes of a plain file. Raises `OSError`, also for a link, a FIFO or a device."""
     with os.fdopen(open_file(path), "rb") as file:
         return file.read(max_bytes)
 
