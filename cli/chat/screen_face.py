@@ -55,7 +55,7 @@ class ScreenFace(DrawnFace):
             edit=lambda text: edit(text, aside=self.screen.aside, environ=talk.environ),
             note=self.note,
         )
-        self.view.fold, self.view.recognise = self.editor.folded, self.editor.recognise
+        self.view.fold, self.view.recognise = self.editor.pastes.folded, self.editor.recognise
         self.panes = ChatPanes(talk, self, titled=lambda title: self.screen.title(title))
         self.screen = Screen(
             self.panes, self.editor, self.question, painter, keys=chat_keys(talk, self), colour=colour,

@@ -49,11 +49,11 @@ class Editor:
     ) -> None:
         self._submit, self._edit, self._note = submit, edit, note
         self.history = history or History()
-        self._pastes = Pastes()
+        self.pastes = Pastes()
         self._last_choices: CompletionState | None = None
         self._completions = Completions(sources or Sources())
         wanted = Condition(lambda: not self._search.open and self._completions.wanted(self.buffer.document))
-        self.buffer = Line(self._pastes, self.history, self._completions, complete_while_typing=wanted)
+        self.buffer = Line(self.pastes, self.history, self._completions, complete_while_typing=wanted)
         self._search = Search(self.buffer, self.history, lambda: get_app().layout.focus(self.window))
         self.window = Window(
             BufferControl(self.buffer, input_processors=[Cleaned()]),
@@ -79,8 +79,8 @@ class Editor:
 
     def set(self, text: str) -> None:
         """Put `text` into the line, the cursor behind it; pastes of this chat become placeholders again."""
-        text = self.folded(text)
-        self.buffer.text = self._pastes.fold(text) if len(text) > _MAX_SET_CHARS else text
+        text = self.pastes.folded(text)
+        self.buffer.text = self.pastes.fold(text) if len(text) > _MAX_SET_CHARS else text
         self.buffer.cursor_position = len(self.buffer.text)
 
     def clear(self) -> None:
@@ -90,21 +90,13 @@ class Editor:
     def put_aside(self) -> None:
         """Move the line to the history as a draft."""
         draft = self.text.rstrip()
-        self.history.add(Entry(draft, self._pastes.within(draft)), draft=True)
+        self.history.add(Entry(draft, self.pastes.within(draft)), draft=True)
         self.clear()
-
-    def folded(self, text: str) -> str:
-        """The text with pastes of this chat as placeholders again."""
-        return self._pastes.folded(text)
 
     def recognise(self, text: str) -> None:
         """Learn the paste in a message of an earlier chat."""
-        if is_long(text) and self.folded(text) == text:
-            self._pastes.recognise(text, self.history.entries)
-
-    def expanded(self, shown: str) -> str:
-        """The text with its placeholders replaced by the pastes."""
-        return self._pastes.expanded(shown)
+        if is_long(text) and self.pastes.folded(text) == text:
+            self.pastes.recognise(text, self.history.entries)
 
     def height(self, rows: int) -> int:
         """The rows of the line, its menu and its search, on a screen of `rows` rows."""
@@ -205,14 +197,14 @@ class Editor:
         literal = shown != written  # it began with a blank, or stood in quotes
         self.buffer.reset()
         get_app().vi_state.reset()  # vi: a new line begins in insert mode
-        self.history.add(Entry(written, self._pastes.within(written)))
-        self._submit(Typed(shown, self.expanded(shown), literal))
+        self.history.add(Entry(written, self.pastes.within(written)))
+        self._submit(Typed(shown, self.pastes.expanded(shown), literal))
 
     async def _in_editor(self) -> None:
         """Edit the line in the user's editor, its placeholders replaced by the pastes."""
         assert self._edit is not None
         try:
-            text = await self._edit(self.expanded(self.text))
+            text = await self._edit(self.pastes.expanded(self.text))
         except EditorFailed as failure:
             self._note(str(failure))
             return
@@ -243,7 +235,7 @@ class Editor:
         @keys.add(Keys.BracketedPaste, filter=here)
         def _(event: KeyPressEvent) -> None:
             text = event.data.replace("\r\n", "\n").replace("\r", "\n")
-            self.buffer.insert_text(self._dropped(text) or self._pastes.shown(text))
+            self.buffer.insert_text(self._dropped(text) or self.pastes.shown(text))
 
         @keys.add("c-x", "c-e", filter=here & Condition(lambda: self._edit is not None))
         def _(event: KeyPressEvent) -> None:

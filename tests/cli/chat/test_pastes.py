@@ -35,7 +35,7 @@ def test_it_stays_one_when_it_is_asked_again_forked_and_edited(tmp_path: Path, c
             assert "row 5 of the log" not in "\n".join(stage.rows)
             await send(stage, "/edit")
             assert stage.terminal.display[stage.terminal.cursor[0]] == placeholder
-            assert stage.face.editor.expanded(stage.face.editor.text) == f"What is this? {LINES}"
+            assert stage.face.editor.pastes.expanded(stage.face.editor.text) == f"What is this? {LINES}"
 
     chatting(case)
 
@@ -71,7 +71,7 @@ def test_in_a_later_chat_it_is_one_again_and_whole_in_the_pager(
             await stage.until(lambda: not stage.face.screen.away)
             await send(stage, "/edit")
             assert stage.face.editor.text == placeholder.removeprefix("› ").replace("\n  ", "\n")
-            assert LINES in stage.face.editor.expanded(stage.face.editor.text)
+            assert LINES in stage.face.editor.pastes.expanded(stage.face.editor.text)
 
     chatting(first)
     chatting(later)

@@ -135,7 +135,7 @@ async def test_a_large_paste_becomes_a_placeholder_and_is_sent_whole() -> None:
         await stage.until(lambda: stage.sent)
         assert stage.sent == [Typed(shown, f"see {large} and {lines}")]
         stage.editor.set(stage.sent[0].shown)  # a queued line comes back
-        assert stage.editor.expanded(stage.text) == stage.sent[0].text
+        assert stage.editor.pastes.expanded(stage.text) == stage.sent[0].text
 
 
 @pytest.mark.parametrize("keys", [BACKSPACE, f"{LEFT}{BACKSPACE}", CTRL_W, f"{LEFT * 27}{DELETE}"], ids=range(4))
