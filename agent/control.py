@@ -21,6 +21,7 @@ class Control:
         """The reason of the stop: "user", or "time" when its seconds ran out. None while it goes on."""
         self.answer_now_asked = False
         self._callbacks: dict[object, Callable[[], None]] = {}
+        self._steering: list[str] = []
 
     @property
     def stopped(self) -> bool:
@@ -40,6 +41,18 @@ class Control:
     def answer_now(self) -> None:
         """End the thinking: the next tokens are the answer. Has no effect once the answer has begun."""
         self.answer_now_asked = True
+
+    def steer(self, text: str) -> None:
+        """Have the turn take a message of the user's behind its next tool result, unless it has answered by then."""
+        with self._lock:
+            self._steering.append(text)
+
+    def unsaid(self) -> tuple[str, ...]:
+        """Take back all messages that still wait, in order: they are said no more. For the turn, too."""
+        with self._lock:
+            texts = tuple(self._steering)
+            self._steering.clear()
+        return texts
 
     def on_stop(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Register `callback` for `stop()` (called at once if stopped already); returns a function to unregister it."""

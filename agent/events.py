@@ -20,10 +20,14 @@ broke.
 
 @dataclass(frozen=True, slots=True)
 class MessageAdded:
-    """A message entered the session. `cut`: a stop or a limit ended it, not a token that closes it."""
+    """A message entered the session. `cut`: a stop or a limit ended it, not a token that closes it.
+
+    `steers`: the user said it in the middle of the turn (`Turn.steer`).
+    """
 
     message: Message
     cut: bool = False
+    steers: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,9 @@ def _steps(session: Session, responder: Responder, tools: Toolbox, budget: Budge
             return "time" if control.stop_reason == "time" else "stopped"
         if control.answer_now_asked or in_vain:
             break
+        if not session.has_answer:
+            for text in control.unsaid():
+                yield session.steer(text)
     else:
         return (yield from _last_word(session, responder, tools, budget, control, end="steps"))
     return (yield from _last_word(session, responder, tools, budget, control, end="answered"))

@@ -214,6 +214,11 @@ class Session:
         self._store(entry)
         return [*added, MessageAdded(entry.message)]
 
+    def steer(self, text: str) -> MessageAdded:
+        """Add what the user says in the middle of the turn under way, behind a tool's result."""
+        self._store(Entry(Message("user", (text,)), self._turn))
+        return MessageAdded(self._entries[-1].message, steers=True)
+
     def answer_open_call(self) -> list[MessageAdded]:
         """Answer the last message if it is a call: it was cut, or the process ended while it ran."""
         call = self._entries[-1].message if self._entries else None
@@ -316,7 +321,17 @@ class Session:
     @property
     def prompted(self) -> tuple[int, ...]:
         """The entries in a request's history, in order; the summary, if any, comes before them."""
-        return tuple(index for index, entry in enumerate(self._entries) if self._in_prompt(entry))
+        last_said = {entry.turn: index for index, entry in enumerate(self._entries) if entry.message.role == "user"}
+        return tuple(
+            index
+            for index, entry in enumerate(self._entries)
+            if self._in_prompt(entry) and not self._is_behind_a_steer(entry, index, last_said)
+        )
+
+    def _is_behind_a_steer(self, entry: Entry, index: int, last_said: Mapping[int, int]) -> bool:
+        """True for what an answered turn reasoned before the user steered it: the codec takes that for an open turn."""
+        answered = entry.turn < len(self._ends) - 1 and self._ends[entry.turn] == "answered"
+        return answered and entry.message.channel == ANALYSIS and index < last_said.get(entry.turn, 0)
 
     def _as_prompted(self, entry: Entry) -> Message:
         if entry.shortened is not None:

@@ -1,4 +1,4 @@
-"""The worker's thread, its mailboxes, and the control that stops a turn from another thread."""
+"""The worker's thread, and the control that stops a turn from another thread."""
 
 from __future__ import annotations
 
@@ -8,15 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from ossia.agent.control import Control
-from ossia.agent.events import ApprovalAsked, Decision, Event, ToolFinished, TurnEnded
-from ossia.agent.worker import Tapped, Worker
-from ossia.harmony.tokenizer import Tokenizer
-from ossia.tools.approval.rules import Rule
-from tests.support.site import wait_until
-from tests.support.turns import Stage
-
-CALL = "<|channel|>analysis to=python code<|message|>x=1<|call|>"
-FINAL = "<|channel|>final<|message|>Done.<|return|>"
+from ossia.agent.worker import Worker
 
 
 @pytest.fixture
@@ -26,85 +18,11 @@ def worker() -> Iterator[Worker]:
     worker.close(timeout_s=5)
 
 
-def _read(worker: Worker, stage: Stage, until: type[Event] = TurnEnded) -> list[Event | Tapped]:
-    events: list[Event | Tapped] = []
-    while not events or not isinstance(events[-1], until):
-        events.append(worker.inbox.get(timeout=10))
-    return events
-
-
-def test_a_turn_runs_on_the_workers_thread(worker: Worker, etude_tokenizer: Tokenizer) -> None:
-    stage = Stage(etude_tokenizer, (CALL, FINAL))
-    done = worker.submit(lambda: worker.drive(stage.turn(), stage.control))
-    events = _read(worker, stage)
-    done.result(timeout=10)
-    alone = Stage(etude_tokenizer, (CALL, FINAL)).play()
-    assert [type(event) for event in events] == [type(event) for event in alone]
-    assert stage.session.messages[-1].text == "Done."
-    assert not worker.busy
-
-
-@pytest.mark.parametrize("allow", [True, False])
-def test_a_question_is_answered_from_the_other_thread(allow: bool, worker: Worker, etude_tokenizer: Tokenizer) -> None:
-    stage = Stage(etude_tokenizer, (CALL, FINAL), rules=(Rule("*", "ask"),))
-    worker.submit(lambda: worker.drive(stage.turn(), stage.control))
-    asked = _read(worker, stage, ApprovalAsked)[-1]
-    assert isinstance(asked, ApprovalAsked)
-    worker.answer(Decision("call_77", allow=True))  # a stale one: dropped
-    worker.answer(Decision(asked.call.id, allow=allow))
-    finished = _read(worker, stage, ToolFinished)[-1]
-    assert isinstance(finished, ToolFinished)
-    assert finished.result.error is not allow
-
-
-def test_what_was_answered_before_the_question_is_not_its_answer(worker: Worker, etude_tokenizer: Tokenizer) -> None:
-    """A Ctrl-C that came just after a turn's end leaves a None behind."""
-    worker.answer(None)
-    stage = Stage(etude_tokenizer, (CALL, FINAL), rules=(Rule("*", "ask"),))
-    worker.submit(lambda: worker.drive(stage.turn(), stage.control))
-    asked = _read(worker, stage, ApprovalAsked)[-1]
-    assert isinstance(asked, ApprovalAsked)
-    worker.answer(Decision(asked.call.id, allow=True))
-    _read(worker, stage)
-    assert stage.echo.ran == ["x=1"]
-
-
-def test_a_stop_answers_an_open_question(worker: Worker, etude_tokenizer: Tokenizer) -> None:
-    stage = Stage(etude_tokenizer, (CALL, FINAL), rules=(Rule("*", "ask"),))
-    done = worker.submit(lambda: worker.drive(stage.turn(), stage.control))
-    _read(worker, stage, ApprovalAsked)
-    stage.control.stop()
-    done.result(timeout=10)
-    assert stage.session.ends == ("stopped",)
-    assert stage.echo.ran == []
-
-
-def test_a_stop_ends_a_turn_that_nobody_reads(etude_tokenizer: Tokenizer) -> None:
-    worker = Worker(capacity=2)
-    stage = Stage(etude_tokenizer, ("<|channel|>final<|message|>" + "word " * 300,))
-    done = worker.submit(lambda: worker.drive(stage.turn(), stage.control))
-    wait_until(worker.inbox.full)
-    stage.control.stop()
-    done.result(timeout=10)
-    assert stage.session.ends == ("stopped",)
-    worker.close(timeout_s=5)
-
-
 def test_what_a_job_raises_is_the_futures(worker: Worker) -> None:
     failed = worker.submit(lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         failed.result(timeout=10)
     assert worker.submit(lambda: 3).result(timeout=10) == 3
-
-
-def test_the_tap_is_in_order_with_the_events(worker: Worker, etude_tokenizer: Tokenizer) -> None:
-    stage = Stage(etude_tokenizer, (CALL, FINAL))
-    stage.responder._tap = worker.tap(stage.control)
-    worker.submit(lambda: worker.drive(stage.turn(), stage.control))
-    order = [type(item).__name__ for item in _read(worker, stage)]
-    first_call_ids = order.index("Tapped")
-    assert first_call_ids < order.index("ToolStarted") < order.index("ToolFinished")
-    assert "Tapped" in order[order.index("ToolFinished") :]
 
 
 class TestControl:

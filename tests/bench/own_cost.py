@@ -135,6 +135,7 @@ def _turn(model: Path, tokens: int) -> None:
     from ossia.agent.loop import run_turn
     from ossia.agent.respond import LocalResponder
     from ossia.agent.sessions.session import Options, Session
+    from ossia.agent.turn import Turn
     from ossia.agent.worker import Worker
     from ossia.harmony.codec import Codec
     from ossia.harmony.tokenizer import Tokenizer
@@ -146,7 +147,7 @@ def _turn(model: Path, tokens: int) -> None:
         codec = Codec(Tokenizer(engine.vocabulary), recipient_position="channel", replay=True)
         context = ToolContext(NoStop(), workspace=None, data_dir=Path(), count_tokens=len)
         worker, control = Worker(), Control()
-        turn = run_turn(
+        events = run_turn(
             Session(Options(sampling=_DRAWN)),
             _QUESTION,
             responder=LocalResponder(codec, engine),
@@ -154,11 +155,10 @@ def _turn(model: Path, tokens: int) -> None:
             limits=Limits(max_tokens=tokens),
             control=control,
         )
-        done = worker.submit(lambda: worker.drive(turn, control))
-        done.add_done_callback(lambda _: worker.inbox.put(_END))
-        while worker.inbox.get() is not _END:
+        turn = Turn(worker, events, control)
+        for _ in turn:
             pass
-        done.result()
+        turn.result()
         worker.close()
 
 
@@ -169,7 +169,6 @@ def _run(model: Path, tokens: int) -> None:
 
 
 _DRAWN = Sampling(seed=1)
-_END: Any = object()
 _TERMINAL = "run on a terminal"
 _RUNGS: dict[str, Callable[[Path, int], None]] = {
     "engine greedy": lambda model, tokens: _engine(model, tokens, Sampling(temperature=0)),

@@ -115,7 +115,7 @@ def turns(talk: Conversation, prefix: str) -> Sequence[Choice]:
     for entry in talk.session.entries:
         if entry.message.role == "user":
             typed = entry.message.text if entry.typed is None else entry.typed
-            users[entry.turn] = one_line(typed, 60)
+            users.setdefault(entry.turn, one_line(typed, 60))
     return [(str(turn + 1), text) for turn, text in sorted(users.items(), reverse=True)][:50]
 
 

@@ -1,0 +1,232 @@
+"""A conversation without a face: a session, a model on its worker, and tools.
+
+    conversation = Conversation(OpenSession(Session()), worker, host)
+    conversation.use(model, tools)
+    for event in (turn := conversation.say("What is 48*17?")):
+        if isinstance(event, ApprovalAsked):
+            turn.answer(None)                       # refused
+    turn.result()                                   # TurnEnded("answered")
+    conversation.session.messages[-1].text          # "The result is 816."
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ossia.agent.ahead import ReadAhead
+from ossia.agent.control import Control
+from ossia.agent.events import Decision, Event
+from ossia.agent.kv_cache import load_session_cache, save_session_cache, set_private
+from ossia.agent.limits import Limits
+from ossia.agent.loop import run_turn
+from ossia.agent.prompt import with_plan
+from ossia.agent.sessions.session import Entry, Options, Session, UserText
+from ossia.agent.turn import Turn
+from ossia.agent.worker import Worker
+from ossia.harmony.messages import is_call
+from ossia.tools.host import Host
+
+if TYPE_CHECKING:
+    from ossia.agent.build import Model
+    from ossia.agent.request import ContextUse
+    from ossia.agent.sessions.store import SessionStore
+    from ossia.tools.build import Toolset
+
+_PRIVATE_TURN = "(a private turn)"
+
+
+@dataclass(slots=True)
+class OpenSession:
+    """A session, and the store that records it. `store` None: it isn't stored; `problem` says why, if not on purpose.
+
+    `before`: the id it was stored under until it became private, and what it held then. `worked_in` is the
+    workspace that it was begun in.
+    """
+
+    session: Session
+    store: SessionStore | None = None
+    session_id: str | None = None
+    resumed: bool = False
+    problem: str | None = None
+    before: tuple[str, tuple[Entry, ...]] | None = None
+    worked_in: str | None = None
+
+
+class Conversation:
+    """Answers what is said, turn by turn, with the `model` and the `tools` in use; both may change between turns.
+
+    Threads: one thread, the owner's, calls the methods and reads each turn's events. The worker's thread alone touches
+    the engine, and runs the turns; what a method says of it is a future. `Turn.answer`, `steer`, `answer_now` and
+    `stop` may be called from any thread. Several conversations may share a model and its worker: their turns run one
+    after another, and each finds the engine's cache as the one before left it.
+
+    `private`: nothing of it is stored. `tools_off`: names of tools that aren't offered.
+    """
+
+    def __init__(self, opened: OpenSession, worker: Worker, host: Host, *, private: bool = False) -> None:
+        self.opened, self.worker, self.host, self.private = opened, worker, host, private
+        self.model: Model | None = None
+        self.tools: Toolset | None = None
+        self.tools_off: frozenset[str] = frozenset()
+        self.turn: Turn | None = None
+        self.ahead = ReadAhead(worker)
+
+    @property
+    def session(self) -> Session:
+        return self.opened.session
+
+    @property
+    def store(self) -> SessionStore | None:
+        """The store that records the session; None: nothing does."""
+        return self.opened.store
+
+    @property
+    def options(self) -> Options:
+        """The options of the next turns."""
+        return self.session.options
+
+    @options.setter
+    def options(self, options: Options) -> None:
+        self.session.options = options
+
+    # -- turns ---------------------------------------------------------------------------------------------------------
+
+    def say(
+        self, said: str | UserText, *, limits: Limits | None = None, on_event: Callable[[], None] = lambda: None
+    ) -> Turn:
+        """Begin a turn; the one before is over. `on_event`: see `Turn`. Needs a model and tools in use."""
+        assert self.model is not None and self.tools is not None
+        assert self.turn is None or self.turn.done.done()
+        text = UserText(said, said) if isinstance(said, str) else said
+        self.offer_browser(text.typed or text.text)
+        self.ahead.end()
+        self.take_date()
+        text = with_plan(text, self.session) if self.options.planning else text
+        control = Control()
+        events = self._events(self.model, self.tools, text, limits or Limits(), control)
+        self.turn = Turn(self.worker, events, control, on_event=on_event)
+        return self.turn
+
+    def _events(
+        self, model: Model, tools: Toolset, said: UserText, limits: Limits, control: Control
+    ) -> Generator[Event, Decision | None, None]:
+        set_private(model.engine, self.private)
+        model.last_read = None if self.private or self.store is None else self.opened.session_id
+        tools.begin_turn(_PRIVATE_TURN if self.private else said.typed)  # undo stores this text
+        try:
+            responder, toolbox = model.responder, tools.toolbox
+            yield from run_turn(
+                self.session, said, responder=responder, tools=toolbox, limits=limits, control=control
+            )
+        finally:
+            tools.end_turn()
+
+    def offer_browser(self, typed: str = "") -> bool:
+        """Offer the browser if the conversation needs it, with `typed` or without. True: it joins only now."""
+        assert self.tools is not None
+        called = (message.recipient or "" for message in self.session.messages if is_call(message))
+        return self.tools.browse_for(f"{self.session.said} {typed}", called)
+
+    def cut_back(self, turn: int) -> tuple[Entry, ...]:
+        """Take this turn and those after it out of the conversation; returns what was taken. Between turns."""
+        taken = self.session.cut_back(turn)
+        self._restore_pages()
+        return taken
+
+    def plan(self, on: bool) -> None:
+        """From now on only look; False: change things again. The session remembers it. Between turns."""
+        if self.tools:
+            self.tools.policy.read_only = on
+        if self.options.planning != on:
+            self.options = replace(self.options, planning=on)
+
+    def take_date(self) -> bool:
+        """Give today's date to a conversation in which nothing was said yet. True: it had another date."""
+        today = self.host.now().date().isoformat()
+        if self.session.entries or self.options.date in (None, today):
+            return False
+        self.options = replace(self.options, date=today)
+        return True
+
+    # -- the model, the tools and the session --------------------------------------------------------------------------
+
+    def use(self, model: Model, tools: Toolset) -> None:
+        """Go on with this model and these tools. Between turns."""
+        self.model, self.tools = model, tools
+        tools.counter.tokenizer = model.tokenizer
+        tools.offer(but=self.tools_off)
+        tools.policy.read_only = self.options.planning
+        if tools.pages:
+            tools.pages.private = self.private
+        if self.store:
+            self.store.count_tokens = tools.counter
+        self.session.vocabulary, self.session.model = model.engine.vocabulary.digest, model.name
+        set_private(model.engine, self.private)
+        if self.private:
+            model.last_read = None  # from now on the cache holds private text, even once the session is stored again
+        self.offer_browser()
+        self._restore_pages()
+
+    def switch(self, opened: OpenSession) -> None:
+        """Go on with another session. Between turns."""
+        self.save_cache()
+        if self.store and self.store is not opened.store:
+            self.store.close()
+        elif self.store:
+            self.store.release(self.session)
+        self.opened = opened
+        if self.model and self.tools:
+            self.load_cache()
+            self.use(self.model, self.tools)
+
+    def forget_variables(self) -> None:
+        """Python begins anew; its next result says so where the conversation has used it before."""
+        if self.tools and (python := self.tools.python):
+            used = any(entry.message.name == "python" for entry in self.session.entries)
+            self.worker.submit(lambda: python.begin_anew(told=used))
+
+    def _restore_pages(self) -> None:
+        """Bring the browser's pages to where the session stands."""
+        if self.tools and self.tools.browser:
+            self.tools.browser.restore(self.session.states)
+
+    # -- on the engine -------------------------------------------------------------------------------------------------
+
+    def measure(self) -> Future[ContextUse]:
+        """How full the context is. With a model and tools in use."""
+        assert self.model is not None and self.tools is not None
+        responder, request = self.model.responder, self.session.request(self.tools.toolbox.specs)
+        return self.worker.submit(lambda: responder.measure(request))
+
+    def save_cache(self) -> Future[int]:
+        """Store the engine's cache for the session, if that is stored: going on with it then needs no prefill.
+
+        Returns the bytes, 0: nothing was stored. Nothing is if the cache may hold another session or private text.
+        """
+        model, session_id = self.model, self.opened.session_id
+        if model is None or session_id is None or self.store is None or session_id != model.last_read:
+            return self.worker.submit(lambda: 0)
+        engine, folder = model.engine, self.host.kv
+        return self.worker.submit(lambda: save_session_cache(engine, folder, session_id))
+
+    def load_cache(self) -> Future[int]:
+        """Load the cache that was stored for a resumed session. Returns the tokens that needn't be read again."""
+        model, session_id = self.model, self.opened.session_id
+        assert model is not None
+        model.last_read = None
+        if session_id is None or not self.opened.resumed:
+            return self.worker.submit(lambda: 0)
+        return self.worker.submit(lambda: load_session_cache(model.engine, self.host.kv, session_id))
+
+    def close(self) -> None:
+        """Stop the turn under way, end what the tools have running, give back the session. The model stays loaded."""
+        if self.turn:
+            self.turn.stop()
+        self.ahead.end()
+        if self.tools:
+            self.tools.close()
+        if self.store:
+            self.store.close()
