@@ -115,7 +115,7 @@ class Conversation:
     ) -> Generator[Event, Decision | None, None]:
         set_private(model.engine, self.private)
         model.last_read = None if self.private or self.store is None else self.opened.session_id
-        tools.begin_turn(_PRIVATE_TURN if self.private else said.typed)  # undo stores this text
+        tools.begin_turn(_PRIVATE_TURN if self.private else said.typed or said.text)  # undo stores this
         try:
             responder, toolbox = model.responder, tools.toolbox
             yield from run_turn(

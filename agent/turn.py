@@ -65,6 +65,12 @@ class Turn:
         except queue.Empty:
             return None
 
+    def rest(self, seconds: float) -> None:
+        """Wait so long, unless events are there or it has ended."""
+        if self._inbox.empty():
+            with suppress(TimeoutError):
+                self.done.exception(seconds)
+
     def take(self) -> Iterator[Event | Tapped]:
         """The events that are there, without waiting."""
         with suppress(queue.Empty):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ossia.agent.events import ContextTrimmed, Event, MessageAdded, Stats, ToolFinished, TurnEnded
-from ossia.cli.runtime.sums import Sums
+from ossia.agent.sums import Sums
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ossia.agent.engine.base import Forced
 from ossia.agent.events import Delta, Event, MessageAdded, Progress
 from ossia.agent.kinds import is_answer
-from ossia.agent.worker import Tapped
+from ossia.agent.turn import Tapped
 from ossia.cli.clean import clean
 from ossia.cli.oneshot.report import Report
 from ossia.cli.streams import stdout

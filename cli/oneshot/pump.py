@@ -1,44 +1,52 @@
-"""The worker's events, taken one by one on the terminal's thread, which meanwhile draws its live line."""
+"""A turn followed on the terminal's thread, event by event; meanwhile the live line is drawn."""
 
 from __future__ import annotations
 
-import queue
+import time
 from collections.abc import Callable
-from concurrent.futures import Future
 
-from ossia.agent.control import Control
-from ossia.agent.events import ApprovalAsked, Event
-from ossia.agent.worker import Tapped, Worker
+from ossia.agent.events import ApprovalAsked, Delta, Event
+from ossia.agent.turn import Tapped, Turn
 from ossia.cli.oneshot.ask import Asker
 from ossia.cli.runtime.progress import Display
 
-TICK_S = 0.05
+_TICK_S = 0.05
+_FRAME_S = 0.03
+"""How often text is shown while it comes. Waking this thread for each token would make the token take 1 % longer:
+the decoding threads use all the processors, and each of them waits for the slowest."""
 
 
-class Pump:
-    """`see` is shown each event; `asker` answers those that ask something.
+def follow(
+    turn: Turn,
+    display: Display,
+    see: Callable[[Event | Tapped], object],
+    *,
+    asker: Asker | None,
+    grace_s: float = 0.6,
+) -> None:
+    """Show `see` every event of a turn, to its end. `asker` answers what is asked, None: the answer is no.
 
-    pump = Pump(worker, display, asker, see)
-    while not pump.is_over(done):
-        pump.next(control)
+    On Ctrl-C the turn is stopped; what still comes within `grace_s` is shown, then KeyboardInterrupt is raised. (A run
+    has to be over within a second.) Raises what broke by a fault of ours.
     """
 
-    def __init__(self, worker: Worker, display: Display, asker: Asker, see: Callable[[Event | Tapped], object]) -> None:
-        self._worker, self._display, self._asker, self._see = worker, display, asker, see
-
-    def is_over(self, done: Future[None]) -> bool:
-        """Has the job ended, and were all its events taken?"""
-        return done.done() and self._worker.inbox.empty()
-
-    def next(self, control: Control) -> Event | Tapped | None:
-        """Take one event, which is returned; None when none came for a while."""
-        try:
-            event = self._worker.inbox.get(timeout=TICK_S)
-        except queue.Empty:
-            self._display.line.tick()
-            return None
-        self._see(event)
-        self._display.line.tick()
+    def step() -> None:
+        event = turn.next(_TICK_S)
+        if event is not None:
+            see(event)
+        display.line.tick()
         if isinstance(event, ApprovalAsked):
-            self._worker.answer(self._asker.decide(event, given_up=lambda: control.stopped))
-        return event
+            turn.answer(asker and asker.decide(event, given_up=lambda: turn.control.stopped))
+        elif isinstance(event, Delta):
+            turn.rest(_FRAME_S)
+
+    try:
+        while not turn.over:
+            step()
+    except KeyboardInterrupt:
+        turn.stop()
+        give_up_at = time.monotonic() + grace_s
+        while not turn.over and time.monotonic() < give_up_at:
+            step()
+        raise KeyboardInterrupt("interrupted") from None
+    turn.result()

@@ -21,7 +21,7 @@ from ossia.agent.events import (
 from ossia.agent.kinds import is_answer
 from ossia.cli.clean import one_line
 from ossia.cli.exits import ExitCode, exit_code
-from ossia.cli.runtime.sums import Sums
+from ossia.agent.sums import Sums
 from ossia.harmony.conversation import message_to_json
 from ossia.harmony.messages import Message
 

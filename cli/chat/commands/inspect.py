@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ossia.cli.chat.conversation import Conversation
     from ossia.cli.chat.face import Face
     from ossia.cli.runtime.assemble import Assembly
-    from ossia.cli.runtime.sums import Sums
+    from ossia.agent.sums import Sums
     from ossia.harmony.messages import Message
 
 _BAR_CELLS = 24
