@@ -48,6 +48,7 @@ class Model:
     load_s: float
     plan: Plan | None = None
     served: tuple[str, ...] = ()
+    last_read: str | None = None  # the stored session whose text the engine's cache holds; None: none, or private text
 
     @property
     def name(self) -> str:

@@ -221,12 +221,17 @@ class Conversation:
             return self.worker.submit(lambda: 0)
         return self.worker.submit(lambda: load_session_cache(model.engine, self.host.kv, session_id))
 
-    def close(self) -> None:
-        """Stop the turn under way, end what the tools have running, give back the session. The model stays loaded."""
+    def end(self) -> None:
+        """Stop the turn under way, and end what the tools have running."""
         if self.turn:
             self.turn.stop()
         self.ahead.end()
         if self.tools:
             self.tools.close()
+            self.tools = None
+
+    def close(self) -> None:
+        """The same, and give the session back. The model stays loaded."""
+        self.end()
         if self.store:
             self.store.close()

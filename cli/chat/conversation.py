@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from ossia.agent.control import Control
+from ossia.agent.conversation import OpenSession
 from ossia.agent.events import ApprovalAsked, Event, MessageAdded, ToolFinished, TurnEnded
 from ossia.agent.prompt import tool_texts, with_plan
 from ossia.agent.sessions.session import Entry, Options, UserText
@@ -28,7 +29,6 @@ from ossia.cli.chat.tally import Tally
 from ossia.cli.chat.titles import Titles
 from ossia.cli.clean import one_line
 from ossia.cli.runtime.assemble import offer_browser
-from ossia.cli.runtime.session import OpenSession
 from ossia.cli.settings.config import Resolved
 from ossia.cli.terminal.input.typed import Typed, as_text
 from ossia.tools.workspace import Folder

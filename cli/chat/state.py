@@ -23,9 +23,9 @@ from ossia.tools.spec import Stop
 from ossia.tools.workspace import Folder
 
 if TYPE_CHECKING:
+    from ossia.agent.conversation import OpenSession
     from ossia.agent.sessions.store import SessionStore
     from ossia.cli.chat.face import Face
-    from ossia.cli.runtime.session import OpenSession
 
 _HERE = {
     "ossia models pull": "/model pull",

@@ -14,10 +14,11 @@ from ossia.cli.streams import say
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ossia.agent.build import Model
     from ossia.agent.control import Control
     from ossia.agent.engine.base import Progress
+    from ossia.agent.request import Request
     from ossia.agent.worker import Worker
-    from ossia.cli.runtime.assemble import Assembly
     from ossia.cli.runtime.progress import Display
     from ossia.cli.settings.config import Resolved
     from ossia.tools.workspace import Folder
@@ -159,22 +160,25 @@ def _warm(
     resolved: Resolved, folder: Folder | None, display: Display, worker: Worker, control: Control, *, stays: bool
 ) -> None:
     from ossia.agent.engine.prompts import stored_in
+    from ossia.agent.sessions.session import Session
     from ossia.cli import paths
-    from ossia.cli.runtime.assemble import assemble, begin_model
+    from ossia.cli.runtime.assemble import begin_model, finish
+    from ossia.cli.runtime.options import fresh_options
 
     began = time.time()
     begun = begin_model(resolved, folder, display, worker, stays=stays)
-    assembly = assemble(begun, resolved, folder, display)
+    model, tools = finish(begun, resolved, folder, display)
     try:
-        if stays and not (assembly.model.plan and assembly.model.plan.repack):
+        if stays and not (model.plan and model.plan.repack):
             return None  # as a run has it
+        request = Session(fresh_options(resolved, folder)).request_ahead(tools.toolbox.specs)
         start = time.monotonic()
-        static, reused = display.wait(worker.submit(lambda: _read(assembly, resolved, folder, display, control)))
+        static, reused = display.wait(worker.submit(lambda: _read(model, request, display, control)))
         took_s = time.monotonic() - start
     finally:
         display.pause()
-        assembly.close_tools()
-        closed = assembly.model.close()  # waits for what is being written
+        tools.close()
+        closed = model.close()  # waits for what is being written
     display.wait(closed)
     name = f"{'chat' if stays else 'run'}{f' in {folder.workspace.root}' if folder else ''}"
     if reused >= static:
@@ -185,19 +189,14 @@ def _warm(
     return display.note(f"ossia: {name}: {static - reused:,} of {static:,} tokens read in {took_s:.1f} s, and stored")
 
 
-def _read(
-    assembly: Assembly, resolved: Resolved, folder: Folder | None, display: Display, control: Control
-) -> tuple[int, int]:
+def _read(model: Model, request: Request, display: Display, control: Control) -> tuple[int, int]:
     """Read and store, on the worker's thread. Returns the tokens that prompts begin with, and those stored before."""
     from ossia.agent.kv_cache import save_prompt_cache
     from ossia.agent.respond import LocalResponder
-    from ossia.agent.sessions.session import Session
-    from ossia.cli.runtime.options import fresh_options
     from ossia.cli.runtime.pace import Reading
 
-    responder, reading, reused = assembly.model.responder, Reading(), 0
+    responder, reading, reused = model.responder, Reading(), 0
     assert isinstance(responder, LocalResponder)
-    request = Session(fresh_options(resolved, folder)).request_ahead(assembly.tools.toolbox.specs)
 
     def on_progress(progress: Progress) -> None:
         nonlocal reused
@@ -206,7 +205,7 @@ def _read(
 
     display.line.set(reading.text)
     responder.prefill(request, control=control, on_progress=on_progress)
-    save_prompt_cache(assembly.model.engine)
+    save_prompt_cache(model.engine)
     return responder.measure(request).static_tokens, reused
 
 

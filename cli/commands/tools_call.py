@@ -7,19 +7,20 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import IO
 
 from ossia.agent.control import Control
 from ossia.agent.events import Event
 from ossia.agent.limits import deadline
+from ossia.agent.turn import Tapped, Turn
 from ossia.agent.vocabulary import own_tokenizer
-from ossia.agent.worker import Tapped, Worker
+from ossia.agent.worker import Worker
 from ossia.cli import paths
 from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.oneshot.ask import Asker, Unasked, told_of
-from ossia.cli.oneshot.pump import Pump
+from ossia.cli.oneshot.pump import follow
 from ossia.cli.runtime.ending import look_to_the_end
 from ossia.cli.runtime.progress import Display, make_display
 from ossia.cli.runtime.toolset import collect, fixes_for
@@ -75,11 +76,12 @@ class _Caller:
         self._refused: list[Unasked] = []
         self._strict = settings.strict_approvals
         self._fixes = fixes_for(self._tools, settings)
-        asker = Asker(
+        self._asker = Asker(
             self._display, yes=settings.yes, store=self._tools.store, refused=self._refused, hint=self._tools.hint
         )
         self._worker = Worker()
-        self._pump = Pump(self._worker, self._display, asker, self._see)
+        self._finished: ToolFinished | None = None
+        self._went = ExitCode.FAILED
         self._timeout_s = settings.timeout
         self._taint: frozenset[Taint] = frozenset()
         self._numbers = itertools.count(1)
@@ -90,30 +92,23 @@ class _Caller:
         control = Control()
         call = ToolCall(f"call_{next(self._numbers)}", name, arguments)
         running = self._tools.toolbox.run(call, stop=control, taint=self._taint, said=typed)
-        done = self._worker.submit(lambda: self._worker.drive(running, control))
-        finished: ToolFinished | None = None
         unknown = resolve_name(name, self._tools.toolbox.by_name) is None
-        went = ExitCode.USAGE if unknown else ExitCode.FAILED
+        self._finished, self._went = None, ExitCode.USAGE if unknown else ExitCode.FAILED
+        turn = Turn(self._worker, running, control)
         try:
             with deadline(control, self._timeout_s):
-                while not self._pump.is_over(done):
-                    event = self._pump.next(control)
-                    finished = event if isinstance(event, ToolFinished) else finished
-                    if isinstance(event, ApprovalDecided) and not event.allow:
-                        went = ExitCode.UNASKED
+                follow(turn, self._display, self._see, asker=self._asker, grace_s=_GRACE_S)
         except KeyboardInterrupt:
-            control.stop()
-            with suppress(TimeoutError):
-                done.result(timeout=_GRACE_S)
             look_to_the_end(self._display.warn)
-            while not self._worker.inbox.empty():
-                if isinstance(ended := self._pump.next(control), ToolFinished):
-                    self._warn(ended)
+            for event in turn.take():
+                self._see(event)
+            if self._finished:
+                self._warn(self._finished)
             raise
         finally:
             self._display.pause()
-        done.result()
-        assert finished is not None
+        assert self._finished is not None
+        finished, went = self._finished, self._went
         self._taint |= finished.result.taints
         if warning := self._tools.counter.warning():
             self._display.note(f"ossia: {warning}")
@@ -144,6 +139,10 @@ class _Caller:
             self._display.tell(notice)
 
     def _see(self, event: Event | Tapped) -> None:
+        if isinstance(event, ToolFinished):
+            self._finished = event
+        elif isinstance(event, ApprovalDecided) and not event.allow:
+            self._went = ExitCode.UNASKED
         if isinstance(event, ToolShown) and self._shows_results:  # the result says the same
             return
         if not isinstance(event, Tapped | ToolFinished | ApprovalAsked):

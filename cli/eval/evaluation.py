@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ossia import __version__
+from ossia.agent.build import Model
 from ossia.agent.engine.base import Sampling
 from ossia.agent.sessions.session import Options
 from ossia.agent.sessions.store import SessionStore
@@ -24,7 +25,7 @@ from ossia.cli.eval.table import by_suite, duration, published, row_of, table
 from ossia.cli.eval.task import Task
 from ossia.cli.eval.workbench import missing, remove_left
 from ossia.cli.exits import ExitCode, ExitError
-from ossia.cli.runtime.assemble import Assembly, assemble, begin_model
+from ossia.cli.runtime.assemble import begin_model
 from ossia.cli.runtime.consent import agree
 from ossia.cli.runtime.ending import end_now
 from ossia.cli.runtime.progress import Display, make_display
@@ -121,15 +122,14 @@ class _Evaluation:
         self._kept = Kept(None, {})
 
     def whole(self) -> int:
-        settings, assembly = self._settings, None
+        settings = self._settings
         try:
-            begun = begin_model(self._resolved, None, self._display, self._worker, stays=True)
-            assembly = assemble(begun, self._resolved, None, self._display)
-            self._model = assembly.model.name
-            self._begin(assembly)
+            model = begin_model(self._resolved, None, self._display, self._worker, stays=True).finish()
+            self._model = model.name
+            self._begin(model)
             store = None if settings.private else SessionStore(paths.eval_sessions_file(), now=time.time)
-            player = Player(assembly, self._worker, self._display, settings, self._options(), store, self._progress)
-            self._tell_time(player, assembly)
+            player = Player(model, self._display, settings, self._options(), store, self._progress)
+            self._tell_time(player, model)
             self._play_all(player)
             if store:
                 store.close()
@@ -137,16 +137,16 @@ class _Evaluation:
             return self._interrupted()
         finally:
             self._display.pause()
-        assembly.model.close()
+        model.close()
         self._worker.close()
         self._print()
         return int(ExitCode.ANSWERED)
 
     # -- before --------------------------------------------------------------------------------------------------------
 
-    def _begin(self, assembly: Assembly) -> None:
+    def _begin(self, model: Model) -> None:
         """What is done already, and what is left."""
-        self._kept = Kept(None if self._settings.private else paths.eval_dir(), self._identity(assembly))
+        self._kept = Kept(None if self._settings.private else paths.eval_dir(), self._identity(model))
         if self._wanted.anew:
             self._kept.forget()
         wanted = {(task.id, run): task for run in range(1, self._wanted.runs + 1) for task in self._tasks}
@@ -160,26 +160,26 @@ class _Evaluation:
             for one in self._done:
                 self._print_line(one)
 
-    def _identity(self, assembly: Assembly) -> dict[str, object]:
+    def _identity(self, model: Model) -> dict[str, object]:
         """What must be the same for two results to stand in one table."""
         settings = self._settings
         sampling = {key: getattr(settings, key) for key in SAMPLING}
         limits = {key: getattr(settings, key) for key in ("guide", "max_tokens", "think_tokens", "timeout")}
-        model = {"model": self._model, "weights": _file_of(settings) if assembly.model.plan else settings.engine}
-        vocabulary = {"vocabulary": assembly.model.engine.vocabulary.digest}
-        return {"ossia": __version__, **model, **vocabulary, "effort": settings.effort, **sampling, **limits}
+        of_model = {"model": self._model, "weights": _file_of(settings) if model.plan else settings.engine}
+        vocabulary = {"vocabulary": model.engine.vocabulary.digest}
+        return {"ossia": __version__, **of_model, **vocabulary, "effort": settings.effort, **sampling, **limits}
 
     def _options(self) -> Options:
         settings = self._settings
         sampling = Sampling(**{key: getattr(settings, key) for key in SAMPLING})
         return Options(settings.effort, None, datetime.date.today().isoformat(), sampling=sampling)
 
-    def _tell_time(self, player: Player, assembly: Assembly) -> None:
+    def _tell_time(self, player: Player, model: Model) -> None:
         """Say how long it will take, and how that is known, before the first task begins."""
         if not self._left:
             return
         how = "by the mean of those done"
-        if self._seconds() is None and assembly.model.plan is not None:
+        if self._seconds() is None and model.plan is not None:
             sums = player.warm_up(_SPEED_PROMPT, _SPEED_TOKENS).sums
             if sums.tokens_per_s:
                 self._speed = Speed(sums.tokens_per_s, sums.prefill_per_s or sums.tokens_per_s)

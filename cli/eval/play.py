@@ -2,39 +2,36 @@
 
 from __future__ import annotations
 
-import queue
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
-from ossia.agent.control import Control
+from ossia.agent.build import Model
+from ossia.agent.conversation import Conversation, OpenSession
 from ossia.agent.errors import ContextFull
-from ossia.agent.events import ApprovalAsked, Event
+from ossia.agent.events import Event
 from ossia.agent.prompt import WORK
-from ossia.agent.sessions.session import Options, Session, UserText
+from ossia.agent.sessions.session import Options, Session
 from ossia.agent.sessions.store import SessionStore
-from ossia.agent.worker import Tapped, Worker
+from ossia.agent.turn import Tapped
+from ossia.cli import paths
 from ossia.cli.eval.keep import Outcome
 from ossia.cli.eval.task import Task, Verdict
 from ossia.cli.eval.workbench import Bench, fault_in, set_up
-from ossia.cli.oneshot.pump import TICK_S
+from ossia.cli.oneshot.pump import follow
 from ossia.cli.oneshot.report import Report
-from ossia.cli.runtime.assemble import Assembly
+from ossia.cli.runtime.assemble import limits_of
 from ossia.cli.runtime.doing import Doing
 from ossia.cli.runtime.progress import Display
 from ossia.cli.settings.table import Settings
 from ossia.cli.words import ENDS
-
-_GRACE_S = 0.6
 
 
 @dataclass(slots=True)
 class Player:
     """Plays tasks on one loaded model. `store` None: no session is kept. `says`: what the live line says of a run."""
 
-    assembly: Assembly
-    worker: Worker
+    model: Model
     display: Display
     settings: Settings
     options: Options
@@ -44,7 +41,7 @@ class Player:
     def play(self, task: Task, run: int) -> Outcome:
         """Run a task to its end. Raises KeyboardInterrupt, and what broke if it wasn't the model's fault."""
         started = time.monotonic()
-        tokenizer = self.assembly.model.tokenizer
+        tokenizer = self.model.tokenizer
         with set_up(task, self.settings, self.display, tokenizer) as bench:
             session, kept = self._session(task, run)
             try:
@@ -64,7 +61,7 @@ class Player:
         """A short turn without tools, of which nothing is kept: how fast is the model?"""
         task = Task("speed/measured", prompt)
         short = replace(self.settings, max_tokens=max_tokens)
-        with set_up(task, self.settings, self.display, self.assembly.model.tokenizer) as bench:
+        with set_up(task, self.settings, self.display, self.model.tokenizer) as bench:
             return self._driven(Session(self.options), task, bench, short, "measuring the speed · {}".format)
 
     def _session(self, task: Task, run: int) -> tuple[Session, str | None]:
@@ -79,8 +76,6 @@ class Player:
                 sampling=replace(sampling, seed=seed),
             )
         )
-        session.vocabulary = self.assembly.model.engine.vocabulary.digest
-        session.model = self.settings.model or self.assembly.model.name
         return session, self.store.keep(session, title=f"eval {task.id}, run {run}") if self.store else None
 
     def _turn(self, task: Task, session: Session, bench: Bench) -> Report:
@@ -93,41 +88,20 @@ class Player:
         self, session: Session, task: Task, bench: Bench, settings: Settings, says: Callable[[str], str]
     ) -> Report:
         """The turn, event by event; `says`: the live line. What a person would have to be asked about is refused."""
-        schema = task.schema.schema if task.schema else None
-        report, control = Report(model=session.model or "", schema=schema), Control()
-        bench.tools.begin_turn(task.id)
-        assembly = replace(self.assembly, tools=bench.tools)
-        turn = assembly.turn(session, UserText(task.prompt, task.prompt), settings, control)
-        done = self.worker.submit(lambda: self.worker.drive(turn, control))
-        doing = Doing()
+        talk = Conversation(OpenSession(session), self.model.worker, paths.host(), private=settings.private)
+        talk.use(self.model, bench.tools)
+        session.model = self.settings.model or self.model.name
+        report, doing = Report(session.model, schema=task.schema.schema if task.schema else None), Doing()
         self.display.line.set(lambda: says(doing.text()))
-        try:
-            while not self._is_over(done):
-                event = self._next()
-                if isinstance(event, Tapped) or event is None:
-                    continue
+
+        def see(event: Event | Tapped) -> None:
+            if not isinstance(event, Tapped):
                 report.see(event)
                 doing.see(event)
-                if isinstance(event, ApprovalAsked):
-                    self.worker.answer(None)
-        except KeyboardInterrupt:
-            control.stop()
-            give_up_at = time.monotonic() + _GRACE_S
-            while not self._is_over(done) and time.monotonic() < give_up_at:
-                self._next()
-            raise
-        done.result()  # a bug of ours on the worker's thread becomes a traceback here
+
+        limits = limits_of(settings, session.options.effort)
+        follow(talk.say(task.prompt, limits=limits), self.display, see, asker=None)
         return report
-
-    def _is_over(self, done: Future[None]) -> bool:
-        return done.done() and self.worker.inbox.empty()
-
-    def _next(self) -> Event | Tapped | None:
-        self.display.line.tick()
-        try:
-            return self.worker.inbox.get(timeout=TICK_S)
-        except queue.Empty:
-            return None
 
     def _verdict(self, task: Task, report: Report, bench: Bench) -> Verdict:
         verdict = task.judge(report)
@@ -135,6 +109,6 @@ class Player:
             verdict = replace(verdict, passed=False, reason=ENDS.get(report.end, report.end))
         if not verdict.passed or bench.folder is None:
             return verdict
-        root, tokenizer = bench.folder.workspace.root, self.assembly.model.tokenizer
+        root, tokenizer = bench.folder.workspace.root, self.model.tokenizer
         fault = fault_in(root, task, self.settings, self.display, tokenizer)
         return replace(verdict, passed=not fault, reason=fault)

@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 
+from ossia.agent.build import Begun
 from ossia.agent.control import Control
+from ossia.agent.conversation import Conversation, OpenSession
 from ossia.agent.errors import EngineFailed
-from ossia.agent.events import Delta, Event, MessageAdded, ToolFinished, TurnEnd
-from ossia.agent.kv_cache import load_session_cache, save_prompt_cache, save_session_cache
-from ossia.agent.prompt import with_plan
+from ossia.agent.events import Event, MessageAdded, ToolFinished
+from ossia.agent.kv_cache import save_prompt_cache
+from ossia.agent.limits import deadline
 from ossia.agent.sessions.session import UserText
-from ossia.agent.worker import Tapped, Worker
+from ossia.agent.turn import Tapped
+from ossia.agent.worker import Worker
 from ossia.cli import paths
 from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.mentions import mentions
 from ossia.cli.oneshot.ask import Asker, told_of, told_of_plan
+from ossia.cli.oneshot.last_line import show_last_line
 from ossia.cli.oneshot.output import Answer, Json, Raw
-from ossia.cli.oneshot.pump import Pump
+from ossia.cli.oneshot.pump import follow
 from ossia.cli.oneshot.report import Report
 from ossia.cli.oneshot.stdin import read_stdin
-from ossia.cli.runtime.assemble import Assembly, Loading, begin
+from ossia.cli.runtime.assemble import begin_model, control_names, end_tools, finish, limits_of
 from ossia.cli.runtime.consent import agree
 from ossia.cli.runtime.ending import end_now, look_to_the_end
 from ossia.cli.runtime.options import read_instructions
 from ossia.cli.runtime.progress import Display, make_display
 from ossia.cli.runtime.schema import read_schema
-from ossia.cli.runtime.session import OpenSession, Resume, bring_back, moved_from, open_session
+from ossia.cli.runtime.session import Resume, moved_from, open_session
 from ossia.cli.runtime.toolset import fixes_for
 from ossia.cli.settings.config import ConfigError, Resolved, resolve
 from ossia.cli.settings.engines import is_server
 from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.streams import end_stdout
 from ossia.cli.terminal.keyboard import plain_keys
-from ossia.cli.words import speed_of
 from ossia.tools.workspace import Folder
 
 _SILENT = "no answer came: the model ended its turn without one; ask again, or use another --seed"
@@ -159,7 +159,6 @@ class _Run:
     def _load(self) -> None:
         """The weights are loaded by the worker, so that Ctrl-C is answered meanwhile."""
         talk, report = self._talk, self._report
-        self._display.line.set("loading")
         begun = self._begin()
         report.model = begun.name
         tap = (lambda ids: talk.turn and talk.turn.tap(ids)) if self._raw else None
@@ -179,7 +178,7 @@ class _Run:
         control, limit_s = Control(), self._settings.timeout if is_server(self._settings.engine) else None
         try:
             with deadline(control, limit_s):
-                return begin_model(self._resolved, self._display, self._talk.worker, stop=control)
+                return begin_model(self._resolved, self._folder, self._display, self._talk.worker, stop=control)
         except EngineFailed:
             if control.stop_reason != "time":
                 raise

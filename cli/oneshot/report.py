@@ -19,9 +19,9 @@ from ossia.agent.events import (
     TurnEnded,
 )
 from ossia.agent.kinds import is_answer
+from ossia.agent.sums import Sums
 from ossia.cli.clean import one_line
 from ossia.cli.exits import ExitCode, exit_code
-from ossia.agent.sums import Sums
 from ossia.harmony.conversation import message_to_json
 from ossia.harmony.messages import Message
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ossia.agent.build import Begun, Model, begin
@@ -17,58 +15,34 @@ from ossia.cli.runtime.toolset import collect, tools_spec
 from ossia.cli.settings.config import Resolved
 from ossia.cli.settings.kinds import thinking_limit
 from ossia.cli.settings.table import Settings
-from ossia.harmony.messages import is_call
+from ossia.harmony.messages import Effort
 from ossia.tools.build import Toolset
 from ossia.tools.workspace import Folder
 
 if TYPE_CHECKING:
-    from ossia.agent.events import Decision, Event
+    from ossia.agent.conversation import Conversation
     from ossia.agent.respond import Tap
-    from ossia.agent.sessions.session import Session, UserText
 
 
-@dataclass(slots=True)
-class Assembly:
-    """A model that is loaded, and its tools."""
-
-    model: Model
-    tools: Toolset
-    display: Display
-
-    def warn_of_control_names(self, text: str, where: str) -> None:
-        """Say so when text from outside spells a control token: the model gets it as plain text."""
-        spelled = [name for name in self.model.engine.vocabulary.control if name in text]
-        if spelled:
-            names = ", ".join(sorted(spelled)[:3])
-            self.display.warn(f"{where} spells {names}: it is sent as plain text, not as a control token")
-
-    def turn(
-        self, session: Session, text: UserText, settings: Settings, control: Control
-    ) -> Generator[Event, Decision | None, object]:
-        """The events of a turn with this model and these tools, for `Worker.drive`."""
-        from ossia.agent.loop import run_turn
-
-        offer_browser(self.tools, session, text.typed or text.text)
-        limits = Limits(
-            max_tokens=settings.max_tokens,
-            max_thinking=thinking_limit(settings.think_tokens, session.options.effort),
-            max_seconds=settings.timeout,
-        )
-        responder = self.model.responder
-        return run_turn(session, text, responder=responder, tools=self.tools.toolbox, limits=limits, control=control)
-
-    def close_tools(self) -> None:
-        """End what the tools have running, and say where the files are that the model's code left."""
-        kept = self.tools.python.kept_folder if self.tools.python else None
-        self.tools.close()
-        if kept is not None:
-            self.display.aside(f"python's files: {kept}", whole=True)
+def limits_of(settings: Settings, effort: Effort) -> Limits:
+    """The limits of a turn with this effort."""
+    thinking = thinking_limit(settings.think_tokens, effort)
+    return Limits(max_tokens=settings.max_tokens, max_thinking=thinking, max_seconds=settings.timeout)
 
 
-def offer_browser(tools: Toolset, session: Session, typed: str = "") -> bool:
-    """Offer the browser if this conversation can need it. True: it waited until now."""
-    called = (message.recipient or "" for message in session.messages if is_call(message))
-    return tools.browse_for(f"{session.said} {typed}", called)
+def control_names(text: str, model: Model, where: str) -> str:
+    """A warning about text from outside that spells control tokens, which the model gets as plain text; "": none."""
+    spelled = [name for name in model.engine.vocabulary.control if name in text]
+    names = ", ".join(sorted(spelled)[:3])
+    return f"{where} spells {names}: it is sent as plain text, not as a control token" if spelled else ""
+
+
+def end_tools(talk: Conversation, display: Display) -> None:
+    """Stop the turn under way, end what its tools run, and say where the files are that the model's code left."""
+    folder = talk.tools.python.kept_folder if talk.tools and talk.tools.python else None
+    talk.end()
+    if folder is not None:
+        display.aside(f"python's files: {folder}", whole=True)
 
 
 def begin_model(
@@ -89,24 +63,16 @@ def begin_model(
     return begin(spec, paths.host(), display.report, worker=worker, stop=stop or Control())
 
 
-def assemble(
-    begun: Begun,
-    resolved: Resolved,
-    folder: Folder | None,
-    display: Display,
-    *,
-    tap: Tap | None = None,
-    tools: Toolset | None = None,
-) -> Assembly:
-    """Collect the tools while the model is loaded, and wait for it. `tools`: those of the model before, to be kept."""
-    collected = None
+def finish(
+    begun: Begun, resolved: Resolved, folder: Folder | None, display: Display, *, tap: Tap | None = None
+) -> tuple[Model, Toolset]:
+    """The model and the tools, which are collected while it loads."""
+    tools = None
     try:
-        tools = tools or (collected := collect(resolved, folder, display, begun.tokenizer))
-        model = begun.finish(tap)
+        tools = collect(resolved, folder, display, begun.tokenizer)
+        return begun.finish(tap), tools
     except BaseException:
         begun.close()
-        if collected:
-            collected.close()
+        if tools:
+            tools.close()
         raise
-    tools.counter.tokenizer = model.tokenizer
-    return Assembly(model, tools, display)

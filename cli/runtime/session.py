@@ -7,15 +7,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from ossia.agent.conversation import OpenSession
 from ossia.agent.errors import AgentError
-from ossia.agent.sessions.session import Entry, Session
+from ossia.agent.sessions.session import Session
 from ossia.agent.sessions.store import SessionStore
 from ossia.cli import paths
 from ossia.cli.exits import ExitError
 from ossia.cli.runtime.options import fresh_options, resumed_options
 from ossia.cli.settings.config import Resolved
-from ossia.harmony.messages import is_call
-from ossia.tools.build import Toolset
 from ossia.tools.workspace import Folder
 
 
@@ -25,23 +24,6 @@ class Resume:
 
     latest: bool = False
     ref: str | None = None
-
-
-@dataclass(slots=True)
-class OpenSession:
-    """A session, and the store that keeps it. `store` None: nothing is stored; `problem` says why, if not on purpose.
-
-    `before`: the id it was stored under until it became private, and what it held then. `worked_in` is the
-    workspace that it was begun in.
-    """
-
-    session: Session
-    store: SessionStore | None = None
-    session_id: str | None = None
-    resumed: bool = False
-    problem: str | None = None
-    before: tuple[str, tuple[Entry, ...]] | None = None
-    worked_in: str | None = None
 
 
 def open_session(resolved: Resolved, folder: Folder | None, *, resume: Resume, save: bool | None = None) -> OpenSession:
@@ -74,14 +56,6 @@ def moved_from(stored: str | None, folder: Folder | None, *, chat: bool = False)
     now = f"works in {here} now" if here else "has no workspace now"
     way = f"/tools workspace {stored}" if chat else f"--workspace {shlex.quote(stored)}"
     return f"this session worked in {stored} and {now}: {f'{way} opens it' if Path(stored).is_dir() else 'it is gone'}"
-
-
-def bring_back(session: Session, tools: Toolset) -> None:
-    """Bring back the browser's pages of this session; tell the model that python's variables are gone."""
-    if tools.browser:
-        tools.browser.restore(session.states)
-    if tools.python and any(is_call(message) and message.recipient == "python" for message in session.messages):
-        tools.python.begin_anew(announced=True)
 
 
 def _store() -> SessionStore:

@@ -15,10 +15,10 @@ from ossia.cli.words import FORCED, bar, count, short
 
 if TYPE_CHECKING:
     from ossia.agent.sessions.session import Session
+    from ossia.agent.sums import Sums
     from ossia.cli.chat.conversation import Conversation
     from ossia.cli.chat.face import Face
     from ossia.cli.runtime.assemble import Assembly
-    from ossia.agent.sums import Sums
     from ossia.harmony.messages import Message
 
 _BAR_CELLS = 24

@@ -8,13 +8,14 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from ossia.agent.conversation import OpenSession
 from ossia.agent.errors import SessionMissing
 from ossia.agent.sessions.session import Session
 from ossia.agent.sessions.store import SessionStore
 from ossia.cli import paths
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be, no_argument, turn_of
 from ossia.cli.chat.welcome import recall, still_planning
-from ossia.cli.runtime.session import OpenSession, moved_from
+from ossia.cli.runtime.session import moved_from
 from ossia.cli.terminal.question import Question
 from ossia.cli.words import count
 

@@ -21,11 +21,11 @@ from ossia.agent.models.catalog import ETUDE_PATH
 from ossia.agent.models.memory import GpuMemory
 from ossia.agent.sessions.session import Summary
 from ossia.agent.sessions.store import SessionStore
+from ossia.agent.sums import Sums
 from ossia.cli import paths
 from ossia.cli.chat.commands.table import GROUPS, arguments, commands, find, run_command
 from ossia.cli.clipboard import MAX_TERMINAL_BYTES, copy_with_programs, copyable, fits_terminal
 from ossia.cli.runtime.session import Resume
-from ossia.agent.sums import Sums
 from ossia.cli.terminal.question import QUIET_S
 from ossia.harmony.messages import ResponseFormat
 from tests.support.command import write_script
