@@ -186,7 +186,7 @@ class Conversation:
         """Python begins anew; its next result says so where the conversation has used it before."""
         if self.tools and (python := self.tools.python):
             used = any(entry.message.name == "python" for entry in self.session.entries)
-            self.worker.submit(lambda: python.begin_anew(told=used))
+            self.worker.submit(lambda: python.begin_anew(announced=used))
 
     def _restore_pages(self) -> None:
         """Bring the browser's pages to where the session stands."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-from ossia.cli.chat.conversation import Conversation
+from ossia.cli import paths
+from ossia.cli.chat.chat import Chat
 from ossia.cli.chat.face import Face
 from ossia.cli.chat.welcome import greet
 from ossia.cli.exits import ExitCode
@@ -29,11 +30,11 @@ def plain_chat(flags: Mapping[str, object], resume: Resume) -> int:
     return _talk(flags, resume, PlainFace)
 
 
-def _talk(flags: Mapping[str, object], resume: Resume, face: Callable[[Conversation], Face]) -> int:
+def _talk(flags: Mapping[str, object], resume: Resume, face: Callable[[Chat], Face]) -> int:
     """Run a chat to its end. Whatever ends it, everything is given back."""
     resolved, folder = resolve_with_folder(flags)
     agree(resolved.settings)
-    talk = Conversation(resolved, folder, open_session(resolved, folder, resume=resume), face=face)
+    talk = Chat(resolved, folder, open_session(resolved, folder, resume=resume), paths.host(), face=face)
     try:
         asyncio.run(run(talk))
     except BaseException:
@@ -42,7 +43,7 @@ def _talk(flags: Mapping[str, object], resume: Resume, face: Callable[[Conversat
     return finish(talk)
 
 
-async def run(talk: Conversation) -> None:
+async def run(talk: Chat) -> None:
     """Show the face until the user leaves; the model loads meanwhile."""
     talk.background.begin()
     talk.face.begin()
@@ -51,7 +52,7 @@ async def run(talk: Conversation) -> None:
     await talk.face.screen.run()
 
 
-def finish(talk: Conversation) -> int:
+def finish(talk: Chat) -> int:
     """After `run`: give everything back. Returns the exit code; raises what kept the model from loading."""
     talk.give_back()
     if talk.model.fault:

@@ -18,8 +18,7 @@ from ossia.cli.words import count
 from ossia.tools.approval.trust import TrustError
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.model import ChatModel
-    from ossia.cli.chat.state import State
+    from ossia.cli.chat.chat import Chat
 
 
 _HINT = "/tools trust if the files of the workspace are your own"
@@ -28,18 +27,18 @@ _HINT = "/tools trust if the files of the workspace are your own"
 class Approvals:
     """Asks the user, and answers the worker."""
 
-    def __init__(self, chat: State, model: ChatModel) -> None:
-        self._chat, self._model = chat, model
+    def __init__(self, chat: Chat) -> None:
+        self._chat = chat
         self._asked: ApprovalAsked | None = None
 
     def ask(self, asked: ApprovalAsked) -> None:
         """May this call run?"""
-        assembly = self._model.assembly
-        assert assembly is not None  # a call runs only where it was loaded
+        loaded = self._chat.loaded
+        assert loaded is not None  # a call runs only where it was loaded
         if self._chat.face.asks:
             self._chat.face.note("a call is asked about first: give the command of the question before again", "yellow")
         self._asked = asked
-        tools = assembly.tools
+        tools = loaded.tools
         spec = tools.toolbox.by_name.get(asked.call.name)
         question = question_of(asked, spec=spec, hint=tools.hint and _HINT, workspace=tools.folder is not None)
         self._chat.face.ask(question, lambda key: self._answer(asked, key))
@@ -51,8 +50,8 @@ class Approvals:
             self._chat.face.withdraw()
 
     def _answer(self, asked: ApprovalAsked, key: str) -> None:
-        chat, assembly = self._chat, self._model.assembly
-        assert assembly is not None
+        chat, loaded = self._chat, self._chat.loaded
+        assert loaded is not None
         if key == "e":
             text, suffix = arguments_to_edit(asked)
             if hidden := unseen(text, asked.preview.language):
@@ -60,13 +59,13 @@ class Approvals:
                 chat.face.note(told, "yellow")
             chat.face.edit(text, lambda edited: self._edited(asked, edited), suffix=suffix)
             return
-        self._asked, store = None, assembly.tools.store
+        self._asked, store = None, loaded.tools.store
         try:
             decision = decision_of(asked, key, store)
         except TrustError as error:  # then it holds for this session only
             chat.face.note(f"rule not stored, it holds for this session only: {error}", "yellow")
             key, decision = "s", decision_of(asked, "s", store)
-        chat.worker.answer(decision)
+        self._decide(decision)
         if told := told_of(asked, key):
             chat.face.note(seen_line(told))
 
@@ -78,4 +77,8 @@ class Approvals:
         if arguments is None:
             self.ask(asked)
         else:
-            self._chat.worker.answer(Decision(asked.call.id, True, arguments=arguments))
+            self._decide(Decision(asked.call.id, True, arguments=arguments))
+
+    def _decide(self, decision: Decision) -> None:
+        if turn := self._chat.conversation.turn:
+            turn.answer(decision)

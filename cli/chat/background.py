@@ -55,7 +55,7 @@ class Background:
         self._tasks.add(task := self._loop.create_task(work))
         task.add_done_callback(self._tasks.discard)
 
-    def on_loop(self, call: Callable[[], object]) -> None:
+    def on_loop(self, call: Callable[[], object], *, after_s: float = 0.0) -> None:
         """Call it soon on the loop's thread, from whatever thread."""
 
         def act() -> None:
@@ -64,4 +64,7 @@ class Background:
 
         assert self._loop is not None
         with suppress(RuntimeError):  # the loop has ended
-            self._loop.call_soon_threadsafe(act)
+            if after_s:
+                self._loop.call_soon_threadsafe(self._loop.call_later, after_s, act)
+            else:
+                self._loop.call_soon_threadsafe(act)

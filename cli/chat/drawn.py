@@ -17,7 +17,7 @@ from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.terminal.pictures import Pictures
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.view import Think
 
 AGAIN_S = 1.5
@@ -28,7 +28,7 @@ class DrawnFace(Face):
     """A face without the terminal's half, which subclasses add."""
 
     def __init__(
-        self, talk: Conversation, painter: Painter, pictures: Pictures, *, clock: Callable[[], float] = time.monotonic
+        self, talk: Chat, painter: Painter, pictures: Pictures, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         settings = talk.settings
         think: Think = "on" if settings.show_thinking and settings.think == "off" else settings.think
@@ -83,7 +83,8 @@ class DrawnFace(Face):
         if not (self.asks and self.input_text) and self.talk.interrupt():
             return None
         if self.input_text:
-            back = self.input_text.strip() and not self.talk.queue  # Up would take back what waits
+            waits = self.talk.queue or self.talk.steering  # Up would take that back
+            back = self.input_text.strip() and not waits
             self.put_input_aside()
             return self.note("Up brings back what you typed") if back else None
         if self.talk.attaching.drop():

@@ -13,11 +13,11 @@ from ossia.cli import paths
 from ossia.cli.terminal.input.completion import Choice, Sources
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.screen_face import ScreenFace
 
 
-def chat_keys(talk: Conversation, face: ScreenFace) -> KeyBindings:
+def chat_keys(talk: Chat, face: ScreenFace) -> KeyBindings:
     """Ctrl-C, Ctrl-D, Ctrl-T, Ctrl-G, Ctrl-O and PgUp, Ctrl-Z; Up takes queued lines back; Esc leaves an edit."""
     keys = KeyBindings()
 
@@ -34,7 +34,7 @@ def chat_keys(talk: Conversation, face: ScreenFace) -> KeyBindings:
 
         return add
 
-    queued = Condition(lambda: bool(talk.queue) and not face.editor.text)
+    queued = Condition(lambda: bool(talk.queue or talk.steering) and not face.editor.text)
     bind("c-c", "<sigint>")(face.interrupt)
     bind("c-d", filter=Condition(lambda: not face.editor.text))(talk.leave)
     bind("c-t")(face.toggle_thinking)
@@ -47,7 +47,7 @@ def chat_keys(talk: Conversation, face: ScreenFace) -> KeyBindings:
     return keys
 
 
-def chat_sources(talk: Conversation) -> Sources:
+def chat_sources(talk: Chat) -> Sources:
     """Commands, their values, and the folders that paths are relative to."""
 
     def all_commands() -> Sequence[Choice]:

@@ -9,7 +9,7 @@ from ossia.agent.control import Control
 
 if TYPE_CHECKING:
     from ossia.cli.attach.user_command import Ran
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
     from ossia.cli.terminal.input.typed import Typed
 
@@ -21,7 +21,7 @@ HABITS = {
 """Lines that other programs take for commands, and what to say about them."""
 
 
-def take_line(talk: Conversation, face: Face, typed: Typed, *, replaces: int | None = None) -> None:
+def take_line(talk: Chat, face: Face, typed: Typed, *, replaces: int | None = None) -> None:
     """`/…` acts at once, `!…` runs in the user's shell; anything else is said now or when its turn comes.
 
     `replaces`: the turn that it then replaces.
@@ -51,7 +51,7 @@ def put_back(face: Face, shown: str) -> bool:
     return empty
 
 
-def run_for_user(talk: Conversation, face: Face, command: str) -> None:
+def run_for_user(talk: Chat, face: Face, command: str) -> None:
     """Run a command of the user's; its output is shown, and goes along with their next message."""
     attaching = talk.attaching
     if talk.background.job:

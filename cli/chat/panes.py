@@ -16,7 +16,7 @@ from ossia.cli.visible import seen_line
 from ossia.cli.words import bar, short, speed_of
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
     from ossia.cli.terminal.markdown.paint import Row
 
@@ -29,11 +29,10 @@ _BAR_CELLS = 8
 class ChatPanes:
     """The chat as its screen sees it (`cli.terminal.screen.Panes`). `titled` gets the terminal's title."""
 
-    def __init__(self, talk: Conversation, face: Face, *, titled: Callable[[str], object] = lambda title: None) -> None:
+    def __init__(self, talk: Chat, face: Face, *, titled: Callable[[str], object] = lambda title: None) -> None:
         self._talk, self._face, self._titled = talk, face, titled
 
     def frame(self) -> list[Row]:
-        self._talk.take_in()
         self._titled(self._title())
         return self._face.view.take()
 
@@ -50,7 +49,8 @@ class ChatPanes:
             line = f"Enter replaces turn {face.replaces + 1} with this, Esc cancels"
             rows.append(_one_row(line, width, "dim italic"))
         rows += _few([f"attached: {one.shown}" for one in talk.attaching.pending], width, "dim")
-        return rows + _few([f"queued: {typed.shown}" for typed in talk.queue], width, "dim italic")
+        rows += _few([f"after the next result: {line.shown}" for line in talk.steering], width, "dim italic")
+        return rows + _few([f"queued: {line.shown}" for line in talk.queue], width, "dim italic")
 
     def bottom(self) -> Row:
         """`gpt-oss-20b · medium · ▕██▎     ▏ 3.1k of 131k · 42 tok/s`, as much of it as the columns hold."""
@@ -59,11 +59,11 @@ class ChatPanes:
         limit = thinking_limit(chat.settings.think_tokens, effort)
         thinking = f"{effort}, thinks at most {short(limit)}" if limit else effort
         loading = "no model" if chat.model.absent else chat.settings.model or "…"
-        parts = [chat.assembly.model.name if chat.assembly else loading, thinking]
+        parts = [chat.loaded.model.name if chat.loaded else loading, thinking]
         if chat.settings.plan:
             parts.append("plan: only looking")
-        if chat.ahead.progress:
-            done, total = chat.ahead.progress
+        if chat.conversation.ahead.progress:
+            done, total = chat.conversation.ahead.progress
             parts.append(f"reading ahead {done:,} of {total:,}")
         if chat.use:
             total = chat.use.total_tokens
@@ -110,7 +110,7 @@ class ChatPanes:
             return "ossia: asks"
         if view.busy:
             return f"ossia: {view.activity().partition(' ')[0]}"
-        return "ossia: idle" if self._talk.assembly or self._talk.model.absent else "ossia: loading"
+        return "ossia: idle" if self._talk.loaded or self._talk.model.absent else "ossia: loading"
 
 
 def _few(lines: list[str], width: int, style: str) -> list[Row]:

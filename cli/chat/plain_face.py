@@ -14,7 +14,7 @@ from ossia.cli.terminal.plain_screen import PlainScreen
 from ossia.cli.terminal.vt import terminal_size
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
 
 
 class PlainFace(DrawnFace):
@@ -24,7 +24,7 @@ class PlainFace(DrawnFace):
     screen: PlainScreen
     input_text: ClassVar[str] = ""
 
-    def __init__(self, talk: Conversation) -> None:
+    def __init__(self, talk: Chat) -> None:
         painter = Painter(terminal_size().columns, colour=False)
         super().__init__(talk, painter, Pictures("off"))
         self.view.keys = False

@@ -24,7 +24,7 @@ from ossia.cli.terminal.screen import FRAME_S, Screen
 from ossia.cli.terminal.vt import Output
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.pager.transcript import Transcript
 
 
@@ -36,7 +36,7 @@ class ScreenFace(DrawnFace):
 
     def __init__(
         self,
-        talk: Conversation,
+        talk: Chat,
         *,
         input: Input | None = None,
         output: Output | None = None,

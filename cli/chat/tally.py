@@ -23,7 +23,7 @@ class Tally:
     def see(self, event: Event) -> None:
         """Take note of one event."""
         match event:
-            case MessageAdded(message) if message.role == "user":
+            case MessageAdded(message, steers=False) if message.role == "user":
                 self.turn, self.turn_s, self._since = Sums(), None, self.clock()
                 self._add(turns=1)
             case Stats(step):

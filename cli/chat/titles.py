@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ossia.agent.control import Control
     from ossia.agent.request import Request, Responder
     from ossia.agent.sessions.store import SessionStore
-    from ossia.cli.chat.state import State
+    from ossia.cli.chat.chat import Chat
 
 _REST_S = 4.0
 """The chat is at rest when nobody has pressed a key for so long."""
@@ -22,7 +22,7 @@ _REST_S = 4.0
 class Titles:
     """Asks once for each conversation; if nothing usable comes, what was asked stays its title."""
 
-    def __init__(self, chat: State, *, clock: Callable[[], float]) -> None:
+    def __init__(self, chat: Chat, *, clock: Callable[[], float]) -> None:
         self._chat, self._clock = chat, clock
         self._touched_at = clock()
         self._writing: Control | None = None
@@ -34,8 +34,8 @@ class Titles:
         if (control := self._writing) is not None:
             control.stop()
 
-    def wish(self, request: Request, responder: Responder) -> Callable[[Control], float | None] | None:
-        """What writes the title, for `Worker.when_idle`; None: this conversation wants none. Between turns."""
+    def writer(self, request: Request, responder: Responder) -> Callable[[Control], float | None] | None:
+        """The job that writes the title, for `Worker.when_idle`; None: this conversation needs none. Between turns."""
         chat, store, session_id = self._chat, self._chat.store, self._chat.opened.session_id
         if chat.settings.titles != "model" or store is None or session_id is None or session_id in self._asked:
             return None

@@ -22,7 +22,7 @@ from ossia.cli.words import count
 if TYPE_CHECKING:
     from ossia.agent.models.find import Found, Locations
     from ossia.agent.models.memory import Memory
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
     from ossia.cli.settings.table import Settings
     from ossia.tools.workspace import Folder
@@ -38,12 +38,12 @@ _GPU_FILES = ("/dev/nvidia0", "/dev/kfd")  # there may be memory that the system
 _TITLE_CHARS, _NAME_CHARS = 40, 60
 
 
-def greet(talk: Conversation, face: Face) -> None:
+def greet(talk: Chat, face: Face) -> None:
     """Find out on a thread what there is to say, then show it."""
     talk.background.run(lambda: _lines(talk, face), lambda lines: _show(talk, face, lines))
 
 
-def recall(talk: Conversation, face: Face, turns: int = 2) -> None:
+def recall(talk: Chat, face: Face, turns: int = 2) -> None:
     """Show the last turns of the session again."""
     first = len(talk.session.ends) - turns
     face.view.recall(item for item in talk.transcript.items if item.turn >= first)
@@ -52,7 +52,7 @@ def recall(talk: Conversation, face: Face, turns: int = 2) -> None:
         face.note(f"/save FILE writes all, {earlier} included" if face.plain else f"Ctrl-O shows {earlier}")
 
 
-def still_planning(talk: Conversation, face: Face) -> None:
+def still_planning(talk: Chat, face: Face) -> None:
     """Say that nothing can be changed, if that is so: the session may be an old one."""
     if talk.settings.plan:
         face.note("a plan is being made: nothing can be changed until /go (/plan off ends it without a word)")
@@ -69,7 +69,7 @@ def enter(face: Face, folder: Folder | None) -> None:
         face.note(f"the folder {name} isn't trusted, so its text counts as somebody else's: /tools trust asks about it")
 
 
-def _lines(talk: Conversation, face: Face) -> list[str]:
+def _lines(talk: Chat, face: Face) -> list[str]:
     opened, turns, title = talk.opened, len(talk.session.ends), None
     if opened.resumed:
         stored = opened.store.find(opened.session_id) if opened.store and opened.session_id else None
@@ -79,7 +79,7 @@ def _lines(talk: Conversation, face: Face) -> list[str]:
     return greeting(facts, keys=PLAIN_KEYS if face.plain else KEYS)
 
 
-def _show(talk: Conversation, face: Face, lines: list[str]) -> None:
+def _show(talk: Chat, face: Face, lines: list[str]) -> None:
     for line in lines:
         face.note(line)
     of_folder = talk.folder.warnings if talk.folder else ()

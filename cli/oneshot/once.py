@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ossia.agent.build import Begun
@@ -161,7 +161,7 @@ class _Run:
         talk, report = self._talk, self._report
         begun = self._begin()
         report.model = begun.name
-        tap = (lambda ids: talk.turn and talk.turn.tap(ids)) if self._raw else None
+        tap = self._tap if self._raw else None
         model, tools = finish(begun, self._resolved, self._folder, self._display, tap=tap)
         report.load_s, report.plan, report.origin = model.load_s, model.plan, tools.origin
         if self._raw:
@@ -172,6 +172,10 @@ class _Run:
             report.states += talk.session.states
             talk.forget_variables()
             self._display.wait(talk.load_cache())
+
+    def _tap(self, ids: Sequence[int]) -> None:
+        if turn := self._talk.turn:
+            turn.tap(ids)
 
     def _begin(self) -> Begun:
         """A server gets the seconds of a turn for what it is asked before; a model here may take its time."""

@@ -36,7 +36,7 @@ def follow(
             see(event)
         display.line.tick()
         if isinstance(event, ApprovalAsked):
-            turn.answer(asker and asker.decide(event, given_up=lambda: turn.control.stopped))
+            turn.answer(asker.decide(event, given_up=lambda: turn.control.stopped) if asker else None)
         elif isinstance(event, Delta):
             turn.rest(_FRAME_S)
 

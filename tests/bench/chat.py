@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -186,14 +186,14 @@ def _child(how: Mapping[str, Any]) -> None:
 
     from ossia.agent.respond import LocalResponder
     from ossia.cli.chat.app import finish, run
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.screen_face import ScreenFace
     from ossia.cli.runtime.session import Resume, open_session
     from ossia.cli.settings.workspace import resolve_with_folder
 
     flags = {"engine": how["engine"], "model": how["model"], "no_tools": True}
     resolved, folder = resolve_with_folder(flags)
-    talk = Conversation(resolved, folder, open_session(resolved, folder, resume=Resume()), face=ScreenFace)
+    talk = Chat(resolved, folder, open_session(resolved, folder, resume=Resume()), face=ScreenFace)
     face = talk.face
     assert isinstance(face, ScreenFace)
     samples: list[tuple[float, float, int, int]] = []
@@ -201,7 +201,7 @@ def _child(how: Mapping[str, Any]) -> None:
     profile = cProfile.Profile() if how["profile"] else None
 
     def ready() -> None:
-        if talk.assembly is None:
+        if talk.loaded is None:
             asyncio.get_running_loop().call_later(0.01, ready)
             return
         decoder = None
@@ -209,11 +209,11 @@ def _child(how: Mapping[str, Any]) -> None:
             from tests.support.engines import ETUDE, load_engine
 
             decoder = load_engine(ETUDE)
-        script = talk.assembly.model.engine
+        script = talk.loaded.model.engine
         assert isinstance(script, ScriptedEngine)
         paced: Any = _Paced(script, decoder, how["rate"])
-        responder = LocalResponder(talk.assembly.model.codec, paced, tap=None)
-        talk.model.assembly = replace(talk.assembly, model=replace(talk.assembly.model, responder=responder))
+        responder = LocalResponder(talk.loaded.model.codec, paced, tap=None)
+        talk.loaded.model.responder = responder
         sample()
 
     def sample() -> None:

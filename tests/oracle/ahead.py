@@ -49,8 +49,8 @@ def _answer(question: str, share: float | None) -> tuple[list[tuple[int, ...]], 
         async with ChatScreen(
             prefill_ahead=ahead, temperature=0.0, no_tools=None, threads=1, private=True, loaded=False
         ) as stage:
-            await stage.until(lambda: stage.talk.assembly is not None)
-            cache = stage.talk.assembly.model.engine.lane.cache  # type: ignore[union-attr, attr-defined]
+            await stage.until(lambda: stage.talk.loaded is not None)
+            cache = stage.talk.loaded.model.engine.lane.cache  # type: ignore[union-attr, attr-defined]
             await stage.until(lambda: stage.talk.use is not None)
             total = stage.talk.use.used_tokens  # type: ignore[union-attr]
             await stage.until(lambda: len(cache) >= (share or 0) * total)

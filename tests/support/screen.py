@@ -13,6 +13,7 @@ import datetime
 import io
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, cast
 
@@ -20,8 +21,9 @@ import pyte
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import create_pipe_input
 
+from ossia.cli import paths
 from ossia.cli.chat.app import finish, run
-from ossia.cli.chat.conversation import Conversation
+from ossia.cli.chat.chat import Chat
 from ossia.cli.chat.screen_face import ScreenFace
 from ossia.cli.runtime.session import Resume, open_session
 from ossia.cli.settings.workspace import resolve_with_folder
@@ -185,15 +187,16 @@ class ChatScreen:
         flags = {name: value for name, value in self._flags.items() if value is not None}
         resolved, folder = resolve_with_folder(flags)
         kept = open_session(resolved, folder, resume=self._resume)
-        self.talk = Conversation(resolved, folder, kept, face=self._face, clock=self._clock, today=self._today)
+        host = replace(paths.host(), now=lambda: datetime.datetime.combine(self._today(), datetime.time()))
+        self.talk = Chat(resolved, folder, kept, host, face=self._face, clock=self._clock)
         self._task = asyncio.create_task(run(self.talk))
         await self.until(lambda: any(row.startswith("ossia ") for row in self.rows) or self._task.done())
         if self._loaded:
-            await self.until(lambda: self.talk.assembly is not None or self._task.done())
+            await self.until(lambda: self.talk.loaded is not None or self._task.done())
             await self.settle()
         return self
 
-    def _face(self, talk: Conversation) -> ScreenFace:
+    def _face(self, talk: Chat) -> ScreenFace:
         self.face = ScreenFace(
             talk, input=self.keys, output=self.terminal.output, frame_s=self._frame_s, clock=self._clock
         )
@@ -238,7 +241,7 @@ class ChatScreen:
             lambda: self.talk.control is None
             and not self.talk.queue
             and not self.talk.worker.busy
-            and self.talk.worker.inbox.empty()
+            and (self.talk.conversation.turn is None or self.talk.conversation.turn.over)
             and self.face.screen.settled
         )
 

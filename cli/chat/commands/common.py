@@ -10,9 +10,9 @@ from ossia.cli.runtime.progress import fitted
 from ossia.cli.terminal.fold import hanging
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
-    from ossia.cli.runtime.assemble import Assembly
+    from ossia.cli.chat.model import Loaded
     from ossia.cli.terminal.markdown.paint import Row
 
 Choice = tuple[str, str]
@@ -76,7 +76,7 @@ def later(done_now: bool) -> str:
     return "" if done_now else " from the next turn"
 
 
-def turn_of(talk: Conversation, text: str) -> int:
+def turn_of(talk: Chat, text: str) -> int:
     """The turn that an argument names, counted from 1; we count from 0. Without one it is the last."""
     turns = len(talk.session.ends)
     if not turns:
@@ -88,13 +88,13 @@ def turn_of(talk: Conversation, text: str) -> int:
     return int(text) - 1
 
 
-def loaded(talk: Conversation) -> Assembly:
+def loaded(talk: Chat) -> Loaded:
     """What is loaded. Raises CommandError while nothing is, and while the user's next model is looked for."""
-    if talk.assembly is None or talk.model.looking:
+    if talk.loaded is None or talk.model.looking:
         if talk.model.absent:
             raise CommandError("no model is loaded: /model takes one")
         raise CommandError("the model is still loading: try again in a moment")
-    return talk.assembly
+    return talk.loaded
 
 
 def path_of(text: str) -> Path:

@@ -12,7 +12,7 @@ from ossia.cli.runtime.library import CHANGES, Account, faults, index, open_libr
 from ossia.cli.words import count
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
     from ossia.tools.library.library import Library, Root
 
@@ -20,7 +20,7 @@ WORDS: Sequence[Choice] = (("add", "a folder, a file or a web page; alone: updat
 _NAMED = 5
 
 
-def docs(talk: Conversation, face: Face, argument: str) -> None:
+def docs(talk: Chat, face: Face, argument: str) -> None:
     """`/docs [add [PLACE]]`: show what is indexed, or index a folder, a file or a page; add alone updates all."""
     word, _, place = argument.partition(" ")
     if not argument:
@@ -30,7 +30,7 @@ def docs(talk: Conversation, face: Face, argument: str) -> None:
     return _add(talk, face, place.strip())
 
 
-def words(talk: Conversation, prefix: str) -> Sequence[Choice] | None:
+def words(talk: Chat, prefix: str) -> Sequence[Choice] | None:
     """What `/docs` can be completed with; None: paths."""
     return WORDS if " " not in prefix else None
 
@@ -52,7 +52,7 @@ def _show(face: Face, roots: Sequence[Root]) -> None:
     return block.show()
 
 
-def _add(talk: Conversation, face: Face, place: str) -> None:
+def _add(talk: Chat, face: Face, place: str) -> None:
     if talk.background.job:
         raise CommandError("another job is running: Ctrl-C ends it")
     targets = [target_of(place)] if place else []
@@ -80,7 +80,7 @@ def _add(talk: Conversation, face: Face, place: str) -> None:
 class _Report(Account):
     """How the indexing goes, as lines of the chat. The thread that indexes calls `failed` and `show`."""
 
-    def __init__(self, talk: Conversation, face: Face) -> None:
+    def __init__(self, talk: Chat, face: Face) -> None:
         super().__init__()
         self._talk, self._face = talk, face
         self.control = Control()

@@ -14,7 +14,7 @@ from ossia.cli.export.forms import Form, default_form, export, write_text
 from ossia.cli.terminal.question import Question
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
 
 FORMS: Sequence[Choice] = (
@@ -26,7 +26,7 @@ FORMS: Sequence[Choice] = (
 )
 
 
-def save(talk: Conversation, face: Face, argument: str) -> None:
+def save(talk: Chat, face: Face, argument: str) -> None:
     """`/save FILE`: as md, html or json, by the suffix of the name."""
     if not argument:
         raise CommandError("needs a file name: /save talk.md (or .html, .json)")
@@ -34,7 +34,7 @@ def save(talk: Conversation, face: Face, argument: str) -> None:
     _write(talk, face, path, _form_by(path), thinking=False)
 
 
-def export_(talk: Conversation, face: Face, argument: str) -> None:
+def export_(talk: Chat, face: Face, argument: str) -> None:
     """`/export [FORMAT] [FILE] [thinking]`: FORMAT by FILE's suffix, else md; FILE in the current folder."""
     words = argument.split(" ") if argument else []
     thinking = bool(words) and words[-1] == "thinking"
@@ -48,7 +48,7 @@ def export_(talk: Conversation, face: Face, argument: str) -> None:
     _write(talk, face, path, form or _form_by(path), thinking=thinking)
 
 
-def forms(talk: Conversation, prefix: str) -> Sequence[Choice] | None:
+def forms(talk: Chat, prefix: str) -> Sequence[Choice] | None:
     """What `/export` can be completed with; None: paths."""
     return None if " " in prefix else FORMS
 
@@ -63,7 +63,7 @@ def _form_by(path: Path) -> Form:
     return default_form(path.name)
 
 
-def _write(talk: Conversation, face: Face, path: Path, form: Form, *, thinking: bool) -> None:
+def _write(talk: Chat, face: Face, path: Path, form: Form, *, thinking: bool) -> None:
     if not talk.session.entries:
         raise CommandError("nothing has been said yet")
     if path.is_dir():
@@ -80,13 +80,13 @@ def _write(talk: Conversation, face: Face, path: Path, form: Form, *, thinking: 
     )
 
 
-def _write_now(talk: Conversation, face: Face, path: Path, form: Form, *, thinking: bool) -> None:
+def _write_now(talk: Chat, face: Face, path: Path, form: Form, *, thinking: bool) -> None:
     write_text(str(path), export(talk.session, _info(talk), form, thinking))
     told = " with its thinking" if thinking or form in ("json", "harmony") else ""
     face.note(f"saved{told}: {path.absolute()}")
 
 
-def _info(talk: Conversation) -> SessionInfo | None:
+def _info(talk: Chat) -> SessionInfo | None:
     """What the store knows of the session; None for one that isn't stored."""
     if talk.store is None or talk.opened.session_id is None:
         return None
@@ -96,7 +96,7 @@ def _info(talk: Conversation) -> SessionInfo | None:
         return None
 
 
-def _name_of(talk: Conversation, form: Form) -> str:
+def _name_of(talk: Chat, form: Form) -> str:
     """`what-is-48-17.md`, from the title or the first line; with the next free number where that file exists."""
     info = _info(talk)
     users = (entry for entry in talk.session.entries if entry.message.role == "user")

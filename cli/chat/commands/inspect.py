@@ -16,9 +16,9 @@ from ossia.cli.words import FORCED, bar, count, short
 if TYPE_CHECKING:
     from ossia.agent.sessions.session import Session
     from ossia.agent.sums import Sums
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
-    from ossia.cli.runtime.assemble import Assembly
+    from ossia.cli.chat.model import Loaded
     from ossia.harmony.messages import Message
 
 _BAR_CELLS = 24
@@ -36,7 +36,7 @@ _PARTS = {
 }
 
 
-def context(talk: Conversation, face: Face, argument: str) -> None:
+def context(talk: Chat, face: Face, argument: str) -> None:
     """`/context`: how full it is, part by part; which older text was shortened; the memory that all of it takes."""
     no_argument(argument)
     loaded(talk)
@@ -54,16 +54,16 @@ def context(talk: Conversation, face: Face, argument: str) -> None:
     free = max(0, use.total_tokens - use.used_tokens)
     block.row(f"  {'free':<14} {free:>8,}  {use.reserve_tokens:,} reserved for the answer", "dim")
     _replaced(block, talk.session)
-    if talk.assembly and talk.assembly.model.plan:
-        head, parts = memory_lines(talk.assembly.model.plan)
+    if talk.loaded and talk.loaded.model.plan:
+        head, parts = memory_lines(talk.loaded.model.plan)
         block.row(f"  {head}:", "dim")
         block.row(f"    {parts}", "dim")
-        if talk.assembly.model.plan.offload.gpu_bytes:
-            block.row(f"    {on_gpu(talk.assembly.model.plan)}", "dim")
+        if talk.loaded.model.plan.offload.gpu_bytes:
+            block.row(f"    {on_gpu(talk.loaded.model.plan)}", "dim")
     block.show()
 
 
-def stats(talk: Conversation, face: Face, argument: str) -> None:
+def stats(talk: Chat, face: Face, argument: str) -> None:
     """`/stats`: tokens, speeds and times, of the last turn and of all."""
     no_argument(argument)
     tally = talk.tally
@@ -74,12 +74,12 @@ def stats(talk: Conversation, face: Face, argument: str) -> None:
     if tally.chat.turns > 1:
         block.row(f"All {tally.chat.turns} turns of this chat", "bold")
         _sums(block, tally.chat, None)
-    if talk.assembly:
-        block.row(f"  the model was loaded in {talk.assembly.model.load_s:.1f} s", "dim")
+    if talk.loaded:
+        block.row(f"  the model was loaded in {talk.loaded.model.load_s:.1f} s", "dim")
     return block.show()
 
 
-def raw(talk: Conversation, face: Face, argument: str) -> None:
+def raw(talk: Chat, face: Face, argument: str) -> None:
     """`/raw`: the last prompt and what the model wrote, as Harmony with its control tokens."""
     no_argument(argument)
     assembly, messages = loaded(talk), len(talk.session.entries)
@@ -88,7 +88,7 @@ def raw(talk: Conversation, face: Face, argument: str) -> None:
     talk.background.run(lambda: harmony_of(talk.session, assembly), lambda parts: _show_raw(face, *parts))
 
 
-def harmony_of(session: Session, assembly: Assembly) -> tuple[str, str]:
+def harmony_of(session: Session, assembly: Loaded) -> tuple[str, str]:
     """The last prompt and the reply to it, as text with control tokens by name. Raw outside text."""
     from ossia.agent.prompt import compose
     from ossia.harmony.codec import Codec

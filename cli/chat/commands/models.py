@@ -17,7 +17,7 @@ from ossia.cli.settings.kinds import BARE_ADDRESS
 
 if TYPE_CHECKING:
     from ossia.agent.models.transfer import PullProgress
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
 
 _Row = tuple[str, str, str, str]
@@ -26,7 +26,7 @@ _LOOK_AGAIN_S = 30
 _MOST_LISTED = 20  # of a server's models
 
 
-def model(talk: Conversation, face: Face, argument: str) -> None:
+def model(talk: Chat, face: Face, argument: str) -> None:
     """`/model [NAME|SERVER MODEL|llama MODEL|pull NAME]`: switch models, or download one; alone: list them."""
     word, _, name = argument.partition(" ")
     if not argument:
@@ -36,7 +36,7 @@ def model(talk: Conversation, face: Face, argument: str) -> None:
     return _switch(talk, face, argument)
 
 
-def names(talk: Conversation, prefix: str) -> Sequence[Choice]:
+def names(talk: Chat, prefix: str) -> Sequence[Choice]:
     """What `/model` can be completed with."""
     from ossia.agent.models.catalog import DOWNLOADS
     from ossia.agent.models.memory import size_text
@@ -54,7 +54,7 @@ def names(talk: Conversation, prefix: str) -> Sequence[Choice]:
     return [*listed, *here, *servers, ("pull", "download one")]
 
 
-def _servers(talk: Conversation) -> Mapping[str, str]:
+def _servers(talk: Chat) -> Mapping[str, str]:
     """The addresses of the servers that the config file names, and of the one in use.
 
     None of the file if it can't be read, which is told where it is used.
@@ -70,18 +70,18 @@ def _servers(talk: Conversation) -> Mapping[str, str]:
         return used
 
 
-def _served(talk: Conversation) -> Sequence[str]:
+def _served(talk: Chat) -> Sequence[str]:
     """The models of the server in use, as it calls them, if it has several to choose from. Raw text from there."""
-    listed = talk.assembly.model.served if talk.assembly else ()
+    listed = talk.loaded.model.served if talk.loaded else ()
     return listed if len(listed) > 1 else ()
 
 
-def _is_in_use(talk: Conversation, name: str) -> bool:
+def _is_in_use(talk: Chat, name: str) -> bool:
     """Is it this one of the server's models that answers?"""
     from ossia.agent.engine.remote.connect import short_name
     from ossia.cli.settings.engines import keys
 
-    return talk.assembly is not None and talk.assembly.model.name.startswith(f"{short_name(name, keys(os.environ))} @ ")
+    return talk.loaded is not None and talk.loaded.model.name.startswith(f"{short_name(name, keys(os.environ))} @ ")
 
 
 @lru_cache(maxsize=1)
@@ -115,11 +115,11 @@ def _found() -> list[_Row]:
     return rows
 
 
-def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
+def _show(talk: Chat, face: Face, found: Sequence[_Row]) -> None:
     from ossia.agent.models.catalog import DOWNLOADS
     from ossia.agent.models.memory import size_text
 
-    now = talk.assembly.model.name if talk.assembly else talk.settings.model
+    now = talk.loaded.model.name if talk.loaded else talk.settings.model
     block, theirs, servers = Block(face), _served(talk), _servers(talk)
     if theirs:
         block.item(f"Models of {talk.settings.engine}", "bold")
@@ -151,7 +151,7 @@ def _show(talk: Conversation, face: Face, found: Sequence[_Row]) -> None:
 # -- another one -------------------------------------------------------------------------------------------------------
 
 
-def _switch(talk: Conversation, face: Face, name: str) -> None:
+def _switch(talk: Chat, face: Face, name: str) -> None:
     """To what the name means: a server, with its model; another model of the server in use; one on this machine."""
     from ossia.agent.errors import ModelMissing
 
@@ -191,7 +191,7 @@ def _switch(talk: Conversation, face: Face, name: str) -> None:
     return talk.model.look_for(look, lambda found: _load_next(talk, face, *found), not_here)
 
 
-def _switch_to_server(talk: Conversation, face: Face, name: str, its: str | None) -> None:
+def _switch_to_server(talk: Chat, face: Face, name: str, its: str | None) -> None:
     """One on another machine is asked about first, once. Raises what is wrong with its address."""
     from ossia.cli.runtime.consent import WHAT_GOES, is_agreed, store_yes
     from ossia.cli.settings.engines import address_of
@@ -210,7 +210,7 @@ def _switch_to_server(talk: Conversation, face: Face, name: str, its: str | None
     return talk.ask(Question(f"Switch to {address.name}?", f"{WHAT_GOES} {address.shown}"), answered)
 
 
-def _load_next(talk: Conversation, face: Face, engine: str, its: str | None, found: str) -> None:
+def _load_next(talk: Chat, face: Face, engine: str, its: str | None, found: str) -> None:
     """Now, in place of a server that is being connected to, or once the turn is over. `its`: the model's name."""
 
     def act() -> None:
@@ -221,9 +221,9 @@ def _load_next(talk: Conversation, face: Face, engine: str, its: str | None, fou
         face.note(f"{found} from the next turn")
 
 
-def _load(talk: Conversation, face: Face, engine: str, its: str | None, found: str) -> None:
+def _load(talk: Chat, face: Face, engine: str, its: str | None, found: str) -> None:
     """Load another model, in place of the one that answers, if there is one. Between turns."""
-    before, settings = talk.assembly, talk.settings
+    before, settings = talk.loaded, talk.settings
 
     def failed(error: Exception) -> None:
         talk.change_settings(model=settings.model, engine=settings.engine)
@@ -239,7 +239,7 @@ def _load(talk: Conversation, face: Face, engine: str, its: str | None, found: s
     talk.model.load(tools=before.tools if before else None, failed=failed)
 
 
-def _pull(talk: Conversation, face: Face, name: str) -> None:
+def _pull(talk: Chat, face: Face, name: str) -> None:
     from ossia.agent.models.catalog import DOWNLOADS, download_of
     from ossia.agent.models.pull import parts_kept
     from ossia.agent.models.transfer import token_kept_back

@@ -12,7 +12,7 @@ from ossia.tools.approval.rules import ACTION_WORDS, Rule, parse_rule
 from ossia.tools.approval.trust import TrustError
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
     from ossia.tools.build import Toolset
 
@@ -24,7 +24,7 @@ _FROM = {
 }
 
 
-def allow(talk: Conversation, face: Face, argument: str) -> None:
+def allow(talk: Chat, face: Face, argument: str) -> None:
     """`/allow [RULE|remove RULE]`: a rule for the rest of this chat, at once; alone: those that hold."""
     word, _, rest = argument.partition(" ")
     tools = loaded(talk).tools  # rules are theirs
@@ -35,16 +35,16 @@ def allow(talk: Conversation, face: Face, argument: str) -> None:
     return _add(talk, face, tools, argument)
 
 
-def rules(talk: Conversation, prefix: str) -> Sequence[Choice]:
+def rules(talk: Chat, prefix: str) -> Sequence[Choice]:
     """What `/allow` can be completed with."""
     if not prefix.startswith("remove "):
         return (("list", "the rules in effect"), ("remove", "remove a rule"))
-    policy = talk.assembly.tools.policy if talk.assembly else Policy(())
+    policy = talk.loaded.tools.policy if talk.loaded else Policy(())
     edits = [(f"remove {_EDITS}", "from an answer")] if policy.accepts_edits else []
     return [*edits, *((f"remove {rule}", _FROM[rule.origin]) for rule in policy.rules if rule.action == "allow")]
 
 
-def _add(talk: Conversation, face: Face, tools: Toolset, text: str) -> None:
+def _add(talk: Chat, face: Face, tools: Toolset, text: str) -> None:
     try:
         rule = parse_rule(text, "allow")
     except ValueError as error:
@@ -56,7 +56,7 @@ def _add(talk: Conversation, face: Face, tools: Toolset, text: str) -> None:
     return face.note(f"allowed in this chat: {rule}")
 
 
-def _remove(talk: Conversation, face: Face, tools: Toolset, text: str) -> None:
+def _remove(talk: Chat, face: Face, tools: Toolset, text: str) -> None:
     if not text:
         raise CommandError("needs a rule: /allow remove RULE, as /allow lists it")
     own, policy = text in talk.settings.allow, tools.policy

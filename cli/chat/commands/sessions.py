@@ -20,14 +20,14 @@ from ossia.cli.terminal.question import Question
 from ossia.cli.words import count
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
 
 _SHOWN = 15
 _MAX_SHOWN = 200
 
 
-def new(talk: Conversation, face: Face, argument: str) -> None:
+def new(talk: Chat, face: Face, argument: str) -> None:
     """`/new`: a conversation without what was said before; settings and tools stay as they are."""
     from ossia.cli.runtime.options import fresh_options
 
@@ -37,12 +37,11 @@ def new(talk: Conversation, face: Face, argument: str) -> None:
     workspace = str(talk.folder.workspace.root) if talk.folder else None
     session_id = talk.store.keep(session, workspace=workspace) if talk.store else None
     talk.switch(OpenSession(session, talk.store, session_id))
-    talk.model.forget_variables()
     back = f" · /resume {before.session_id} goes back" if before.session_id and before.session.entries else ""
     face.note(f"new conversation{back}")
 
 
-def sessions(talk: Conversation, face: Face, argument: str) -> None:
+def sessions(talk: Chat, face: Face, argument: str) -> None:
     """`/sessions [N]`: the stored ones, the last used first."""
     if argument and not (argument.isdecimal() and int(argument)):
         must_be("the number of sessions to list", argument, "/search TEXT finds one")
@@ -61,7 +60,7 @@ def sessions(talk: Conversation, face: Face, argument: str) -> None:
     return block.show()
 
 
-def resume(talk: Conversation, face: Face, argument: str) -> None:
+def resume(talk: Chat, face: Face, argument: str) -> None:
     """`/resume [ID|TEXT]`: go on with a stored one; alone it lists them."""
     from ossia.cli.runtime.options import following
 
@@ -75,7 +74,6 @@ def resume(talk: Conversation, face: Face, argument: str) -> None:
     session_id = info.id if talk.store else None
     session.options = following(session.options, talk.folder)
     talk.switch(OpenSession(session, talk.store, session_id, resumed=True))
-    talk.model.forget_variables()
     face.note(f"{session_id or 'not stored'}: {info.title}")
     if moved := moved_from(info.workspace, talk.folder, chat=True):
         face.note(moved, "yellow")
@@ -83,7 +81,7 @@ def resume(talk: Conversation, face: Face, argument: str) -> None:
     return recall(talk, face)
 
 
-def search(talk: Conversation, face: Face, argument: str) -> None:
+def search(talk: Chat, face: Face, argument: str) -> None:
     """`/search TEXT`: the stored sessions in which something was said."""
     if not argument:
         raise CommandError("needs words to look for, as in /search llamas")
@@ -101,7 +99,7 @@ def search(talk: Conversation, face: Face, argument: str) -> None:
     return block.show()
 
 
-def title(talk: Conversation, face: Face, argument: str) -> None:
+def title(talk: Chat, face: Face, argument: str) -> None:
     """`/title [TEXT]`: give this conversation a title; alone it tells the title."""
     store, session_id = _stored(talk)
     if not talk.session.entries:
@@ -111,7 +109,7 @@ def title(talk: Conversation, face: Face, argument: str) -> None:
     face.note(f"{session_id} is called {store.find(session_id).title!r}")
 
 
-def fork(talk: Conversation, face: Face, argument: str) -> None:
+def fork(talk: Chat, face: Face, argument: str) -> None:
     """`/fork [TURN]`: a new session with the turns up to this one; the old one stays as it is."""
     store, session_id = _stored(talk)
     turns = turn_of(talk, argument) + 1
@@ -123,7 +121,7 @@ def fork(talk: Conversation, face: Face, argument: str) -> None:
     face.note(f"this is now {forked}, a copy of {count(turns, 'turn')} · /resume {session_id} goes back")
 
 
-def private(talk: Conversation, face: Face, argument: str) -> None:
+def private(talk: Chat, face: Face, argument: str) -> None:
     """`/private [off]`: from now on nothing is stored; off: the conversation is stored again."""
     if argument == "off":
         return _store_again(talk, face)
@@ -140,7 +138,7 @@ def private(talk: Conversation, face: Face, argument: str) -> None:
     return face.note(f"private: nothing is stored from now on{said}")
 
 
-def stored_sessions(talk: Conversation, prefix: str) -> Sequence[Choice]:
+def stored_sessions(talk: Chat, prefix: str) -> Sequence[Choice]:
     """What `/resume` can be completed with."""
     with _reading(talk) as store:
         return [(info.id, f"{_when(info.updated)} · {info.title}") for info in store.list(limit=50)]
@@ -149,14 +147,14 @@ def stored_sessions(talk: Conversation, prefix: str) -> Sequence[Choice]:
 # -- within ------------------------------------------------------------------------------------------------------------
 
 
-def _stored(talk: Conversation) -> tuple[SessionStore, str]:
+def _stored(talk: Chat) -> tuple[SessionStore, str]:
     if talk.store is None or talk.opened.session_id is None:
         raise CommandError("this chat isn't stored: /private off stores it")
     return talk.store, talk.opened.session_id
 
 
 @contextmanager
-def _reading(talk: Conversation) -> Iterator[SessionStore]:
+def _reading(talk: Chat) -> Iterator[SessionStore]:
     """The chat's store; for a chat that isn't stored, one that is opened only to look things up."""
     if talk.store:
         yield talk.store
@@ -168,7 +166,7 @@ def _reading(talk: Conversation) -> Iterator[SessionStore]:
         store.close()
 
 
-def _store_again(talk: Conversation, face: Face) -> None:
+def _store_again(talk: Chat, face: Face) -> None:
     """Store the conversation again. What was said in private is stored with it only if the user says so."""
     if talk.store is not None:
         return face.note(f"this chat is already stored, as {talk.opened.session_id}")
@@ -196,14 +194,14 @@ def _store_again(talk: Conversation, face: Face) -> None:
     return None
 
 
-def _keep_all(talk: Conversation, face: Face) -> None:
+def _keep_all(talk: Chat, face: Face) -> None:
     store = SessionStore(paths.sessions_file(), now=time.time)
     workspace = str(talk.folder.workspace.root) if talk.folder else None
     session_id = store.keep(talk.session, workspace=workspace)
     _stored_from_now(talk, face, OpenSession(talk.session, store, session_id, resumed=talk.opened.resumed))
 
 
-def _stored_from_now(talk: Conversation, face: Face, opened: OpenSession) -> None:
+def _stored_from_now(talk: Chat, face: Face, opened: OpenSession) -> None:
     talk.store_as(opened, private=False)
     face.note(f"stored from now on, as {opened.session_id}")
 

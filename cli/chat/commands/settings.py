@@ -14,7 +14,7 @@ from ossia.cli.settings.table import SETTINGS
 from ossia.cli.words import count
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
     from ossia.harmony.messages import ResponseFormat
 
@@ -40,7 +40,7 @@ VALUES: Sequence[Choice] = tuple(_HELP.items())
 _OFF = ("default", "off", "none")
 
 
-def effort(talk: Conversation, face: Face, argument: str) -> None:
+def effort(talk: Chat, face: Face, argument: str) -> None:
     """`/effort [low|medium|high]`."""
     if not argument:
         now = talk.session.options.effort
@@ -50,14 +50,14 @@ def effort(talk: Conversation, face: Face, argument: str) -> None:
     return _set(talk, face, "effort", argument.lower())
 
 
-def think(talk: Conversation, face: Face, argument: str) -> None:
+def think(talk: Chat, face: Face, argument: str) -> None:
     """`/think [on|off|peek]`."""
     if not argument:
         return face.note(f"think {face.view.think}: /think on, off or peek changes it, Ctrl-T toggles it")
     return _set(talk, face, "think", argument.lower())
 
 
-def temperature(talk: Conversation, face: Face, argument: str) -> None:
+def temperature(talk: Chat, face: Face, argument: str) -> None:
     """`/temp [VALUE]`."""
     if not argument:
         now = _shown("temperature", _value(talk, face, "temperature"))
@@ -65,7 +65,7 @@ def temperature(talk: Conversation, face: Face, argument: str) -> None:
     return _set(talk, face, "temperature", argument)
 
 
-def set_(talk: Conversation, face: Face, argument: str) -> None:
+def set_(talk: Chat, face: Face, argument: str) -> None:
     """`/set [NAME VALUE]`; alone it shows all of them."""
     if not argument:
         return _show(talk, face)
@@ -82,7 +82,7 @@ def set_(talk: Conversation, face: Face, argument: str) -> None:
     return _set(talk, face, key, text.strip())
 
 
-def system(talk: Conversation, face: Face, argument: str) -> None:
+def system(talk: Chat, face: Face, argument: str) -> None:
     """`/system [TEXT|off|edit]`: the instructions of the conversation. `@FILE` reads them from a file."""
     own = talk.settings.instructions
     if argument == "edit":
@@ -99,7 +99,7 @@ def system(talk: Conversation, face: Face, argument: str) -> None:
         face.note("no instructions: /system TEXT sets them")
 
 
-def schema(talk: Conversation, face: Face, argument: str) -> None:
+def schema(talk: Chat, face: Face, argument: str) -> None:
     """`/schema [FILE|JSON|off]`: answers in JSON by a schema."""
     if not argument:
         answer = talk.session.options.response_format
@@ -116,7 +116,7 @@ def schema(talk: Conversation, face: Face, argument: str) -> None:
     def use(found: ResponseFormat | None) -> None:
         now = talk.change_options(lambda options: replace(options, response_format=found))
         face.note(f"{'answers are JSON that matches your schema' if found else 'answers are free text'}{later(now)}")
-        if found and talk.assembly and not talk.assembly.model.responder.guided:
+        if found and talk.loaded and not talk.loaded.model.responder.guided:
             face.note("the guide is off, so nothing enforces the schema: check the answers", "yellow")
 
     if argument.lower() in _OFF:
@@ -126,7 +126,7 @@ def schema(talk: Conversation, face: Face, argument: str) -> None:
     )  # a large one takes its time
 
 
-def values(talk: Conversation, prefix: str) -> Sequence[Choice]:
+def values(talk: Chat, prefix: str) -> Sequence[Choice]:
     """What `/set` can be completed with."""
     name, blank, _ = prefix.partition(" ")
     if not blank:
@@ -139,7 +139,7 @@ def values(talk: Conversation, prefix: str) -> Sequence[Choice]:
 # -- values ------------------------------------------------------------------------------------------------------------
 
 
-def _set(talk: Conversation, face: Face, key: str, text: str) -> None:
+def _set(talk: Chat, face: Face, key: str, text: str) -> None:
     value = _read(key, text)
     talk.change_settings(**{key: value})
     part, change, now = _IN_CHAT[key].part, {key: value}, True
@@ -165,7 +165,7 @@ def _read(key: str, text: str) -> Value:
         raise CommandError(f"{wrong}. /set {key} default restores {_shown(key, default)}.") from None
 
 
-def _value(talk: Conversation, face: Face, key: str) -> object:
+def _value(talk: Chat, face: Face, key: str) -> object:
     """The value that holds for the next turn: the session's own, where it has one."""
     options, part = talk.session.options, _IN_CHAT[key].part
     if part in ("options", "sampling"):
@@ -179,7 +179,7 @@ def _shown(key: str, value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _show(talk: Conversation, face: Face) -> None:
+def _show(talk: Chat, face: Face) -> None:
     block, width = Block(face, "Values"), max(map(len, _HELP))
     for key, told in _HELP.items():
         block.row(f"  {key:<{width}}  {_shown(key, _value(talk, face, key)):<8} {told}")
@@ -190,7 +190,7 @@ def _show(talk: Conversation, face: Face) -> None:
 # -- instructions ------------------------------------------------------------------------------------------------------
 
 
-def _set_system(talk: Conversation, face: Face, text: str | None) -> None:
+def _set_system(talk: Chat, face: Face, text: str | None) -> None:
     """The user's instructions; those of the workspace stay behind them."""
     from ossia.cli.runtime.options import fresh_options
 
@@ -203,7 +203,7 @@ def _set_system(talk: Conversation, face: Face, text: str | None) -> None:
     face.note(f"{'your instructions are set' if text else 'your instructions are removed'}{later(now)}")
 
 
-def _edited(talk: Conversation, face: Face, text: str | None) -> None:
+def _edited(talk: Chat, face: Face, text: str | None) -> None:
     from ossia.cli.exits import ExitError
 
     if text is None:

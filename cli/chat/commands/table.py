@@ -20,7 +20,7 @@ from ossia.cli.exits import exit_code
 from ossia.cli.mentions import begins_with_path, of_dropped
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
 
 _USAGE_CHARS = 26
@@ -40,14 +40,14 @@ class Command:
     name: str
     usage: str
     help: str
-    act: Callable[[Conversation, Face, str], None]
+    act: Callable[[Chat, Face, str], None]
     between_turns: bool = False
     more: str = ""
-    arguments: Callable[[Conversation, str], Sequence[Choice] | None] = lambda talk, prefix: ()
+    arguments: Callable[[Chat, str], Sequence[Choice] | None] = lambda talk, prefix: ()
     aliases: tuple[str, ...] = ()
 
 
-def run_command(talk: Conversation, face: Face, line: str, *, shown: str | None = None) -> None:
+def run_command(talk: Chat, face: Face, line: str, *, shown: str | None = None) -> None:
     """Carry out the command in `line`; `shown` is the line as it stood in the input, pastes as placeholders.
 
     What can't be carried out is said in one line. What is no command is put back into the input.
@@ -84,7 +84,7 @@ def commands() -> Sequence[Choice]:
     return [(f"/{one.name}", one.help) for one in _ALL]
 
 
-def arguments(talk: Conversation, command: str, prefix: str) -> Sequence[Choice] | None:
+def arguments(talk: Chat, command: str, prefix: str) -> Sequence[Choice] | None:
     """What `prefix`, typed behind a command, could become; None: a path. `arguments(talk, "/effort", "h")`."""
     found = find(command.removeprefix("/"))
     if found is None:
@@ -97,7 +97,7 @@ def arguments(talk: Conversation, command: str, prefix: str) -> Sequence[Choice]
         return ()
 
 
-def help_(talk: Conversation, face: Face, argument: str) -> None:
+def help_(talk: Chat, face: Face, argument: str) -> None:
     """`/help [COMMAND]`."""
     if argument:
         return _help_on(face, argument)

@@ -24,23 +24,23 @@ from ossia.tools.spec import ToolSpec
 from ossia.tools.workspace import Folder
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
 
 _LATER = "the tools change after this turn"
 
 
-def turn_off(talk: Conversation, face: Face, names: Sequence[str]) -> None:
+def turn_off(talk: Chat, face: Face, names: Sequence[str]) -> None:
     """Turn tools off by their names, all of them without one. They stay loaded."""
 
     def act(every: Sequence[ToolSpec]) -> frozenset[str]:
         found = frozenset(spec.name for spec in every) if not names else _meant(names, every)
-        return talk.model.tools_off | found
+        return talk.conversation.tools_off | found
 
     _offer(talk, face, act)
 
 
-def turn_on(talk: Conversation, face: Face, names: Sequence[str]) -> None:
+def turn_on(talk: Chat, face: Face, names: Sequence[str]) -> None:
     """Turn tools on again; trained ones that were never loaded are collected."""
     settings = talk.settings
     fresh = [name for name in names if name in TRAINED and name not in trained_tools(settings)]
@@ -49,21 +49,21 @@ def turn_on(talk: Conversation, face: Face, names: Sequence[str]) -> None:
 
         def on(tools: Toolset) -> None:
             every = tools.toolbox.every_spec
-            meant = [_matching(name, every) for name in names] if names else [talk.model.tools_off]
-            talk.model.tools_off = talk.model.tools_off.difference(*meant)
+            meant = [_matching(name, every) for name in names] if names else [talk.conversation.tools_off]
+            talk.conversation.tools_off = talk.conversation.tools_off.difference(*meant)
 
         return _collect(talk, face, values, on)
 
     def act(every: Sequence[ToolSpec]) -> frozenset[str]:
-        meant = _meant(names, every) if names else talk.model.tools_off
-        if names and talk.assembly and talk.control is None and any(name.startswith("browser.") for name in meant):
-            talk.assembly.tools.browses = True  # from now on, whether there is something to browse or not
-        return talk.model.tools_off - meant
+        meant = _meant(names, every) if names else talk.conversation.tools_off
+        if names and talk.loaded and talk.control is None and any(name.startswith("browser.") for name in meant):
+            talk.loaded.tools.browses = True  # from now on, whether there is something to browse or not
+        return talk.conversation.tools_off - meant
 
     return _offer(talk, face, act)
 
 
-def web(talk: Conversation, face: Face, value: str) -> None:
+def web(talk: Chat, face: Face, value: str) -> None:
     """Search the web with what `value` names; "off": no more."""
     if not value:
         state = f"web search goes to {talk.settings.web}" if talk.settings.web else "web search is off"
@@ -76,7 +76,7 @@ def web(talk: Conversation, face: Face, value: str) -> None:
     return _collect(talk, face, values)
 
 
-def workspace(talk: Conversation, face: Face, value: str) -> None:
+def workspace(talk: Chat, face: Face, value: str) -> None:
     """Work in the folder that `value` names; "off": in none."""
     if not value:
         if talk.folder:
@@ -88,7 +88,7 @@ def workspace(talk: Conversation, face: Face, value: str) -> None:
     return _collect(talk, face, {"workspace": folder and str(folder), "no_tools": False})
 
 
-def trust(talk: Conversation, face: Face) -> None:
+def trust(talk: Chat, face: Face) -> None:
     """Show what would take effect in the workspace if it were trusted, and ask."""
     from ossia.cli.commands.trust import describe
     from ossia.tools.approval.trust import TrustError, TrustStore, look
@@ -118,7 +118,7 @@ def trust(talk: Conversation, face: Face) -> None:
     return talk.ask(Question(f"Trust {root}?", "until its .ossia or AGENTS.md changes", brings), answered)
 
 
-def functions(talk: Conversation, face: Face, path: Path) -> None:
+def functions(talk: Chat, face: Face, path: Path) -> None:
     """Offer the functions in a file."""
     if not path.is_file():
         raise CommandError(f"file {path} doesn't exist")
@@ -147,22 +147,22 @@ def _matching(name: str, every: Sequence[ToolSpec]) -> list[str]:
     return [spec.name for spec in every if not Policy([Rule(name, "deny")]).unused([spec])]
 
 
-def _offer(talk: Conversation, face: Face, change: Callable[[Sequence[ToolSpec]], frozenset[str]]) -> None:
+def _offer(talk: Chat, face: Face, change: Callable[[Sequence[ToolSpec]], frozenset[str]]) -> None:
     """Turn tools off or on that are loaded, as soon as no turn is under way."""
-    if talk.assembly:  # a wrong name is told at once
-        change(talk.assembly.tools.toolbox.every_spec)
+    if talk.loaded:  # a wrong name is told at once
+        change(talk.loaded.tools.toolbox.every_spec)
 
     def act() -> None:
-        assert talk.assembly is not None
-        talk.model.tools_off = change(talk.assembly.tools.toolbox.every_spec)
-        talk.model.enter(talk.assembly)
-        _tell(face, talk.assembly.tools)
+        assert talk.loaded is not None
+        talk.conversation.tools_off = change(talk.loaded.tools.toolbox.every_spec)
+        talk.model.enter()
+        _tell(face, talk.loaded.tools)
 
     _between_turns(talk, face, act)
 
 
 def _collect(
-    talk: Conversation, face: Face, values: dict[str, Any], then: Callable[[Toolset], object] = lambda _: None
+    talk: Chat, face: Face, values: dict[str, Any], then: Callable[[Toolset], object] = lambda _: None
 ) -> None:
     """Collect the tools anew with these settings, as soon as no turn is under way."""
 
@@ -173,11 +173,11 @@ def _collect(
 
         def collected(tools: Toolset) -> None:
             if only:  # there were no tools: trained ones that nobody asked for come along, and stay off
-                talk.model.tools_off = frozenset(spec.name for spec in tools.toolbox.every_spec if spec.trained)
+                talk.conversation.tools_off = frozenset(spec.name for spec in tools.toolbox.every_spec if spec.trained)
             then(tools)
             if moved:
                 _follow_folder(talk, folder)
-            tools.offer(but=talk.model.tools_off)
+            tools.offer(but=talk.conversation.tools_off)
             _tell(face, tools)
             if moved:
                 enter(face, folder)
@@ -203,7 +203,7 @@ def with_values(resolved: Resolved, values: dict[str, Any]) -> tuple[Resolved, F
     )
 
 
-def _follow_folder(talk: Conversation, folder: Folder | None) -> None:
+def _follow_folder(talk: Chat, folder: Folder | None) -> None:
     """The instructions follow the workspace. What nobody has read yet has brought nothing in."""
     from ossia.cli.runtime.options import following
 
@@ -211,8 +211,8 @@ def _follow_folder(talk: Conversation, folder: Folder | None) -> None:
     talk.session.options = following(options if talk.session.entries else replace(options, taints=frozenset()), folder)
 
 
-def _between_turns(talk: Conversation, face: Face, act: Callable[[], None]) -> None:
-    if talk.assembly and talk.control is None:
+def _between_turns(talk: Chat, face: Face, act: Callable[[], None]) -> None:
+    if talk.loaded and talk.control is None:
         return act()
 
     def safely() -> None:

@@ -16,7 +16,7 @@ from ossia.tools.build import TRAINED
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
 
 _OTHER_ROWS = 6  # beside a picture
@@ -30,7 +30,7 @@ WORDS: Sequence[Choice] = (
 )
 
 
-def tools(talk: Conversation, face: Face, argument: str) -> None:
+def tools(talk: Chat, face: Face, argument: str) -> None:
     """`/tools [on|off [NAME…]|web URL|workspace DIR|trust|FILE.py]`; alone: what is on, how to turn on what is off."""
     word, _, rest = argument.partition(" ")
     names = rest.replace(",", " ").split()
@@ -51,7 +51,7 @@ def tools(talk: Conversation, face: Face, argument: str) -> None:
     return functions(talk, face, path_of(argument))
 
 
-def calls(talk: Conversation, face: Face, argument: str) -> None:
+def calls(talk: Chat, face: Face, argument: str) -> None:
     """`/calls [N]`: the calls of this conversation; N: one of them, whole."""
     from ossia.cli.chat.pager.items import calls_rows
     from ossia.cli.chat.pager.sections import call_rows
@@ -66,7 +66,7 @@ def calls(talk: Conversation, face: Face, argument: str) -> None:
     return face.show(call_rows(items[int(argument) - 1], face.painter))
 
 
-def image(talk: Conversation, face: Face, argument: str) -> None:
+def image(talk: Chat, face: Face, argument: str) -> None:
     """`/image [FILE]`: show a picture file, or the last picture that a call made. The model sees no pictures."""
     path = path_of(argument).resolve() if argument else _last_picture(talk)
     if not path.is_file():
@@ -77,25 +77,25 @@ def image(talk: Conversation, face: Face, argument: str) -> None:
     talk.background.run(lambda: face.pictures.rows(path, face.painter, room), face.show)
 
 
-def words(talk: Conversation, prefix: str) -> Sequence[Choice] | None:
+def words(talk: Chat, prefix: str) -> Sequence[Choice] | None:
     """What `/tools` can be completed with; None: paths."""
     word, blank, rest = prefix.partition(" ")
     if word == "workspace" and blank:
         return None if rest else [(f"{word} off", "leave the workspace")]
     if not blank:
         return WORDS
-    every = talk.assembly.tools.toolbox.every_spec if talk.assembly else ()
-    names = {spec.name for spec in every if (spec.name in talk.model.tools_off) == (word == "on")}
+    every = talk.loaded.tools.toolbox.every_spec if talk.loaded else ()
+    names = {spec.name for spec in every if (spec.name in talk.conversation.tools_off) == (word == "on")}
     return [(f"{word} {name}", "") for name in sorted(names)] if word in ("on", "off") else ()
 
 
-def numbered(talk: Conversation, prefix: str) -> Sequence[Choice]:
+def numbered(talk: Chat, prefix: str) -> Sequence[Choice]:
     """What `/calls` can be completed with."""
     found = list(enumerate(talk.transcript.calls(), 1))[-50:]
     return [(str(number), item.name) for number, item in reversed(found)]
 
 
-def _last_picture(talk: Conversation) -> Path:
+def _last_picture(talk: Chat) -> Path:
     made = [one for item in talk.transcript.calls() for one in item.attachments if one.media_type.startswith("image/")]
     if not made:
         raise CommandError("no tool has made a picture yet: /image FILE shows one of yours (the model can't see it)")
@@ -105,8 +105,8 @@ def _last_picture(talk: Conversation) -> Path:
 # -- what there is -----------------------------------------------------------------------------------------------------
 
 
-def _show(talk: Conversation, face: Face) -> None:
-    assembly = talk.assembly
+def _show(talk: Chat, face: Face) -> None:
+    assembly = talk.loaded
     specs = assembly.tools.toolbox.specs if assembly else ()
     block = Block(face, "Tools that are on")
     if assembly is None:
@@ -130,14 +130,15 @@ def _show(talk: Conversation, face: Face) -> None:
 _ASKED = {"auto": "runs without asking", "ask": "asks first", "never": "denied"}
 
 
-def _what_is_off(talk: Conversation) -> list[tuple[str, str, str]]:
+def _what_is_off(talk: Chat) -> list[tuple[str, str, str]]:
     """What could be on: `("web search", "/tools web URL", "or brave, exa, … with a key")`."""
     from ossia.tools.python.choice import own_environment
 
     settings = talk.settings
-    families = {name if name.startswith("functions.") else name.partition(".")[0] for name in talk.model.tools_off}
+    names = talk.conversation.tools_off
+    families = {name if name.startswith("functions.") else name.partition(".")[0] for name in names}
     off = [(name, f"/tools on {name}", "") for name in sorted(families)]
-    not_there = talk.assembly.tools.missing if talk.assembly else {}
+    not_there = talk.loaded.tools.missing if talk.loaded else {}
     trained = trained_tools(settings)
     off += [(name, f"/tools on {name}", "") for name in TRAINED if name not in trained]
     if "browser" in not_there:

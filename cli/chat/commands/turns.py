@@ -15,7 +15,7 @@ from ossia.cli.visible import seen_line
 from ossia.cli.words import count, undone_or_not
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.conversation import Conversation
+    from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
     from ossia.tools.undo.journal import Turn, Undone
 
@@ -31,7 +31,7 @@ UNDOS: Sequence[Choice] = (
 _LABEL_CHARS = 60
 
 
-def answer(talk: Conversation, face: Face, argument: str) -> None:
+def answer(talk: Chat, face: Face, argument: str) -> None:
     """`/answer`: end the thinking, the answer begins."""
     if talk.control is None:
         raise CommandError("no answer is under way")
@@ -39,12 +39,12 @@ def answer(talk: Conversation, face: Face, argument: str) -> None:
     face.note("answering now")
 
 
-def quit_(talk: Conversation, face: Face, argument: str) -> None:
+def quit_(talk: Chat, face: Face, argument: str) -> None:
     """`/quit`: leave."""
     talk.leave()
 
 
-def retry(talk: Conversation, face: Face, argument: str) -> None:
+def retry(talk: Chat, face: Face, argument: str) -> None:
     """`/retry`: ask the last question again; the answer it got goes."""
     no_argument(argument, "/edit TURN goes back further")
     turn = turn_of(talk, "")
@@ -56,7 +56,7 @@ def retry(talk: Conversation, face: Face, argument: str) -> None:
     talk.say(UserText(asked.message.text, typed, asked.taints))
 
 
-def edit(talk: Conversation, face: Face, argument: str) -> None:
+def edit(talk: Chat, face: Face, argument: str) -> None:
     """`/edit [TURN]`: put a question back into the input; once sent, it replaces that turn and those after it."""
     turn = turn_of(talk, argument)
     asked = _question(talk, turn)
@@ -67,7 +67,7 @@ def edit(talk: Conversation, face: Face, argument: str) -> None:
     face.put_into_input(as_text(asked.typed or asked.message.text), replaces=turn)
 
 
-def undo(talk: Conversation, face: Face, argument: str) -> None:
+def undo(talk: Chat, face: Face, argument: str) -> None:
     """`/undo [list|force|skip]`: give back the files that the last turn changed. What was said stays."""
     if argument not in ("", *(word for word, _ in UNDOS)):
         must_be("list, force, skip or nothing", argument)
@@ -85,7 +85,7 @@ def undo(talk: Conversation, face: Face, argument: str) -> None:
     return talk.background.run(lambda: journal.undo(force=argument == "force", skip=argument == "skip"), show)
 
 
-def copy(talk: Conversation, face: Face, argument: str) -> None:
+def copy(talk: Chat, face: Face, argument: str) -> None:
     """`/copy [code|thinking|TURN]`: an answer to the clipboard, as the model wrote it."""
     from ossia.cli.clipboard import copy_with_programs, copyable, fits_terminal
 
@@ -109,7 +109,7 @@ def copy(talk: Conversation, face: Face, argument: str) -> None:
     talk.background.run(lambda: copy_with_programs(text, talk.environ), tell)
 
 
-def turns(talk: Conversation, prefix: str) -> Sequence[Choice]:
+def turns(talk: Chat, prefix: str) -> Sequence[Choice]:
     """What `/edit` and `/fork` can be completed with: `("3", "What is 48*17?")`, the last turn first."""
     users: dict[int, str] = {}
     for entry in talk.session.entries:
@@ -122,7 +122,7 @@ def turns(talk: Conversation, prefix: str) -> Sequence[Choice]:
 # -- within ------------------------------------------------------------------------------------------------------------
 
 
-def _question(talk: Conversation, turn: int) -> Entry:
+def _question(talk: Chat, turn: int) -> Entry:
     """The user's message of a turn. (Not always its first entry: an open call may be answered before it.)"""
     found = (one for one in talk.session.entries if one.turn == turn and one.message.role == "user")
     asked = next(found, None)
@@ -131,7 +131,7 @@ def _question(talk: Conversation, turn: int) -> Entry:
     return asked
 
 
-def _copied(talk: Conversation, argument: str) -> tuple[str, str]:
+def _copied(talk: Chat, argument: str) -> tuple[str, str]:
     """What is copied, in words, and its text."""
     word, _, rest = argument.partition(" ")
     if word not in ("", "code", "thinking") and not word.isdecimal():
@@ -151,7 +151,7 @@ def _copied(talk: Conversation, argument: str) -> tuple[str, str]:
     return f"the {kind}", "\n\n".join(texts) if kind == "thinking" else _cited(talk, texts[-1])
 
 
-def _cited(talk: Conversation, text: str) -> str:
+def _cited(talk: Chat, text: str) -> str:
     """The answer with its citations as numbered footnotes: cursors of the browser mean nothing outside this chat."""
     if "【" not in text:
         return text

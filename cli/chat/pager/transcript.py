@@ -78,9 +78,9 @@ class Transcript:
 
     # -- writing -------------------------------------------------------------------------------------------------------
 
-    def add_user(self, typed: str) -> Item:
-        """The user's line as they typed it: call it when its turn begins, before the first event."""
-        self._typed = self._add("user", typed, turn=self._turn + 1)
+    def add_user(self, typed: str, *, steers: bool = False) -> Item:
+        """The user's line as they typed it: call it before the event of its message. `steers`: within a turn."""
+        self._typed = self._add("user", typed, turn=self._turn + (not steers))
         return self._typed
 
     def add_note(self, text: str, name: str = "") -> Item:
@@ -99,7 +99,8 @@ class Transcript:
         match event:
             case Delta():
                 self._delta(event)
-            case MessageAdded(message, cut):
+            case MessageAdded(message, cut, steers):
+                self._turn -= steers
                 self._added(message, cut=cut)
             case Stats():
                 self._step_over = True

@@ -26,22 +26,22 @@ def _chat(**flags: Any) -> ChatScreen:
 
 
 def _engine(stage: ChatScreen) -> LlamaEngine:
-    assert stage.talk.assembly is not None
-    engine = stage.talk.assembly.model.engine
+    assert stage.talk.loaded is not None
+    engine = stage.talk.loaded.model.engine
     assert isinstance(engine, LlamaEngine)
     return engine
 
 
 def _held(stage: ChatScreen) -> str:
     """What the model has read."""
-    assert stage.talk.assembly is not None
-    tokenizer = stage.talk.assembly.model.tokenizer
+    assert stage.talk.loaded is not None
+    tokenizer = stage.talk.loaded.model.tokenizer
     return tokenizer.decode(_engine(stage).lane.cache.ids)
 
 
 async def _ahead(stage: ChatScreen) -> None:
     await stage.settle()
-    await stage.until(lambda: stage.talk.ahead.done)
+    await stage.until(lambda: stage.talk.conversation.ahead.done)
 
 
 async def _send(stage: ChatScreen, text: str) -> None:
@@ -139,8 +139,8 @@ def test_what_was_read_in_private_is_not_kept_once_that_is_over(asked: bool) -> 
             for line in (*(("/new", "/system off") if asked else ()), "/private off"):
                 await stage.type(f"{line}\r")
                 await stage.settle()
-            assert stage.talk.store is not None and stage.talk.assembly is not None
-            tokenizers.append(stage.talk.assembly.model.tokenizer)
+            assert stage.talk.store is not None and stage.talk.loaded is not None
+            tokenizers.append(stage.talk.loaded.model.tokenizer)
 
     chatting(case)
     texts = [tokenizers[0].decode(header["ids"]) for header in _kept("*")]
@@ -156,8 +156,8 @@ def test_what_changes_the_prompt_is_read_at_once(command: str) -> None:
             await stage.settle()
             await _ahead(stage)
             await _send(stage, "Who are you?")
-            assert stage.talk.assembly is not None
-            own = len(stage.talk.assembly.model.tokenizer.encode("Who are you?"))
+            assert stage.talk.loaded is not None
+            own = len(stage.talk.loaded.model.tokenizer.encode("Who are you?"))
             assert stage.talk.tally.turn.prompt - stage.talk.tally.turn.reused == own + 3  # <|end|><|start|>assistant
 
     chatting(case)
@@ -269,7 +269,7 @@ def test_leaving_and_another_model_do_not_wait_for_it() -> None:
             await stage.until(lambda: len(_engine(stage).lane.cache) > 0)
             engine = _engine(stage)
             await stage.type("/model etude\r")
-            await stage.until(lambda: stage.talk.assembly is not None and _engine(stage) is not engine)
+            await stage.until(lambda: stage.talk.loaded is not None and _engine(stage) is not engine)
             assert not engine.native.is_open
             await stage.until(lambda: len(_engine(stage).lane.cache) > 0)
         assert not _engine(stage).native.is_open
@@ -280,7 +280,7 @@ def test_leaving_and_another_model_do_not_wait_for_it() -> None:
 def test_the_bottom_line_tells_of_it_and_the_title_does_not() -> None:
     async def case() -> None:
         async with _chat(prefill_ahead="off", no_tools=True) as stage:
-            stage.talk.ahead.progress = (212, 633)
+            stage.talk.conversation.ahead.progress = (212, 633)
             stage.face.screen.wake()
             await stage.until(lambda: "reading ahead 212 of 633" in "\n".join(stage.terminal.display))
             assert stage.terminal.title == "ossia: idle"
@@ -297,6 +297,6 @@ def test_what_is_typed_meanwhile_stays(tmp_path: Path) -> None:
             assert stage.face.editor.text == "What is"
             await stage.type("\x03")
             await asyncio.sleep(0)
-            assert stage.face.editor.text == "" and stage.talk.ahead.done
+            assert stage.face.editor.text == "" and stage.talk.conversation.ahead.done
 
     chatting(case)

@@ -214,7 +214,7 @@ def test_a_call_that_is_changed_in_the_editor_and_then_allowed_always(
             model, result = [entry.message.text for entry in stage.talk.session.entries[1:3]]
             assert json.loads(model)["patch"] == patch("a.md", "two\u200b\n"), "what the model wrote stays as it was"
             assert result.startswith(f"{CHANGED} repo_browser.apply_patch ") and "three" in result
-            (rule,) = stage.talk.assembly.tools.grants.rules(work)  # type: ignore[union-attr]
+            (rule,) = stage.talk.loaded.tools.grants.rules(work)  # type: ignore[union-attr]
             assert str(rule) == "repo_browser.apply_patch:a.md"
 
     asyncio.run(scene())

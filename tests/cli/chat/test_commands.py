@@ -187,7 +187,7 @@ def test_every_command_works_while_the_model_loads(tmp_path: Path) -> None:
 
     async def case() -> None:
         async with ChatScreen(engine=f"script:{pipe}", loaded=False) as stage:
-            assert stage.talk.assembly is None
+            assert stage.talk.loaded is None
             for name, _ in commands():
                 if name[1:] not in quiet:
                     before = text_of(stage)
@@ -360,11 +360,11 @@ def test_another_model_takes_the_conversation_over_or_everything_stays(tmp_path:
             await stage.type(f"/model {copied}\r")
             await stage.until(lambda: "copied from the next turn" in stage.rows)
             copied.unlink()
-            await stage.until(lambda: "back to script" in text_of(stage) and talk.assembly is not None)
+            await stage.until(lambda: "back to script" in text_of(stage) and talk.loaded is not None)
             assert (talk.settings.engine, talk.settings.model) == (script, "etude")
             await send_until(stage, "/model etude", "switching to etude")
-            await stage.until(lambda: talk.assembly is not None)
-            assert talk.assembly is not None and talk.assembly.model.name == "etude"
+            await stage.until(lambda: talk.loaded is not None)
+            assert talk.loaded is not None and talk.loaded.model.name == "etude"
             await send(stage, "What is 48*17?")
             assert talk.session.ends == ("answered", "answered")
             await send(stage, "/model pull llama-3")
@@ -396,7 +396,7 @@ def test_a_model_is_downloaded_and_a_download_is_stopped(tmp_path: Path, monkeyp
             await send_until(stage, "/model pull gpt-oss-20b", "/model gpt-oss-20b uses it")
             await stage.type("/model gpt-oss-20b\r")
             loaded = "gpt-oss-20b"  # the bottom line names it before
-            await stage.until(lambda: stage.talk.assembly and stage.talk.assembly.model.name == loaded)
+            await stage.until(lambda: stage.talk.loaded and stage.talk.loaded.model.name == loaded)
             (paths.data_dir() / "models" / file).unlink()
             hub.cut_after = [1_500_000]
             await stage.type("/model pull gpt-oss-20b\r")
@@ -680,7 +680,7 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
         script = write_script(tmp_path, call("functions.double", '{"n": 21}'), answer("42."), write, answer("Written."))
         async with ChatScreen(engine=script, trust=True, allow=["repo_browser.apply_patch"]) as stage:
             talk = stage.talk
-            engine = talk.assembly.model.engine if talk.assembly else None
+            engine = talk.loaded.model.engine if talk.loaded else None
             await send(stage, "/tools")
             assert "web search /tools web URL (a SearXNG; or brave, exa, … with a key)" in text_of(stage)
             await send_until(stage, f"/tools {tmp_path / 'own.py'}", "1 tool on: functions.double")
@@ -688,8 +688,8 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
             assert "▸ functions.double" in text_of(stage) and "a call from 1 to 1, not '2'" in text_of(stage)
             await send_until(stage, "/tools off double", "0 tools on")
             await send_until(stage, f"/tools workspace {folder}", "repo_browser.print_tree")
-            assert talk.assembly is not None and talk.assembly.model.engine is engine
-            assert "functions.double" not in talk.assembly.tools.toolbox.by_name
+            assert talk.loaded is not None and talk.loaded.model.engine is engine
+            assert "functions.double" not in talk.loaded.tools.toolbox.by_name
             assert "Write British English." in (talk.session.options.instructions or "")
             await send(stage, "Write it")
             assert (folder / "a.txt").read_text() == "after\n"
@@ -699,10 +699,10 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
             await send_until(stage, "/undo", "nothing to undo")
             await send_until(stage, "/tools workspace /nowhere-at-all", "/tools: folder /nowhere-at-all doesn't exist")
             await send_until(stage, "/tools web nothing-known", "must be a SearXNG's address")
-            assert talk.folder is not None and talk.settings.web is None and talk.assembly.model.engine is engine
+            assert talk.folder is not None and talk.settings.web is None and talk.loaded.model.engine is engine
             await send_until(stage, "/tools off nothing", "/tools: must be a tool (browser.search")
             await send(stage, "/tools bogus", "/tools on")
-            assert "functions.double" in talk.assembly.tools.toolbox.by_name
+            assert "functions.double" in talk.loaded.tools.toolbox.by_name
 
     chatting(case)
 
@@ -713,8 +713,8 @@ def test_tools_names_the_reasons_that_were_found_when_the_tools_were_made(tmp_pa
     async def case() -> None:
         script = write_script(tmp_path, answer("Hi."))
         async with ChatScreen(engine=script, workspace=str(tmp_path / "work"), no_tools=None) as stage:
-            assert stage.talk.assembly is not None
-            stage.talk.assembly.tools.off = {"python": "/data can't be written to", "container.exec": "nothing holds"}
+            assert stage.talk.loaded is not None
+            stage.talk.loaded.tools.off = {"python": "/data can't be written to", "container.exec": "nothing holds"}
             await send(stage, "/tools")
             assert "python /data can't be written to" in text_of(stage)
             assert "commands nothing holds" in text_of(stage)
@@ -758,7 +758,7 @@ def test_rules_are_allowed_listed_and_removed(tmp_path: Path) -> None:
             await send(stage, f"/allow {rule}")
             (paths.data_dir() / "trust.json").write_text("damaged")
             await send(stage, f"/allow remove {rule}")
-            assert stage.talk.assembly and not stage.talk.assembly.tools.policy.rules
+            assert stage.talk.loaded and not stage.talk.loaded.tools.policy.rules
             assert f"will ask again in this chat: {rule}" in text_of(stage)
 
     chatting(case)

@@ -97,12 +97,12 @@ def test_a_chat_that_goes_on_is_still_making_the_plan(tmp_path: Path) -> None:
         async with ChatScreen(engine=write_script(tmp_path, DONE), resume=resume) as stage:
             await stage.settle()
             assert "plan: only looking" in status(stage) and told in "\n".join(stage.rows)
-            assert stage.talk.assembly is not None and stage.talk.assembly.tools.policy.read_only
+            assert stage.talk.loaded is not None and stage.talk.loaded.tools.policy.read_only
             await stage.type("/new\r/plan off\r")
             await stage.settle()
             await stage.type(f"/resume {planned[0]}\r")
             await stage.settle()
-            assert "plan: only looking" in status(stage) and stage.talk.assembly.tools.policy.read_only
+            assert "plan: only looking" in status(stage) and stage.talk.loaded.tools.policy.read_only
             await stage.type("/go\r")
             await stage.settle()
             assert not stage.talk.session.options.planning
@@ -118,10 +118,10 @@ def test_plan_off_says_nothing_to_the_model(tmp_path: Path) -> None:
         async with ChatScreen(engine=script) as stage:
             await stage.type("/plan\r")
             await stage.settle()
-            assert stage.talk.assembly is not None and stage.talk.assembly.tools.policy.read_only
+            assert stage.talk.loaded is not None and stage.talk.loaded.tools.policy.read_only
             await stage.type("/plan off\r")
             await stage.settle()
-            assert not stage.talk.assembly.tools.policy.read_only and not stage.talk.session.entries
+            assert not stage.talk.loaded.tools.policy.read_only and not stage.talk.session.entries
 
     chatting(case)
 

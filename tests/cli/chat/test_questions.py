@@ -212,7 +212,7 @@ def test_a_folder_that_is_entered_can_be_trusted_from_the_chat(tmp_path: Path, w
                 assert told(stage, f"Trust {work}?") and told(stage, "all of them count as your own")
                 await stage.type(key)
                 await stage.until(lambda said=said: told(stage, said))
-                await stage.until(lambda: stage.talk.assembly is not None)
+                await stage.until(lambda: stage.talk.loaded is not None)
                 await stage.settle()
             assert told(stage, UNTRUSTED) == 1
             await stage.type("Change it.\r")
@@ -241,7 +241,7 @@ def test_what_a_folder_brings_is_shown_before_it_is_trusted(work: Path) -> None:
             await asked(stage, clock)
             assert any(row.startswith("notes     AGENTS.md (16 bytes)") for row in stage.rows)
             await stage.type("y")
-            await stage.until(lambda: stage.talk.assembly is not None and stage.talk.session.taint == {"private"})
+            await stage.until(lambda: stage.talk.loaded is not None and stage.talk.session.taint == {"private"})
             assert "Speak of llamas." in (stage.talk.session.options.instructions or "")
             await stage.settle()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ossia.cli import paths
+from ossia.cli.chat.model import Loading
 from ossia.cli.runtime.session import Resume
 from ossia.cli.terminal.input.typed import Typed
 from ossia.cli.terminal.question import QUIET_S
@@ -71,11 +72,11 @@ def test_a_text_that_is_taken_back_becomes_no_command(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Yes."))) as stage:
             model = stage.talk.model
-            assembly, model.assembly = model.assembly, None  # as while it loads
+            ready, model.state = model.state, Loading()
             await stage.type("//quit\r")
             await stage.type("\x1b[A")
             assert stage.face.editor.text == " /quit"
-            model.assembly = assembly
+            model.state = ready
             await send(stage, "")
             await stage.until(lambda: "Yes." in stage.rows)
             assert stage.talk.session.messages[0].text == "/quit"

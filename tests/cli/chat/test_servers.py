@@ -37,7 +37,7 @@ def test_a_server_takes_the_conversation_over(
                 await stage.until(lambda: told in "\n".join(stage.rows))
 
             def on_team() -> bool:
-                return talk.assembly is not None and talk.assembly.model.name == f"etude @ 127.0.0.1:{site.port}"
+                return talk.loaded is not None and talk.loaded.model.name == f"etude @ 127.0.0.1:{site.port}"
 
             assert "team" in [value for value, _ in arguments(talk, "/model", "") or ()]
             await say("hello there", "Hi.")
@@ -78,7 +78,7 @@ def test_a_server_that_was_agreed_to_is_kept_and_switched_to(tmp_path: Path, mon
             clock.now += 2 * QUIET_S
             await stage.type("y")
             await stage.until(lambda: "nowhere.invalid: the proxy" in "\n".join(stage.rows))
-            await stage.until(lambda: stage.talk.assembly is not None)
+            await stage.until(lambda: stage.talk.loaded is not None)
             assert Hosts(paths.data_dir()).holds("https://nowhere.invalid")
 
     chatting(case)
@@ -91,15 +91,15 @@ def test_what_answers_is_kept_until_the_server_has_proved_usable(
 
     async def case() -> None:
         async with ChatScreen() as stage:
-            before, asking = stage.talk.assembly, "asking the server"
+            before, asking = stage.talk.loaded, "asking the server"
 
             async def switch(to: str) -> None:
                 await stage.type(f"/model {to}\r")
-                await stage.until(lambda: stage.talk.assembly is None)
+                await stage.until(lambda: stage.talk.loaded is None)
 
             async def goes_on(times: int) -> None:
                 await stage.until(lambda: "\n".join(stage.rows).count("etude goes on") == times)
-                assert before and stage.talk.assembly and stage.talk.assembly.model.engine is before.model.engine
+                assert before and stage.talk.loaded and stage.talk.loaded.model.engine is before.model.engine
                 assert asking not in "\n".join(stage.terminal.display)
 
             await switch("mute")
@@ -119,7 +119,7 @@ def test_what_answers_is_kept_until_the_server_has_proved_usable(
             await stage.settle()
             await switch("mute")
             await stage.type("/model team\r")  # in its place, and not once it answers
-            await stage.until(lambda: stage.talk.assembly and "etude @" in stage.talk.assembly.model.name)
+            await stage.until(lambda: stage.talk.loaded and "etude @" in stage.talk.loaded.model.name)
             engine = before.model.engine if before else None
             await stage.until(lambda: isinstance(engine, LlamaEngine) and not engine.native.is_open)
 
@@ -172,9 +172,9 @@ def test_one_of_a_servers_models_is_chosen() -> None:
 
             url, place = server.url(""), f"127.0.0.1:{server.port}"
             await say(url, f"{place} has gpt-oss:20b, gpt-oss:120b, etude: /model SERVER MODEL takes one")
-            await stage.until(lambda: stage.talk.assembly)
+            await stage.until(lambda: stage.talk.loaded)
             await say(f"{url} gpt-oss:20b", f"using gpt-oss:20b at {place}")
-            await stage.until(lambda: stage.talk.assembly and stage.talk.assembly.model.served)
+            await stage.until(lambda: stage.talk.loaded and stage.talk.loaded.model.served)
             assert "gpt-oss:120b" in completed("") and completed(f"{url} ")[0] == f"{url} gpt-oss:20b"
             await say("", f"› {url}")
             rows = [row.strip() for row in stage.rows]
@@ -183,12 +183,12 @@ def test_one_of_a_servers_models_is_chosen() -> None:
             assert "/model SERVER MODEL takes one of a server's models" in rows
             for name, model in (("etude", "etude"), ("gpt-oss-20b", "gpt-oss:20b")):
                 await say(name, f"switching to {name}")
-                await stage.until(lambda: stage.talk.assembly)
-                assert stage.talk.assembly and stage.talk.assembly.model.name == f"{model} @ {place}"
+                await stage.until(lambda: stage.talk.loaded)
+                assert stage.talk.loaded and stage.talk.loaded.model.name == f"{model} @ {place}"
             await say(f"{url} nosuch", "serves no nosuch, only gpt-oss:20b, gpt-oss:120b, etude")
-            await stage.until(lambda: stage.talk.assembly)
+            await stage.until(lambda: stage.talk.loaded)
             await say(str(ETUDE_PATH), "switching to etude")
-            await stage.until(lambda: stage.talk.assembly and stage.talk.assembly.model.name == "etude")
+            await stage.until(lambda: stage.talk.loaded and stage.talk.loaded.model.name == "etude")
 
     with Server("chat", []) as server:
         server.list_models("gpt-oss:20b", "gpt-oss:120b", "etude")

@@ -59,8 +59,8 @@ async def _says(stage: ChatScreen, line: str, told: str) -> None:
 def test_no_rule_is_changed_until_the_tools_are_there(mute: Site) -> None:
     async def case() -> None:
         async with ChatScreen(allow=("python",)) as stage:
-            assert stage.talk.assembly is not None
-            policy = stage.talk.assembly.tools.policy
+            assert stage.talk.loaded is not None
+            policy = stage.talk.loaded.tools.policy
             before = policy.rules
             await _connect(stage, mute)
             await _says(stage, "/allow remove python", "/allow: the model is still loading: try again in a moment")
@@ -78,7 +78,7 @@ def test_what_is_set_while_a_server_is_connected_to_holds_when_it_is_given_up(mu
     async def case() -> None:
         async with ChatScreen(plan=True) as stage:
             talk = stage.talk
-            assert talk.assembly is not None and isinstance(engine := talk.assembly.model.engine, LlamaEngine)
+            assert talk.loaded is not None and isinstance(engine := talk.loaded.model.engine, LlamaEngine)
             await _connect(stage, mute)
             await _says(stage, "/private", "private: nothing is stored from now on")
             await _says(stage, "/set max_tokens 900", "max_tokens 900")
@@ -88,7 +88,7 @@ def test_what_is_set_while_a_server_is_connected_to_holds_when_it_is_given_up(mu
             assert (settings.private, settings.max_tokens, settings.plan) == (True, 900, False)
             assert (settings.engine, settings.model) == ("llama", "etude")
             assert engine.prompts is not None and not engine.prompts.writes
-            assert talk.assembly is not None and not talk.assembly.tools.policy.read_only
+            assert talk.loaded is not None and not talk.loaded.tools.policy.read_only
 
     chatting(case)
 
@@ -96,8 +96,8 @@ def test_what_is_set_while_a_server_is_connected_to_holds_when_it_is_given_up(mu
 def test_a_chat_that_became_private_keeps_nothing_when_it_is_left_meanwhile(mute: Site) -> None:
     async def case() -> None:
         async with ChatScreen() as stage:
-            assert stage.talk.assembly is not None
-            assert isinstance(engine := stage.talk.assembly.model.engine, LlamaEngine)
+            assert stage.talk.loaded is not None
+            assert isinstance(engine := stage.talk.loaded.model.engine, LlamaEngine)
             await _connect(stage, mute)
             await _says(stage, "/private", "private: nothing is stored from now on")
         assert engine.prompts is not None and not engine.prompts.writes
@@ -114,7 +114,7 @@ def test_a_chat_that_becomes_private_while_tools_are_collected_stays_so(tmp_path
     async def case() -> None:
         async with ChatScreen() as stage:
             await stage.type(f"/tools {functions}\r")
-            await stage.until(lambda: stage.talk.assembly is None)
+            await stage.until(lambda: stage.talk.loaded is None)
             await _says(stage, "/private", "private: nothing is stored from now on")
             await asyncio.to_thread(pipe.write_text, "")
             await stage.until(lambda: "1 tool on: functions.double" in stage.rows)
@@ -181,14 +181,14 @@ def test_the_last_model_that_was_wished_for_is_taken(mute: Site, etude_tokenizer
         async with ChatScreen() as stage:
             await _connect(stage, mute)
             await stage.type(f"/model {other.url()}\r/model {server.url()}\r")
-            await stage.until(lambda: stage.talk.assembly and str(server.port) in stage.talk.assembly.model.name)
+            await stage.until(lambda: stage.talk.loaded and str(server.port) in stage.talk.loaded.model.name)
             await stage.settle()
             assert not other.requests and stage.talk.settings.engine == server.url()
             asked = len(mute.requests)
             await stage.type(f"/model {mute.url()}\rfor the mute one\r")
             await stage.until(lambda: len(mute.requests) > asked and stage.talk.queue)
             await stage.type("/model etude\r")
-            await stage.until(lambda: stage.talk.assembly and stage.talk.assembly.model.name == "etude")
+            await stage.until(lambda: stage.talk.loaded and stage.talk.loaded.model.name == "etude")
             assert stage.face.input_text == "for the mute one"
 
     with Site() as other, Site() as server:
@@ -205,7 +205,7 @@ def test_a_line_that_waits_during_a_turn_is_not_said_to_the_next_model(tmp_path:
             await stage.type("for this one\r/model etude\r")
             await stage.until(lambda: "etude from the next turn" in stage.rows)
             assert stage.face.input_text == "for this one" and not stage.talk.queue
-            await stage.until(lambda: stage.talk.assembly and stage.talk.assembly.model.name == "etude")
+            await stage.until(lambda: stage.talk.loaded and stage.talk.loaded.model.name == "etude")
 
     chatting(case)
 
@@ -216,7 +216,7 @@ def test_a_name_that_the_server_and_this_machine_have() -> None:
 
             async def switch(name: str, to: str) -> None:
                 await stage.type(f"/model {name}\r")
-                await stage.until(lambda: stage.talk.assembly and stage.talk.assembly.model.name == to)
+                await stage.until(lambda: stage.talk.loaded and stage.talk.loaded.model.name == to)
 
             there = f"etude @ 127.0.0.1:{server.port}"
             await _says(stage, "/model", "/model llama MODEL takes one on this machine")

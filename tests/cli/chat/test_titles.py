@@ -67,7 +67,7 @@ def _chat(**flags: Any) -> ChatScreen:
 
 
 def _entitling(stage: ChatScreen, **how: Any) -> Entitling:
-    assembly = stage.talk.assembly
+    assembly = stage.talk.loaded
     assert assembly is not None
     assembly.model.responder = responder = Entitling(assembly.model.codec, assembly.model.engine)
     for name, value in how.items():
@@ -76,14 +76,14 @@ def _entitling(stage: ChatScreen, **how: Any) -> Entitling:
 
 
 def _engine(stage: ChatScreen) -> LlamaEngine:
-    assert stage.talk.assembly is not None and isinstance(stage.talk.assembly.model.engine, LlamaEngine)
-    return stage.talk.assembly.model.engine
+    assert stage.talk.loaded is not None and isinstance(stage.talk.loaded.model.engine, LlamaEngine)
+    return stage.talk.loaded.model.engine
 
 
 def _held(stage: ChatScreen) -> str:
     """What the model has read."""
-    assert stage.talk.assembly is not None
-    return stage.talk.assembly.model.tokenizer.decode(_engine(stage).lane.cache.ids)
+    assert stage.talk.loaded is not None
+    return stage.talk.loaded.model.tokenizer.decode(_engine(stage).lane.cache.ids)
 
 
 async def _send(stage: ChatScreen, text: str) -> None:
@@ -137,8 +137,8 @@ def test_it_waits_until_the_machine_is_idle(monkeypatch: pytest.MonkeyPatch) -> 
         def now(self) -> bool:
             return Machine.idle
 
-    monkeypatch.setattr("ossia.cli.chat.ahead.Leisure", Machine)
-    monkeypatch.setattr("ossia.cli.chat.ahead._LOOK_AGAIN_S", 0.05)
+    monkeypatch.setattr("ossia.cli.chat.ahead.Idleness", Machine)
+    monkeypatch.setattr("ossia.agent.ahead._LOOK_AGAIN_S", 0.05)
 
     async def case() -> None:
         async with _chat(prefill_ahead="auto") as stage:
@@ -146,7 +146,7 @@ def test_it_waits_until_the_machine_is_idle(monkeypatch: pytest.MonkeyPatch) -> 
             await stage.type("x")  # no rest yet, though all of it is read
             stage.talk.queue_up(Typed("Who are you?", "Who are you?"))
             await stage.until(lambda: stage.talk.tally.chat.turns and stage.talk.control is None)
-            await stage.until(lambda: stage.talk.ahead.done)
+            await stage.until(lambda: stage.talk.conversation.ahead.done)
             Machine.idle = False
             await stage.type("\x7f")
             await _wait(stage)
@@ -166,7 +166,7 @@ def _played(**flags: Any) -> tuple[list[str], list[int]]:
         async with _chat(**flags) as stage:
             responder = _entitling(stage)
             for line in ("Who are you?", "What is 48*17?", "/retry", "Hello"):
-                await stage.until(lambda: stage.talk.ahead.done)
+                await stage.until(lambda: stage.talk.conversation.ahead.done)
                 await stage.until(lambda: responder.asked or flags or not stage.talk.session.entries)
                 await _send(stage, line)
                 said.append(stage.talk.session.messages[-1].text)

@@ -287,9 +287,9 @@ def test_a_chat_says_what_it_waits_for_and_ctrl_c_goes_on_without_it() -> None:
                 lambda: any(row.endswith("connecting to MCP servers: slow") for row in stage.terminal.display)
             )
             await stage.type("\x03")
-            await stage.until(lambda: stage.talk.assembly is not None)
+            await stage.until(lambda: stage.talk.loaded is not None)
             await stage.until(lambda: "mcp slow is off: interrupted: check it with `ossia mcp test slow`" in stage.rows)
-            assert stage.talk.assembly and "functions.good__echo" in stage.talk.assembly.tools.toolbox.by_name
+            assert stage.talk.loaded and "functions.good__echo" in stage.talk.loaded.tools.toolbox.by_name
             assert stage.talk.background.job is None  # there is nothing to skip any more
             await stage.type("/tools\r")
             await stage.until(

@@ -7,22 +7,23 @@ from typing import Any
 
 from ossia.agent.engine.base import Sampling
 from ossia.agent.worker import Worker
-from ossia.cli.runtime.assemble import Assembly, assemble, begin_model
+from ossia.cli.runtime.assemble import begin_model, finish
 from ossia.cli.runtime.options import fresh_options
 from ossia.cli.runtime.progress import Display
 from ossia.cli.settings.config import Resolved
 from ossia.cli.settings.table import Settings
+from ossia.tools.build import Toolset
 from tests.support.command import write_script
 
 QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=True)
 
 
-def _assembled(folder: Path, **settings: Any) -> Assembly:
+def _tools(folder: Path, **settings: Any) -> Toolset:
     engine = write_script(folder, "<|channel|>final<|message|>Done.<|return|>")
     worker = Worker()
     try:
         resolved = Resolved(Settings(engine=engine, **settings), {})
-        return assemble(begin_model(resolved, None, QUIET, worker), resolved, None, QUIET)
+        return finish(begin_model(resolved, None, QUIET, worker), resolved, None, QUIET)[1]
     finally:
         worker.close()
 
@@ -38,9 +39,9 @@ def test_every_sampling_flag_reaches_the_session() -> None:
 
 def test_the_tools_that_are_on(tmp_path: Path) -> None:
     def on(**settings: Any) -> list[str]:
-        assembly = _assembled(tmp_path, **settings)
-        assembly.close_tools()
-        return [spec.name for spec in assembly.tools.toolbox.specs]
+        tools = _tools(tmp_path, **settings)
+        tools.close()
+        return [spec.name for spec in tools.toolbox.specs]
 
     browser = ["browser.search", "browser.open", "browser.find"]
     (tmp_path / "own.py").write_text("def double(n: int) -> int:\n    return 2 * n\n")

@@ -96,7 +96,7 @@ def test_in_a_chat_it_joins_when_an_address_is_typed_and_that_is_said_once(tmp_p
             (told,) = await say("What stands on example.org?", 2)
             assert "tokens of the prompt are read again" in told
             assert await say("And now?", 3) == [told]
-            assert stage.talk.assembly is not None
-            assert "browser.open" in [spec.name for spec in stage.talk.assembly.tools.toolbox.specs]
+            assert stage.talk.loaded is not None
+            assert "browser.open" in [spec.name for spec in stage.talk.loaded.tools.toolbox.specs]
 
     chatting(case)

@@ -44,12 +44,12 @@ def test_a_chat_says_how_to_open_it_again(work: Path) -> None:
             await stage.until(lambda: said in stage.rows)
             await stage.type(f"/tools workspace {work}\r")
             await stage.until(lambda: stage.talk.folder is not None)
-            await stage.until(lambda: stage.talk.assembly is not None)
+            await stage.until(lambda: stage.talk.loaded is not None)
             await stage.type("/new\r/resume llamas\r")
             await stage.until(lambda: stage.talk.opened.resumed)
             assert stage.rows.count(said) == 1
             await stage.type("/tools workspace off\r")
-            await stage.until(lambda: stage.talk.folder is None and stage.talk.assembly is not None)
+            await stage.until(lambda: stage.talk.folder is None and stage.talk.loaded is not None)
             await stage.type("/new\r/resume llamas\r")
             await stage.until(lambda: stage.rows.count(said) == 2)
 

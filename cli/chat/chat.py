@@ -1,87 +1,164 @@
-"""A conversation with a model: what the user sends goes to the worker, what the worker tells goes to the face."""
+"""A chat: a conversation, what the user's lines do with it, and the face that shows it."""
 
 from __future__ import annotations
 
-import datetime
+import os
 import queue
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ossia.agent.control import Control
-from ossia.agent.conversation import OpenSession
+from ossia.agent.conversation import Conversation, OpenSession
 from ossia.agent.events import ApprovalAsked, Event, MessageAdded, ToolFinished, TurnEnded
-from ossia.agent.prompt import tool_texts, with_plan
-from ossia.agent.sessions.session import Entry, Options, UserText
-from ossia.agent.worker import Tapped
+from ossia.agent.prompt import tool_texts
+from ossia.agent.sessions.session import Entry, Options, Session, UserText
+from ossia.agent.turn import Tapped, Turn
+from ossia.agent.worker import Worker
 from ossia.cli.attach.attach import Attaching
 from ossia.cli.chat.ahead import ReadingAhead
 from ossia.cli.chat.approvals import Approvals
-from ossia.cli.chat.model import ChatModel
+from ossia.cli.chat.background import Background
+from ossia.cli.chat.model import ChatModel, Loaded
+from ossia.cli.chat.notices import Notices, line_about
 from ossia.cli.chat.pager.transcript import Transcript
-from ossia.cli.chat.state import State, Waiting
 from ossia.cli.chat.tally import Tally
 from ossia.cli.chat.titles import Titles
 from ossia.cli.clean import one_line
-from ossia.cli.runtime.assemble import offer_browser
-from ossia.cli.settings.config import Resolved
+from ossia.cli.runtime.assemble import control_names, limits_of
+from ossia.cli.settings.config import THIS_CHAT, Resolved
+from ossia.cli.settings.table import Settings
 from ossia.cli.terminal.input.typed import Typed, as_text
+from ossia.tools.host import Host
+from ossia.tools.import_path import environment_for
 from ossia.tools.workspace import Folder
 
 if TYPE_CHECKING:
     from ossia.agent.citations import Cited
     from ossia.agent.request import ContextUse
+    from ossia.agent.sessions.store import SessionStore
     from ossia.cli.chat.face import Face
-    from ossia.cli.runtime.assemble import Assembly
     from ossia.cli.terminal.question import Question
 
 _R = TypeVar("_R")
 _GRACE_S = 1.0
 _ANSWER_S = 0.1
+_EVENTS_S = 0.02  # events are taken in together: waking this thread for each token would slow the decoding threads
 
 
-class Conversation(State):
-    """A session, a model on its worker, and a face, which `face` makes. Its methods are called on the loop's thread."""
+@dataclass(frozen=True, slots=True)
+class Waiting(Typed):
+    """A line that waits to be said. `replaces`: the turn that it replaces; None: it comes after the others."""
+
+    replaces: int | None = None
+
+
+class Chat:
+    """A conversation with a face, which `face` makes. Its methods are called on the loop's thread.
+
+    `queue`: lines that wait for the end of the turn; `steering`: lines that the turn under way was given, and hasn't
+    taken yet. `control` stops what lines wait for: the turn, attachments that are read, a job between turns.
+    """
+
+    face: Face
 
     def __init__(
         self,
         resolved: Resolved,
         folder: Folder | None,
         opened: OpenSession,
+        host: Host,
         *,
-        face: Callable[[Conversation], Face],
+        face: Callable[[Chat], Face],
         clock: Callable[[], float] = time.monotonic,
-        today: Callable[[], datetime.date] = datetime.date.today,
     ) -> None:
-        super().__init__(resolved, folder, opened)
+        self.resolved, self.folder, self.host, self._clock = resolved, folder, host, clock
+        self.conversation = Conversation(opened, Worker(), host, private=resolved.settings.private)
+        self.control: Control | None = None
+        self.queue: deque[Waiting] = deque()
+        self.steering: deque[Waiting] = deque()
+        self.background = Background(wake=lambda: self.face.wake(), failed=self.tell)
+        self.notices = Notices(self.post, self.background, verbose=resolved.settings.verbose)
         self.transcript = Transcript.of(self.session, clock=clock)
         self.tally = Tally()
         self.titles = Titles(self, clock=clock)
-        self.ahead = ReadingAhead(self, self.titles, today=today, changed=lambda: self.model.measure())
-        self.model = ChatModel(self, self.ahead, loaded=self.go_on, unusable=self.leave, not_taken=self.take_back)
+        self.ahead = ReadingAhead(self)
+        self.model = ChatModel(self)
         self.attaching = Attaching(lambda: self.settings, self.post)
-        self.approvals = Approvals(self, self.model)
+        self.approvals = Approvals(self)
         self._between: list[Callable[[], object]] = []  # waits for the end of the turn under way
-        self._clock = clock
         self._unstored: str | None = None
-        self.model.plan(self.settings.plan or self.session.options.planning)
+        self._expects_events = False
+        self.plan(self.settings.plan or self.session.options.planning)
         self.face = face(self)
-        self.worker.on_event = self.face.wake
+
+    # -- its parts -----------------------------------------------------------------------------------------------------
 
     @property
-    def assembly(self) -> Assembly | None:
+    def settings(self) -> Settings:
+        return self.resolved.settings
+
+    @property
+    def environ(self) -> Mapping[str, str]:
+        """The environment of programs that we start ourselves."""
+        return environment_for(self.folder.workspace.root if self.folder else None, os.environ)
+
+    @property
+    def worker(self) -> Worker:
+        return self.conversation.worker
+
+    @property
+    def opened(self) -> OpenSession:
+        return self.conversation.opened
+
+    @property
+    def session(self) -> Session:
+        return self.conversation.session
+
+    @property
+    def store(self) -> SessionStore | None:
+        """Where the session is stored; None: nowhere."""
+        return self.conversation.store
+
+    @property
+    def loaded(self) -> Loaded | None:
         """The model and its tools; None while they load."""
-        return self.model.assembly
+        return self.model.loaded
 
     @property
     def use(self) -> ContextUse | None:
         """How full the context is; None while nobody knows."""
         return self.model.use
+
+    def use_settings(self, resolved: Resolved, folder: Folder | None, *, before: Settings) -> None:
+        """These hold from now on, but for what was changed since they were `before`."""
+        now = {one.name: getattr(self.settings, one.name) for one in fields(Settings)}
+        self.resolved, self.folder = resolved, folder
+        self.change_settings(**{key: value for key, value in now.items() if value != getattr(before, key)})
+
+    def change_settings(self, **values: Any) -> None:
+        """Set values of the settings for the rest of this chat."""
+        origins = {**self.resolved.origins, **dict.fromkeys(values, THIS_CHAT)}
+        self.resolved = replace(self.resolved, settings=replace(self.settings, **values), origins=origins)
+        self.conversation.private = self.settings.private
+
+    def post(self, text: str, style: str = "dim") -> None:
+        """A line of ours above the input, from any thread."""
+        self.background.on_loop(lambda: self.face.note(text, style))
+
+    def tell(self, error: Exception, *, of: str = "") -> None:
+        """Say what went wrong, in one line that begins with `of`. Raises it again if it is a fault of ours."""
+        self.face.note(f"{of}{line_about(error)}", "red")
+
+    def doing(self, text: str) -> None:
+        """Say what goes on besides a turn, e.g. a download; "": nothing. From any thread."""
+        self.notices.line.set(text)
+        self.face.wake()
 
     # -- the life of it ------------------------------------------------------------------------------------------------
 
@@ -97,8 +174,7 @@ class Conversation(State):
         self.attaching.close()
         self.model.close()
         self.worker.close(_GRACE_S)
-        if self.store:
-            self.store.close()
+        self.conversation.close()
 
     def leave(self) -> None:
         """End the chat."""
@@ -109,7 +185,7 @@ class Conversation(State):
 
     def between_turns(self, act: Callable[[], object]) -> bool:
         """Call `act` now, or once the turn under way is over and the model is loaded. True: it was called now."""
-        if self.assembly and self.control is None:
+        if self.loaded and self.control is None:
             act()
             return True
         self._between.append(act)
@@ -135,7 +211,7 @@ class Conversation(State):
         """Change how the next turns are answered. False: a turn is under way, which goes on as it began."""
 
         def act() -> None:
-            self.session.options = change(self.session.options)
+            self.conversation.options = change(self.conversation.options)
             self.model.measure()
 
         if self.control is not None:
@@ -145,21 +221,36 @@ class Conversation(State):
 
     # -- what the user sends -------------------------------------------------------------------------------------------
 
-    def queue_up(self, typed: Typed, *, replaces: int | None = None) -> None:
-        """Say the line now, or when its turn comes. `replaces`: it takes the place of this turn and those after it."""
-        self.queue.append(Waiting(typed.shown, typed.text, typed.literal, replaces))
+    def queue_up(self, typed: Typed, *, replaces: int | None = None, waits: bool = False) -> None:
+        """Say the line now, or behind the next result of the turn under way, or when its turn comes.
+
+        `replaces`: it takes the place of this turn and those after it. `waits`: never before the turn's end.
+        """
+        line = Waiting(typed.shown, typed.text, typed.literal, replaces)
+        if waits or not self._steers(line):
+            self.queue.append(line)
+        elif turn := self.conversation.turn:
+            self.steering.append(line)
+            turn.steer(line.text)
         self.go_on()
+
+    def _steers(self, line: Waiting) -> bool:
+        """True if the turn under way may take the line: it has tools, and the line comes alone and after no other."""
+        turn, loaded = self.conversation.turn, self.loaded
+        alone = line.replaces is None and not self.queue and not self.attaching.needed(line)
+        under_way = turn is not None and turn.control is self.control and not turn.control.stopped
+        return alone and under_way and loaded is not None and bool(loaded.tools.toolbox.specs)
 
     def go_on(self) -> None:
         """Do what waited for the end of a turn, then say the next line that waits, if the model is ready for it."""
-        while self.assembly and self.control is None and self._between:
+        while self.loaded and self.control is None and self._between:
             self._between.pop(0)()
-        if self.assembly and self.control is None and self.queue and not self.model.looking:
+        if self.loaded and self.control is None and self.queue and not self.model.looking:
             self._say_waiting(self.queue.popleft())
         self.face.wake()
 
     def _say_waiting(self, typed: Waiting) -> None:
-        """Say a line with what goes along with it. That is read first, on the worker: a page may take a while."""
+        """Say a line with its attachments. They are read first, on the worker: a page may take a while."""
         text = UserText(typed.text, typed.text)
         self.face.view.user(typed.shown)
         if not self.attaching.needed(typed):
@@ -189,7 +280,7 @@ class Conversation(State):
         return work.add_done_callback(lambda future: self.background.on_loop(lambda: done(future)))
 
     def _agreed(self, control: Control, name: str, why: str) -> bool:
-        """Ask whether a file goes along with a message. It blocks, on the worker, until the answer or a stop."""
+        """Ask whether a file may be attached to a message. It blocks, on the worker, until the answer or a stop."""
         from ossia.cli.terminal.question import Question
 
         answers = queue.SimpleQueue[str]()
@@ -203,39 +294,29 @@ class Conversation(State):
 
     def say(self, text: UserText, *, replaces: int | None = None) -> None:
         """Begin a turn, in place of the turn `replaces` and those after it. With a model loaded, between turns."""
-        assert self.assembly is not None and self.control is None
+        assert self.loaded is not None and self.control is None
         if replaces is not None:
             self.go_back(replaces)
-        assembly, control, session = self.assembly, Control(), self.session
-        if offer_browser(assembly.tools, session, text.typed or text.text):
-            self._tell_of_browser(assembly)
-        text = with_plan(text, session) if self.settings.plan else text
-        self.ahead.end()
-        self.ahead.date_it()
-        self.model.reads()
-        self.control = control
+        if self.conversation.offer_browser(text.typed or text.text):
+            self._note_the_browser(self.loaded)
+        self._warn_of_control_names(text.text, "your text", self.loaded)
         self.face.view.begin()
         self.transcript.add_user(text.typed)
-        tools, settings = assembly.tools, self.settings
-        assembly.warn_of_control_names(text.text, "your text")
-
-        def work() -> None:
-            tools.begin_turn("(a private turn)" if settings.private else text.typed)  # undo keeps this text in a file
-            try:
-                return self.worker.drive(assembly.turn(session, text, settings, control), control)
-            finally:
-                tools.end_turn()
-
-        turn = self.worker.submit(work)
-        turn.add_done_callback(lambda done: self.background.on_loop(lambda: self._turn_over(done)))
+        limits = limits_of(self.settings, self.conversation.options.effort)
+        turn = self.conversation.say(text, limits=limits, on_event=self._expect_events)
+        self.control = turn.control
+        turn.done.add_done_callback(lambda _: self.background.on_loop(lambda: self._turn_over(turn)))
         self.face.wake()
 
-    def _tell_of_browser(self, assembly: Assembly) -> None:
+    def _warn_of_control_names(self, text: str, where: str, loaded: Loaded) -> None:
+        if warning := control_names(text, loaded.model, where):
+            self.face.note(warning, "yellow")
+
+    def _note_the_browser(self, loaded: Loaded) -> None:
         """The browser stands at the beginning of the prompt: all behind it is read again."""
-        tools, sums = assembly.tools, self.tally.chat
+        tools, sums = loaded.tools, self.tally.chat
         texts = [text for names, text in tool_texts(tools.toolbox.specs) if names[0].startswith("browser.")]
-        own = tools.counter("".join(texts))
-        tokens = own + (self.use.used_tokens if self.use else 0)
+        tokens = tools.counter("".join(texts)) + (self.use.used_tokens if self.use else 0)
         left_s = sums.prefill_s / sums.evaluated * tokens if sums.evaluated else 0
         how_long = f", about {left_s:.0f} s" if left_s >= 1 else ""
         self.face.note(f"the browser joins: about {tokens:,} tokens of the prompt are read again{how_long}")
@@ -243,7 +324,7 @@ class Conversation(State):
     def _unsaid(self, *lines: Waiting) -> None:
         """Put lines that were sent but not said back into the input, before what has been typed there since.
 
-        The turns that they were to replace are still there. A plain terminal has no input: the user is told instead.
+        The turns that they were to replace still exist. A plain terminal has no input: the user gets a note instead.
         """
         if self.face.plain:
             for line in lines:
@@ -253,17 +334,24 @@ class Conversation(State):
         text = "\n".join([*(line.shown for line in lines), *filter(None, [self.face.input_text])])
         self.face.put_into_input(as_text(text), replaces=replaces)
 
-    def _turn_over(self, done: Future[None]) -> None:
-        self.take_in()
-        done.result()  # a bug of ours on the worker's thread becomes a traceback here
+    def _turn_over(self, turn: Turn) -> None:
+        self._take(turn)
+        turn.result()  # a bug of ours on the worker's thread becomes a traceback here
+        self.queue.extendleft(reversed(self._not_taken(turn)))
+        self.steering.clear()
         self.control = None
         self.approvals.withdraw()
         self.face.bell(self.settings.bell)
-        self._tell_of_storing()
+        self._note_of_storing()
         self.model.measure()
         self.go_on()
 
-    def _tell_of_storing(self) -> None:
+    def _not_taken(self, turn: Turn) -> list[Waiting]:
+        """The lines that the turn was given and will never take."""
+        count = len(turn.control.unsaid())
+        return [self.steering.pop() for _ in range(count)][::-1]
+
+    def _note_of_storing(self) -> None:
         """Say once that something could not be stored, and why. Storing is tried again with each message."""
         problem = self.store.problem if self.store else None
         if problem and problem != self._unstored:
@@ -279,17 +367,18 @@ class Conversation(State):
         return going
 
     def stop(self) -> None:
-        """Stop the turn under way; what was said stays. Queued lines go back into the input."""
+        """Stop the turn under way; what was said stays. Lines that wait go back into the input."""
         if self.control:
             self.control.stop()
-            self.worker.answer(None)
+            if turn := self.conversation.turn:
+                turn.answer(None)
             self.approvals.withdraw()
         self.take_back()
 
     def take_back(self) -> None:
-        """Put the queued lines into the input again."""
-        if self.queue:
-            lines = list(self.queue)
+        """Put the lines that wait into the input again."""
+        lines = [*(self._not_taken(turn) if (turn := self.conversation.turn) else ()), *self.queue]
+        if lines:
             self.queue.clear()
             self._unsaid(*lines)
 
@@ -317,52 +406,67 @@ class Conversation(State):
     def go_back(self, turn: int) -> tuple[Entry, ...]:
         """Take this turn and those after it out of the conversation. Between turns. Returns what was taken."""
         self.face.forget_replaced()
-        taken = self.session.cut_back(turn)
+        taken = self.conversation.cut_back(turn)
         self.transcript.cut_back(turn)
-        self.model.restore_pages()
         self.model.measure()
         return taken
 
     def switch(self, opened: OpenSession) -> None:
         """Go on with another session. Between turns. What the tools remembered of the one before is forgotten."""
-        self.model.keep_cache()
-        if self.store and self.store is not opened.store:
-            self.store.close()
-        elif self.store:
-            self.store.release(self.session)
-        self.opened, self.tally = opened, Tally()
+        self.conversation.switch(opened)
+        self.tally, self.model.use = Tally(), None
         self.face.forget_replaced()
         self.queue = deque(replace(line, replaces=None) for line in self.queue)
         self.transcript = Transcript.of(opened.session, clock=self._clock)
-        self.model.meet()
+        self.plan(self.settings.plan or opened.session.options.planning)
+        self.conversation.forget_variables()
+        self.model.measure()
 
     def store_as(self, opened: OpenSession, *, private: bool) -> None:
         """Store the same conversation elsewhere from now on, or nowhere."""
-        self.opened = opened
+        self.conversation.opened = opened
         self.change_settings(private=private)
-        self.model.plan(self.settings.plan)
+        self.plan(self.settings.plan)
         self.face.keep_history(not private)
-        if self.assembly:
-            self.model.enter(self.assembly)
+        self.model.enter()
+
+    def plan(self, on: bool) -> None:
+        """From now on only look; False: change things again. The session remembers it. Between turns."""
+        if self.settings.plan != on:
+            self.change_settings(plan=on)
+        self.conversation.plan(on)
 
     def page(self, cursor: int) -> Cited | None:
         """The page behind a cursor of the browser; None when there is none."""
         from ossia.cli.footnotes import page_behind
 
-        origin = self.assembly.tools.origin if self.assembly else (lambda url: None)
+        origin = self.loaded.tools.origin if self.loaded else (lambda url: None)
         return page_behind(self.session.states, cursor, origin)
 
-    # -- what the worker tells -----------------------------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------------------------------------------
+
+    def _expect_events(self) -> None:
+        """The turn has an event: those of the next moment are taken in together. On the worker's thread."""
+        if not self._expects_events:
+            self._expects_events = True
+            self.background.on_loop(self.take_in, after_s=_EVENTS_S)
 
     def take_in(self) -> None:
-        """Take in what the worker told since the last time."""
-        with suppress(queue.Empty):
-            while True:
-                event = self.worker.inbox.get_nowait()
-                if not isinstance(event, Tapped):
-                    self._see(event)
+        """Take in the events that came since the last time."""
+        self._expects_events = False
+        if turn := self.conversation.turn:
+            self._take(turn)
+
+    def _take(self, turn: Turn) -> None:
+        for event in turn.take():
+            if not isinstance(event, Tapped):
+                self._see(event)
 
     def _see(self, event: Event) -> None:
+        if isinstance(event, MessageAdded) and event.steers:
+            line = self.steering.popleft()
+            self.face.view.user(line.shown)
+            self.transcript.add_user(line.text, steers=True)
         self.transcript.see(event)
         self.tally.see(event)
         self.face.view.see(event)
@@ -370,11 +474,12 @@ class Conversation(State):
             self.approvals.ask(event)
         elif isinstance(event, ToolFinished | TurnEnded):
             self.approvals.withdraw()
-        if isinstance(event, MessageAdded) and event.message.role == "tool" and self.assembly:
-            self.assembly.warn_of_control_names(event.message.text, f"the result of {event.message.name}")
+        loaded = self.loaded
+        if isinstance(event, MessageAdded) and event.message.role == "tool" and loaded:
+            self._warn_of_control_names(event.message.text, f"the result of {event.message.name}", loaded)
         if isinstance(event, ToolFinished):
             made = event.result.attachments
             self.face.show_pictures([one.path for one in made if one.media_type.startswith("image/")])
-            warning = self.assembly.tools.counter.warning() if self.assembly else None
-            for notice in (*filter(None, [warning]), *event.result.notices):
+            uncounted = loaded.tools.counter.warning() if loaded else None
+            for notice in (*filter(None, [uncounted]), *event.result.notices):
                 self.face.note(notice, "yellow")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ossia.cli.chat.leisure import Leisure, on_battery
+from ossia.cli.chat.idleness import Idleness, on_battery
 from tests.support.screen import Clock
 
 CPUS = os.cpu_count() or 1
@@ -32,8 +32,8 @@ class Machine:
         for key, value in values.items():
             (folder / key).write_text(value + "\n")
 
-    def leisure(self, threads: int) -> Leisure:
-        return Leisure(threads, busy=lambda: self.busy_s, own=lambda: self.own_s, clock=self.clock,
+    def idleness(self, threads: int) -> Idleness:
+        return Idleness(threads, busy=lambda: self.busy_s, own=lambda: self.own_s, clock=self.clock,
                        battery=lambda: on_battery(self.supplies))  # fmt: skip
 
 
@@ -43,39 +43,39 @@ def machine(tmp_path: Path) -> Machine:
 
 
 def test_others_count_and_we_do_not(machine: Machine) -> None:
-    leisure = machine.leisure(CPUS)
+    idleness = machine.idleness(CPUS)
     machine.passes(1, others=0.2)
-    assert leisure.now()
+    assert idleness.now()
     machine.passes(2, others=1.0)
-    assert not leisure.now()
+    assert not idleness.now()
     machine.passes(2, ours=CPUS)
-    assert leisure.now()
+    assert idleness.now()
     machine.passes(2, ours=CPUS - 1, others=1)
-    assert not leisure.now()
+    assert not idleness.now()
 
 
 def test_where_there_is_room_for_both_both_go_on(machine: Machine) -> None:
-    leisure = machine.leisure(CPUS - 1)
+    idleness = machine.idleness(CPUS - 1)
     machine.passes(1, others=1)
-    assert leisure.now()
+    assert idleness.now()
     machine.passes(1, others=2)
-    assert not leisure.now()
+    assert not idleness.now()
 
 
 def test_a_look_too_soon_says_what_the_last_one_said(machine: Machine) -> None:
-    leisure = machine.leisure(CPUS)
+    idleness = machine.idleness(CPUS)
     machine.passes(1, others=1)
-    assert not leisure.now()
+    assert not idleness.now()
     machine.passes(0.01)
-    assert not leisure.now()
+    assert not idleness.now()
 
 
 def test_a_system_that_does_not_tell_is_taken_to_be_idle() -> None:
-    assert Leisure(CPUS, busy=lambda: None, battery=lambda: False).now()
+    assert Idleness(CPUS, busy=lambda: None, battery=lambda: False).now()
 
 
 def test_this_machine_can_be_asked() -> None:
-    assert Leisure(10 * CPUS).now() is False
+    assert Idleness(10 * CPUS).now() is False
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a folder of Linux's")
@@ -84,9 +84,9 @@ def test_a_battery_that_gives_power_is_spared(machine: Machine) -> None:
     machine.battery("hidpp_battery_0", type="Battery", scope="Device", status="Discharging")  # a mouse's
     assert not on_battery(machine.supplies)
     machine.battery("BAT0", type="Battery", status="Charging")
-    leisure = machine.leisure(CPUS)
-    assert leisure.now()
+    idleness = machine.idleness(CPUS)
+    assert idleness.now()
     machine.battery("BAT0", status="Discharging")
     assert on_battery(machine.supplies)
     machine.passes(60)
-    assert not leisure.now()
+    assert not idleness.now()

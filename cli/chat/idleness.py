@@ -13,7 +13,7 @@ _SPARE = 0.5
 """Of a processor: others and our threads may need this much more than there is. What always runs takes less."""
 
 
-class Leisure:
+class Idleness:
     """Tells whether `threads` of ours would find idle processors, on a machine that doesn't run on a battery.
 
     `busy` gives the seconds that all processors together have worked, None where the system doesn't say (then others
