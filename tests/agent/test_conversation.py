@@ -1,0 +1,97 @@
+"""A conversation without a face: several in one process, on one model."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from ossia.agent.build import Model, model
+from ossia.agent.conversation import Conversation, OpenSession
+from ossia.agent.events import ApprovalAsked, Decision, TurnEnded
+from ossia.agent.models.spec import ModelSpec
+from ossia.agent.sessions.session import Options, Session
+from ossia.agent.sessions.store import SessionStore
+from ossia.agent.vocabulary import TokenCounter
+from ossia.tools.approval.rules import Rule
+from ossia.tools.build import Toolset, ToolsSpec, toolset
+from ossia.tools.host import Host, silent
+from tests.support.command import write_script
+from tests.support.turns import Double, Echo
+
+CALL = '<|channel|>commentary to=functions.double<|constrain|>json<|message|>{"n": 21}<|call|>'
+DONE = "<|channel|>final<|message|>It is 42.<|return|>"
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    folders = (tmp_path / name for name in ("data", "cache", "log/ossia.log", "home"))
+    return Host(*folders, environ={}, now=lambda: datetime.datetime(2025, 6, 28))
+
+
+@pytest.fixture
+def scripted(tmp_path: Path, host: Host) -> Iterator[Model]:
+    steps = write_script(tmp_path, CALL, DONE, CALL, DONE)
+    built = model(ModelSpec(script=Path(steps.removeprefix("script:"))), host)
+    yield built
+    built.close().result(10)
+    built.worker.close()
+
+
+def _tools(scripted: Model, host: Host, *rules: Rule, extra: Sequence[Double | Echo] = (Double(),)) -> Toolset:
+    counter = TokenCounter(scripted.tokenizer, host)
+    return toolset(ToolsSpec(trained=(), rules=rules), host, silent, counter, extra=extra)
+
+
+def test_without_a_terminal(scripted: Model, host: Host) -> None:
+    conversation = Conversation(OpenSession(Session()), scripted.worker, host)
+    conversation.use(scripted, _tools(scripted, host))
+    turn = conversation.say("What is twice 21?")
+    for event in turn:
+        if isinstance(event, ApprovalAsked):
+            turn.answer(Decision(event.call.id, allow=True))
+    assert turn.result() == TurnEnded("answered")
+    assert conversation.session.messages[-1].text == "It is 42."
+    conversation.close()
+
+
+def test_two_of_them_share_a_model(scripted: Model, host: Host) -> None:
+    """Each has its own session, tools, rules and store; their turns run one after another."""
+    store = SessionStore(host.sessions, now=lambda: 0.0)
+    stored = Session(Options(date="2025-06-27"))
+    opened = OpenSession(stored, store, store.keep(stored))
+    first = Conversation(opened, scripted.worker, host)
+    second = Conversation(OpenSession(Session()), scripted.worker, host, private=True)
+    first.use(scripted, _tools(scripted, host, Rule("functions.double", "allow")))
+    second.use(scripted, _tools(scripted, host, Rule("functions.double", "deny")))
+    turns = [first.say("What is twice 21?"), second.say("And you?")]
+    for turn in turns:
+        assert not any(isinstance(event, ApprovalAsked) for event in turn)
+        assert turn.result() == TurnEnded("answered")
+    texts = [[message.text for message in one.session.messages] for one in (first, second)]
+    assert [text[0] for text in texts] == ["What is twice 21?", "And you?"]
+    assert texts[0][2] == "42" and "not allowed here" in texts[1][2]
+    assert first.options.date == "2025-06-28"  # nothing had been said in it
+    assert first.save_cache().result(10) == second.save_cache().result(10) == 0  # the cache holds the private one's
+    second.close()
+    assert [message.text for message in store.load(opened.session_id or "").messages] == texts[0]
+    first.close()
+
+
+def test_planning_and_turned_off_tools_hold_for_the_tools_in_use(scripted: Model, host: Host) -> None:
+    conversation = Conversation(OpenSession(Session()), scripted.worker, host)
+    conversation.plan(True)
+    conversation.tools_off = frozenset({"python"})
+    conversation.use(scripted, _tools(scripted, host, extra=(Double(), Echo())))
+    assert conversation.tools is not None and conversation.tools.policy.read_only
+    assert list(conversation.tools.toolbox.by_name) == ["functions.double"]
+    turn = conversation.say("What is twice 21?")
+    list(turn)
+    assert "plan" in conversation.session.messages[2].text
+    conversation.plan(False)
+    assert not conversation.tools.policy.read_only
+    conversation.cut_back(0)
+    assert conversation.session.messages == ()
+    conversation.close()
