@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import ACTION_WORDS, Rule, parse_rule
 from ossia.tools.approval.trust import Grants
+from ossia.tools.folder import Folder
 from ossia.tools.host import Host, Loading, Notice, Report
 from ossia.tools.import_path import environment_for, remove_from_sys_path, restored_sys_path
 from ossia.tools.pages import Web, has_address
 from ossia.tools.spec import NoStop, Preview, Stop, Tool, ToolContext, ToolSpec
 from ossia.tools.toolbox import Toolbox
-from ossia.tools.workspace import Folder
 
 if TYPE_CHECKING:
     from ossia.tools.browser.browser import Browser

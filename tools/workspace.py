@@ -11,16 +11,9 @@ from ossia.tools.own import Own
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from ossia.tools.approval.trust import Offer
     from ossia.tools.spec import Taint
     from ossia.tools.tree import State
-    from ossia.tools.undo.journal import Journal
     from ossia.tools.undo.stored import Bytes
-
-NOTES = "AGENTS.md"
-NOTES_HEAD = f"Notes of the workspace's {NOTES}:"
-MAX_NOTES_BYTES = 32_768
-
 
 class Keeper(Protocol):
     """Keeps what a write or a command is about to change, so that it can be undone."""
@@ -67,24 +60,3 @@ class Workspace:
     def taints(self) -> frozenset[Taint]:
         """The kinds of text in it: the user's own, and somebody else's too unless the user trusts the folder."""
         return frozenset({"private"}) if self.trusted else frozenset({"private", "outside"})
-
-
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """An open workspace. `notes` is its AGENTS.md as part of the instructions; None if it has none or isn't trusted.
-
-    `brought` is all that may take effect of a trusted folder, as it was when its trust was checked. `warnings` are
-    lines for stderr: which parts of the folder are not used, and why.
-    """
-
-    workspace: Workspace
-    journal: Journal
-    brought: Offer | None = None
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def notes(self) -> str | None:
-        data = self.brought.files.get(NOTES, b"") if self.brought else b""
-        text = data[:MAX_NOTES_BYTES].decode("utf-8", "replace").strip()
-        more = "\n[… cut here]" if len(data) > MAX_NOTES_BYTES else ""
-        return f"{NOTES_HEAD}\n\n{text}{more}" if text else None

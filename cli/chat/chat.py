@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from ossia.agent.control import Control
 from ossia.agent.conversation import Conversation, OpenSession
-from ossia.agent.events import ApprovalAsked, Event, MessageAdded, ToolFinished, TurnEnded
+from ossia.agent.events import ApprovalAsked, Event, MessageAdded, ToolFinished, ToolStarted, TurnEnded
 from ossia.agent.prompt import tool_texts
 from ossia.agent.sessions.session import Entry, Options, Session, UserText
 from ossia.agent.turn import Tapped, Turn
@@ -34,9 +34,9 @@ from ossia.cli.runtime.assemble import control_names, limits_of
 from ossia.cli.settings.config import THIS_CHAT, Resolved
 from ossia.cli.settings.table import Settings
 from ossia.cli.terminal.input.typed import Typed, as_text
+from ossia.tools.folder import Folder
 from ossia.tools.host import Host
 from ossia.tools.import_path import environment_for
-from ossia.tools.workspace import Folder
 
 if TYPE_CHECKING:
     from ossia.agent.citations import Cited
@@ -94,6 +94,8 @@ class Chat:
         self._between: list[Callable[[], object]] = []  # waits for the end of the turn under way
         self._unstored: str | None = None
         self._expects_events = False
+        self.calls_tools = False
+        """Has the turn under way called a tool? Then a line that steers it stands behind the next result."""
         self.plan(self.settings.plan or self.session.options.planning)
         self.face = face(self)
 
@@ -221,25 +223,23 @@ class Chat:
 
     # -- what the user sends -------------------------------------------------------------------------------------------
 
-    def queue_up(self, typed: Typed, *, replaces: int | None = None, waits: bool = False) -> None:
+    def queue_up(self, typed: Typed, *, replaces: int | None = None) -> None:
         """Say the line now, or behind the next result of the turn under way, or when its turn comes.
 
-        `replaces`: it takes the place of this turn and those after it. `waits`: never before the turn's end.
+        `replaces`: it takes the place of this turn and those after it.
         """
-        line = Waiting(typed.shown, typed.text, typed.literal, replaces)
-        if waits or not self._steers(line):
-            self.queue.append(line)
-        elif turn := self.conversation.turn:
+        line = Waiting(typed.shown, typed.text, typed.literal, typed.waits, replaces)
+        if (turn := self.conversation.turn) and self._may_steer(line, turn):
             self.steering.append(line)
             turn.steer(line.text)
+        else:
+            self.queue.append(line)
         self.go_on()
 
-    def _steers(self, line: Waiting) -> bool:
-        """True if the turn under way may take the line: it has tools, and the line comes alone and after no other."""
-        turn, loaded = self.conversation.turn, self.loaded
-        alone = line.replaces is None and not self.queue and not self.attaching.needed(line)
-        under_way = turn is not None and turn.control is self.control and not turn.control.stopped
-        return alone and under_way and loaded is not None and bool(loaded.tools.toolbox.specs)
+    def _may_steer(self, line: Waiting, turn: Turn) -> bool:
+        """True if the turn is under way and may take the line, which comes alone and after no other."""
+        alone = not (line.waits or self.queue or self.attaching.needed(line)) and line.replaces is None
+        return alone and turn.control is self.control and not turn.control.stopped
 
     def go_on(self) -> None:
         """Do what waited for the end of a turn, then say the next line that waits, if the model is ready for it."""
@@ -304,7 +304,7 @@ class Chat:
         self.transcript.add_user(text.typed)
         limits = limits_of(self.settings, self.conversation.options.effort)
         turn = self.conversation.say(text, limits=limits, on_event=self._expect_events)
-        self.control = turn.control
+        self.control, self.calls_tools = turn.control, False
         turn.done.add_done_callback(lambda _: self.background.on_loop(lambda: self._turn_over(turn)))
         self.face.wake()
 
@@ -474,6 +474,7 @@ class Chat:
             self.approvals.ask(event)
         elif isinstance(event, ToolFinished | TurnEnded):
             self.approvals.withdraw()
+        self.calls_tools |= isinstance(event, ToolStarted | ToolFinished)
         loaded = self.loaded
         if isinstance(event, MessageAdded) and event.message.role == "tool" and loaded:
             self._warn_of_control_names(event.message.text, f"the result of {event.message.name}", loaded)

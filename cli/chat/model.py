@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ossia.agent.request import ContextUse
     from ossia.cli.chat.chat import Chat
     from ossia.cli.settings.config import Resolved
-    from ossia.tools.workspace import Folder
+    from ossia.tools.folder import Folder
 
 _SAVE_S = 10.0
 _R = TypeVar("_R")

@@ -49,8 +49,10 @@ class ChatPanes:
             line = f"Enter replaces turn {face.replaces + 1} with this, Esc cancels"
             rows.append(_one_row(line, width, "dim italic"))
         rows += _few([f"attached: {one.shown}" for one in talk.attaching.pending], width, "dim")
-        rows += _few([f"after the next result: {line.shown}" for line in talk.steering], width, "dim italic")
-        return rows + _few([f"queued: {line.shown}" for line in talk.queue], width, "dim italic")
+        when = "after the next result" if talk.calls_tools else "queued"
+        waiting = [f"{when}: {line.shown}" for line in talk.steering]
+        waiting += [f"queued: {line.shown}" for line in talk.queue]
+        return rows + _few(waiting, width, "dim italic")
 
     def bottom(self) -> Row:
         """`gpt-oss-20b · medium · ▕██▎     ▏ 3.1k of 131k · 42 tok/s`, as much of it as the columns hold."""

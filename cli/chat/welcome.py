@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
     from ossia.cli.settings.table import Settings
-    from ossia.tools.workspace import Folder
+    from ossia.tools.folder import Folder
 
 KEYS = "/help · Ctrl-T thinking · Ctrl-O transcript · Ctrl-C stop"
 PLAIN_KEYS = "/help · Ctrl-C stop · Ctrl-D leave"  # where lines are read, no keys

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ossia.agent.worker import Worker
     from ossia.cli.runtime.progress import Display
     from ossia.cli.settings.config import Resolved
-    from ossia.tools.workspace import Folder
+    from ossia.tools.folder import Folder
 
 VERSION = 1
 """The version of what `--json` prints."""

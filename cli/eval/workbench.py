@@ -25,10 +25,11 @@ from ossia.harmony.tokenizer import Tokenizer
 from ossia.tools.approval.rules import Rule
 from ossia.tools.approval.trust import Grants
 from ossia.tools.build import Toolset, ToolsSpec, toolset
+from ossia.tools.folder import Folder
 from ossia.tools.sandbox import Confinement, InterpreterUnusable, choose, inspect
 from ossia.tools.spec import NoStop, ToolCall, ToolFinished
 from ossia.tools.undo.journal import Journal
-from ossia.tools.workspace import Folder, Workspace
+from ossia.tools.workspace import Workspace
 
 _ALLOWED = ("container.exec", "repo_browser.apply_patch")
 """Nobody is asked: in a folder that is thrown away these may run, and a task's own tools, each by its whole name. (A

@@ -38,7 +38,7 @@ from ossia.cli.settings.engines import is_server
 from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.streams import end_stdout
 from ossia.cli.terminal.keyboard import plain_keys
-from ossia.tools.workspace import Folder
+from ossia.tools.folder import Folder
 
 _SILENT = "no answer came: the model ended its turn without one; ask again, or use another --seed"
 _NO_SCHEMA = "off"

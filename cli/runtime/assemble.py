@@ -17,7 +17,7 @@ from ossia.cli.settings.kinds import thinking_limit
 from ossia.cli.settings.table import Settings
 from ossia.harmony.messages import Effort
 from ossia.tools.build import Toolset
-from ossia.tools.workspace import Folder
+from ossia.tools.folder import Folder
 
 if TYPE_CHECKING:
     from ossia.agent.conversation import Conversation

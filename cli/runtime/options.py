@@ -14,9 +14,9 @@ from ossia.cli import paths
 from ossia.cli.exits import ExitError
 from ossia.cli.settings.config import Resolved
 from ossia.cli.settings.table import SAMPLING
+from ossia.tools.folder import NOTES_HEAD, Folder
 from ossia.tools.safe_files import real_name
 from ossia.tools.spec import Taint
-from ossia.tools.workspace import NOTES_HEAD, Folder
 
 
 def fresh_options(resolved: Resolved, folder: Folder | None) -> Options:

@@ -15,7 +15,7 @@ from ossia.cli import paths
 from ossia.cli.exits import ExitError
 from ossia.cli.runtime.options import fresh_options, resumed_options
 from ossia.cli.settings.config import Resolved
-from ossia.tools.workspace import Folder
+from ossia.tools.folder import Folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ from ossia.cli.settings.mcp import configured_servers, mcp_file
 from ossia.cli.settings.table import Settings
 from ossia.cli.streams import give_stdout_to_others
 from ossia.tools.build import TRAINED, Toolset, ToolsSpec, toolset
+from ossia.tools.folder import Folder
 from ossia.tools.pages import Web
-from ossia.tools.workspace import Folder
 
 if TYPE_CHECKING:
     from ossia.cli.runtime.failures import Fixes

@@ -12,8 +12,9 @@ from ossia.cli import paths
 from ossia.cli.exits import ExitError
 from ossia.cli.settings.config import FOLDER_CONFIG, Resolved, resolve
 from ossia.cli.settings.table import Settings
+from ossia.tools.folder import NOTES, Folder
 from ossia.tools.import_path import remove_from_sys_path
-from ossia.tools.workspace import NOTES, Folder, Workspace
+from ossia.tools.workspace import Workspace
 
 
 def resolve_with_folder(flags: Mapping[str, object]) -> tuple[Resolved, Folder | None]:

@@ -13,12 +13,12 @@ from ossia.agent.request import Request
 from ossia.harmony.messages import DeveloperPrompt, Effort, Message, ResponseFormat, SystemPrompt
 from ossia.harmony.render import declares_functions, developer_text, system_text
 from ossia.tools.browser.browser import section_of
+from ossia.tools.folder import NOTES_HEAD
 from ossia.tools.python.environment import Package, sentence
 from ossia.tools.python.tool import DESCRIPTION
 from ossia.tools.spec import ToolSpec
 from ossia.tools.work import workspace_tools
 from ossia.tools.work.exec import Exec
-from ossia.tools.workspace import NOTES_HEAD
 from tests.etude.declared import PURPOSES, Function, Purpose, Schema, Usual, made_name, make_function, make_usual
 from tests.etude.words.values import Values
 

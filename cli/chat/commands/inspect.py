@@ -144,7 +144,7 @@ def _whose(instructions: str | None) -> str:
     """Who wrote the instructions. (With tools on, a sentence of ours about what tools read stands behind them.)"""
     from ossia.agent.prompt import WORK
     from ossia.cli.runtime.options import own_instructions
-    from ossia.tools.workspace import NOTES_HEAD
+    from ossia.tools.folder import NOTES_HEAD
 
     whole = instructions or ""
     own = "yours" if own_instructions(whole) else "ossia's own for work in a folder" if whole.startswith(WORK) else ""

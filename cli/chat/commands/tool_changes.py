@@ -20,8 +20,8 @@ from ossia.cli.words import count
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import Rule
 from ossia.tools.build import TRAINED, Toolset
+from ossia.tools.folder import Folder
 from ossia.tools.spec import ToolSpec
-from ossia.tools.workspace import Folder
 
 if TYPE_CHECKING:
     from ossia.cli.chat.chat import Chat

@@ -188,17 +188,20 @@ class Editor:
         elif before.endswith("\\") and not before.endswith("\\\\"):
             buffer.delete_before_cursor()
             buffer.insert_text("\n")
-        elif without_quotes(buffer.text).strip():
+        elif self._has_text():
             self._send()
 
-    def _send(self) -> None:
+    def _has_text(self) -> bool:
+        return bool(without_quotes(self.buffer.text).strip())
+
+    def _send(self, *, waits: bool = False) -> None:
         written = self.buffer.text.rstrip()
         shown = without_quotes(written)
         literal = shown != written  # it began with a blank, or stood in quotes
         self.buffer.reset()
         get_app().vi_state.reset()  # vi: a new line begins in insert mode
         self.history.add(Entry(written, self.pastes.within(written)))
-        self._submit(Typed(shown, self.pastes.expanded(shown), literal))
+        self._submit(Typed(shown, self.pastes.expanded(shown), literal, waits))
 
     async def _in_editor(self) -> None:
         """Edit the line in the user's editor, its placeholders replaced by the pastes."""
@@ -224,6 +227,7 @@ class Editor:
 
         newline = partial(self.buffer.insert_text, "\n")
         bind("enter", action=self._enter)
+        bind("c-x", "enter", action=lambda: self._send(waits=True), filter=typing & Condition(self._has_text))
         bind("c-j", action=newline, filter=typing)
         bind("escape", "enter", action=newline, filter=here & emacs_mode)
         bind("tab", action=self._tab, filter=typing)

@@ -14,11 +14,13 @@ class Typed:
     '''A line as it was sent, without the `"""` of a block: `shown` with placeholders for pastes, `text` whole.
 
     `literal`: it is for the model whatever it begins with (`/`, `!`), since it stood in `"""` or behind a blank.
+    `waits`: for the end of the turn under way.
     '''
 
     shown: str
     text: str
     literal: bool = False
+    waits: bool = False
 
 
 def block_is_open(text: str) -> bool:

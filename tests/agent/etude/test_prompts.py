@@ -16,6 +16,7 @@ from ossia.cli import paths
 from ossia.harmony.codec import Codec
 from ossia.harmony.tokenizer import Tokenizer
 from ossia.tools.calls.arguments import ArgumentReader
+from ossia.tools.folder import NOTES_HEAD
 from ossia.tools.pages import Web
 from ossia.tools.pages import browser as make_browser
 from ossia.tools.python.tool import PythonTool
@@ -23,7 +24,6 @@ from ossia.tools.sandbox import choose
 from ossia.tools.spec import ToolSpec
 from ossia.tools.work import workspace_tools
 from ossia.tools.work.exec import Exec
-from ossia.tools.workspace import NOTES_HEAD
 from tests.etude.declared import Usual
 from tests.etude.dialogues import make_dialogue
 from tests.etude.export import read_tokens

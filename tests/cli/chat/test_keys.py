@@ -55,6 +55,36 @@ def test_what_waits_is_taken_back_changed_and_sent(tmp_path: Path) -> None:
     chatting(case)
 
 
+def test_a_line_within_a_turn_steers_it(tmp_path: Path) -> None:
+    """Behind the next tool result; the next one, by Ctrl-X Enter, waits for the turn's end. Up takes a line back."""
+
+    async def case() -> None:
+        (tmp_path / "own.py").write_text("def look(at: str) -> str:\n    return f'seen: {at}'\n")
+        reasoning = f"<|channel|>analysis<|message|>{'well ' * 60}<|end|><|start|>assistant"
+        steps = (call("look", at="a"), reasoning + call("look", at="b"), answer("Done."), answer("Then this."))
+        script = write_script(tmp_path, *steps, tokens_per_s=60)
+        async with ChatScreen(engine=script, no_tools=None, tools=(str(tmp_path / "own.py"),)) as stage:
+            await stage.type("Look.\r")
+            await stage.until(lambda: stage.talk.calls_tools)
+            await stage.type("not this\r")
+            await stage.until(lambda: "after the next result: not this" in shown(stage))
+            await stage.type(UP)
+            await stage.until(lambda: stage.face.editor.text == "not this")
+            await stage.type("\x15only b\rand then\x18\r")
+            await stage.until(lambda: "after the next result: only b" in shown(stage))
+            assert "queued: and then" in shown(stage)
+            await stage.until(lambda: "Then this." in stage.rows)
+            await stage.settle()
+            said = [(one.turn, one.message.text) for one in stage.talk.session.entries if one.message.role == "user"]
+            assert said == [(0, "Look."), (0, "only b"), (1, "and then")]
+            shown_rows = [row for row in stage.rows if row.startswith(("› ", "> ", "❯ "))]
+            assert [row[2:] for row in shown_rows] == ["Look.", "only b", "and then"], stage.rows
+            turns = [item.turn for item in stage.talk.transcript.items if item.kind == "user"]
+            assert turns == [0, 0, 1]
+
+    chatting(case)
+
+
 def test_ctrl_c_empties_the_input_and_ctrl_d_leaves_when_it_is_empty() -> None:
     clock = Clock()
 

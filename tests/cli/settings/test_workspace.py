@@ -13,7 +13,7 @@ from ossia.cli import paths
 from ossia.cli.settings.mcp import configured_servers
 from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.tools.approval.trust import TrustStore, look
-from ossia.tools.workspace import MAX_NOTES_BYTES
+from ossia.tools.folder import MAX_NOTES_BYTES
 from tests.support.command import ossia, write_script
 from tests.support.work_calls import writes
 
