@@ -9,7 +9,8 @@ from ossia.agent.respond import LocalResponder
 from ossia.cli.chat.idleness import Idleness
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.chat import Chat
+    from ossia.cli.chat.owner import Owner
+    from ossia.cli.chat.titles import Titles
 
 _DATE_EVERY_S = 30.0
 
@@ -17,8 +18,8 @@ _DATE_EVERY_S = 30.0
 class ReadingAhead:
     """Has the next prompt read while nothing else goes on; then a title may be written."""
 
-    def __init__(self, chat: Chat) -> None:
-        self._chat = chat
+    def __init__(self, chat: Owner, titles: Titles) -> None:
+        self._chat, self._titles = chat, titles
         self._idleness: Idleness | None = None
         ahead = chat.conversation.ahead
         ahead.on_change, ahead.on_fault = lambda: chat.face.wake(), self._fail
@@ -39,7 +40,7 @@ class ReadingAhead:
             self._idleness = Idleness(chat.settings.threads or default_threads())
         idle = self._idleness.now if mode == "auto" and self._idleness else None
         request = chat.session.request_ahead(loaded.tools.toolbox.specs)
-        conversation.ahead.begin(request, responder, idle=idle, then=chat.titles.writer(request, responder))
+        conversation.ahead.begin(request, responder, idle=idle, then=self._titles.writer(request, responder))
 
     def watch_the_date(self) -> None:
         """Notice a new day from now on: the prompt with its date is read ahead, too. On the loop's thread."""
@@ -54,7 +55,7 @@ class ReadingAhead:
     def new_day(self) -> None:
         """Look whether the date has changed; where it matters, the prompt is read anew."""
         if self._chat.control is None and self._chat.conversation.take_date():
-            self._chat.model.measure()
+            self._chat.measure()
 
     def _fail(self, error: Exception) -> None:
         """A bug of ours becomes a traceback on the loop's thread."""

@@ -18,7 +18,7 @@ from ossia.cli.words import count
 from ossia.tools.approval.trust import TrustError
 
 if TYPE_CHECKING:
-    from ossia.cli.chat.chat import Chat
+    from ossia.cli.chat.owner import Owner
 
 
 _HINT = "/tools trust if the files of the workspace are your own"
@@ -27,7 +27,7 @@ _HINT = "/tools trust if the files of the workspace are your own"
 class Approvals:
     """Asks the user, and answers the worker."""
 
-    def __init__(self, chat: Chat) -> None:
+    def __init__(self, chat: Owner) -> None:
         self._chat = chat
         self._asked: ApprovalAsked | None = None
 

@@ -24,8 +24,9 @@ from ossia.cli.attach.attach import Attaching
 from ossia.cli.chat.ahead import ReadingAhead
 from ossia.cli.chat.approvals import Approvals
 from ossia.cli.chat.background import Background
-from ossia.cli.chat.model import ChatModel, Loaded
+from ossia.cli.chat.model import ChatModel
 from ossia.cli.chat.notices import Notices, line_about
+from ossia.cli.chat.owner import Loaded
 from ossia.cli.chat.pager.transcript import Transcript
 from ossia.cli.chat.tally import Tally
 from ossia.cli.chat.titles import Titles
@@ -87,7 +88,7 @@ class Chat:
         self.transcript = Transcript.of(self.session, clock=clock)
         self.tally = Tally()
         self.titles = Titles(self, clock=clock)
-        self.ahead = ReadingAhead(self)
+        self.ahead = ReadingAhead(self, self.titles)
         self.model = ChatModel(self)
         self.attaching = Attaching(lambda: self.settings, self.post)
         self.approvals = Approvals(self)
@@ -214,7 +215,7 @@ class Chat:
 
         def act() -> None:
             self.conversation.options = change(self.conversation.options)
-            self.model.measure()
+            self.measure()
 
         if self.control is not None:
             return self.between_turns(act)
@@ -343,7 +344,7 @@ class Chat:
         self.approvals.withdraw()
         self.face.bell(self.settings.bell)
         self._note_of_storing()
-        self.model.measure()
+        self.measure()
         self.go_on()
 
     def _not_taken(self, turn: Turn) -> list[Waiting]:
@@ -408,7 +409,7 @@ class Chat:
         self.face.forget_replaced()
         taken = self.conversation.cut_back(turn)
         self.transcript.cut_back(turn)
-        self.model.measure()
+        self.measure()
         return taken
 
     def switch(self, opened: OpenSession) -> None:
@@ -420,7 +421,7 @@ class Chat:
         self.transcript = Transcript.of(opened.session, clock=self._clock)
         self.plan(self.settings.plan or opened.session.options.planning)
         self.conversation.forget_variables()
-        self.model.measure()
+        self.measure()
 
     def store_as(self, opened: OpenSession, *, private: bool) -> None:
         """Store the same conversation elsewhere from now on, or nowhere."""
@@ -435,6 +436,13 @@ class Chat:
         if self.settings.plan != on:
             self.change_settings(plan=on)
         self.conversation.plan(on)
+
+    def measure(self) -> None:
+        """Find out how full the context is, then read the next prompt ahead. Between turns."""
+        self.model.measure()
+
+    def read_ahead(self) -> None:
+        self.ahead.begin()
 
     def page(self, cursor: int) -> Cited | None:
         """The page behind a cursor of the browser; None when there is none."""

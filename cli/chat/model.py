@@ -12,22 +12,22 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from ossia.agent.build import Model
 from ossia.agent.control import Control
 from ossia.agent.errors import ContextFull
 from ossia.agent.kv_cache import save_prompt_cache, set_private
+from ossia.cli.chat.owner import Loaded
 from ossia.cli.runtime.assemble import begin_model, end_tools, finish
 from ossia.cli.runtime.toolset import collect, fixes_for
 from ossia.cli.settings.engines import is_server
-from ossia.tools.build import Toolset
 
 if TYPE_CHECKING:
     from ossia.agent.events import ToolFinished
     from ossia.agent.request import ContextUse
-    from ossia.cli.chat.chat import Chat
+    from ossia.cli.chat.owner import Owner
     from ossia.cli.settings.config import Resolved
+    from ossia.tools.build import Toolset
     from ossia.tools.folder import Folder
 
 _SAVE_S = 10.0
@@ -36,13 +36,6 @@ _R = TypeVar("_R")
 
 class GivenUp(Exception):
     """The user didn't want to wait for a model any longer."""
-
-
-class Loaded(NamedTuple):
-    """A model that answers, and its tools."""
-
-    model: Model
-    tools: Toolset
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +69,7 @@ class ChatModel:
     `fault`: why the first model couldn't be loaded, which ended the chat.
     """
 
-    def __init__(self, chat: Chat) -> None:
+    def __init__(self, chat: Owner) -> None:
         self._chat = chat
         self.state: Loading | Connecting | Ready | Absent = Loading()
         self.looking: Callable[[Exception], object] | None = None
@@ -287,7 +280,7 @@ class ChatModel:
             chat.background.on_loop(lambda: self._measured(future.result()))
 
         chat.conversation.measure().add_done_callback(done)
-        chat.ahead.begin()
+        chat.read_ahead()
 
     def _measured(self, use: ContextUse) -> None:
         """Say once, before the first question, if none can be asked."""

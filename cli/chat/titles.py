@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ossia.agent.control import Control
     from ossia.agent.request import Request, Responder
     from ossia.agent.sessions.store import SessionStore
-    from ossia.cli.chat.chat import Chat
+    from ossia.cli.chat.owner import Owner
 
 _REST_S = 4.0
 """The chat is at rest when nobody has pressed a key for so long."""
@@ -22,7 +22,7 @@ _REST_S = 4.0
 class Titles:
     """Asks once for each conversation; if nothing usable comes, what was asked stays its title."""
 
-    def __init__(self, chat: Chat, *, clock: Callable[[], float]) -> None:
+    def __init__(self, chat: Owner, *, clock: Callable[[], float]) -> None:
         self._chat, self._clock = chat, clock
         self._touched_at = clock()
         self._writing: Control | None = None

@@ -12,7 +12,7 @@ from ossia.cli.terminal.fold import hanging
 if TYPE_CHECKING:
     from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
-    from ossia.cli.chat.model import Loaded
+    from ossia.cli.chat.owner import Loaded
     from ossia.cli.terminal.markdown.paint import Row
 
 Choice = tuple[str, str]

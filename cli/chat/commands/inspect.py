@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ossia.agent.sums import Sums
     from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
-    from ossia.cli.chat.model import Loaded
+    from ossia.cli.chat.owner import Loaded
     from ossia.harmony.messages import Message
 
 _BAR_CELLS = 24
