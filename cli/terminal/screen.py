@@ -20,6 +20,7 @@ from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.input import Input
+from prompt_toolkit.input.typeahead import get_typeahead
 from prompt_toolkit.key_binding import KeyBindings, merge_key_bindings
 from prompt_toolkit.layout import AnyContainer, ConditionalContainer, Layout, Window
 from prompt_toolkit.layout.controls import FormattedTextControl
@@ -149,7 +150,7 @@ class Screen(ScreenBase):
     async def aside(self) -> AsyncIterator[None]:
         """Leave the terminal to a pager or an editor inside the block; rows committed meanwhile come after it.
 
-        `leave` cancels the task inside.
+        Keys that came together with a pager's last one are the chat's. `leave` cancels the task inside.
         """
         self._guest = asyncio.current_task()
         try:
@@ -164,6 +165,8 @@ class Screen(ScreenBase):
             self._guest = None
             self.question.covered()
             self.commit([])
+            self.app.key_processor.feed_multiple(get_typeahead(self.app.input))
+            self.app.key_processor.process_keys()
 
     async def suspend(self) -> None:
         """Suspend the process, as Ctrl-Z does, until `fg`. Does nothing on a system without SIGTSTP."""

@@ -52,10 +52,12 @@ def test_keys_that_were_meant_for_the_pager_answer_no_question(tmp_path: Path) -
             await stage.type("\x0f")
             await stage.until(lambda: stage.face.screen.away)
             now[0] += 2 * QUIET_S  # they read for a while, look for the next match, and leave
-            await stage.type("nq")
+            await stage.type("nqy")  # at once, as a hand that is quick
             await stage.until(lambda: not stage.face.screen.away)
+            await stage.until(lambda: stage.face.editor.text == "y")
             await stage.type("y")
-            assert question.open and stage.face.editor.text == "y"
+            assert question.open and stage.face.editor.text == "yy"
+            await stage.type("\x7f")
             await stage.type("\x7f")
             now[0] += 2 * QUIET_S
             await stage.type("n")

@@ -100,9 +100,7 @@ def test_a_chat(tmp_path: Path, columns: int, rows: int, request: pytest.Fixture
         looks.at("10 the pager", chat)
         chat.press("t/weigh\r")
         looks.at("10 a search for what is hidden", chat)
-        chat.press("q")
-        chat.until("script · medium")  # the chat's own last row
-        chat.press(f"{CLEAR}/sessions\r")
+        chat.press(f"q{CLEAR}/sessions\r")
         looks.at("8 titles", chat)
         chat.press(f"{CLEAR}half a thou{CTRL_C}")
         looks.at("3 a draft put aside", chat)
