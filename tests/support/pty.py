@@ -65,6 +65,7 @@ class PtyChat:
         self.sent = b""
         self._name = name
         self._screen = Emulator(columns, rows)
+        self._shown: list[str] | None = None  # as text, since the last bytes
         self._stream = Stream(self._screen)
 
     def __enter__(self) -> PtyChat:
@@ -89,7 +90,9 @@ class PtyChat:
     @property
     def display(self) -> list[str]:
         """The rows on screen."""
-        return self._screen.shown
+        if self._shown is None:
+            self._shown = self._screen.shown
+        return [*self._shown]
 
     @property
     def rows(self) -> list[str]:
@@ -131,6 +134,7 @@ class PtyChat:
         except OSError:
             return False
         self.sent += data
+        self._shown = None
         self._stream.feed(data)
         if self._name and ASKED in data:
             self.press(f"\x1bP>|{self._name}\x1b\\\x1b[?62;22c")
@@ -170,6 +174,7 @@ class PtyChat:
         """Make the window another size. What stands on screen here is no longer what a terminal would show."""
         self.child.setwinsize(rows, columns)
         self._screen.resize(rows, columns)
+        self._shown = None
 
     def signal(self, number: int) -> None:
         os.kill(self.pid, number)

@@ -28,6 +28,7 @@ from ossia.cli.chat.screen_face import ScreenFace
 from ossia.cli.runtime.session import Resume, open_session
 from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.terminal.vt import Output
+from tests.support.emulator import Rows
 
 TIMEOUT_S = 30.0
 
@@ -40,7 +41,8 @@ class Terminal:
 
     def __init__(self, columns: int, rows: int, *, rewraps: bool = False) -> None:
         self.size = Size(rows=rows, columns=columns)
-        self._screen = pyte.HistoryScreen(columns, rows, history=50_000, ratio=0.5)
+        self._screen = Rows(columns, rows)
+        self._held: tuple[list[str], list[str]] | None = None  # as text, since the last write
         self._stream = pyte.Stream(self._screen)
         self._rewraps = rewraps
         self.sent: list[str] = []
@@ -48,11 +50,13 @@ class Terminal:
 
     def _write(self, text: str) -> None:
         self.sent.append(text)
+        self._held = None
         self._stream.feed(text)
 
     def resize(self, columns: int, rows: int) -> None:
         """Make the terminal another size. What doesn't fit any more goes into the history; nothing comes back."""
         screen, old = self._screen, self._screen.lines
+        self._held = None
         cells = [screen.buffer[y] for y in range(old)]
         y, x, kept = screen.cursor.y, screen.cursor.x, []
         at = (y, x)
@@ -74,7 +78,7 @@ class Terminal:
             row = blank(default)
             row.update(line)
             if number < gone:
-                screen.history.top.append(row)
+                screen.history.append(row)
             else:
                 screen.buffer[number - gone] = row
         for number in range(len(kept) - gone, rows):
@@ -84,8 +88,9 @@ class Terminal:
 
     def forget(self) -> None:
         """Drop the history, and what was sent: a test of memory must not measure the emulator's."""
-        self._screen.history.top.clear()
+        self._screen.history.clear()
         self.sent.clear()
+        self._held = None
 
     @property
     def cursor(self) -> tuple[int, int]:
@@ -106,13 +111,12 @@ class Terminal:
     @property
     def history(self) -> list[str]:
         """The rows that have scrolled away."""
-        width = self._screen.columns
-        return ["".join(line[x].data for x in range(width)).rstrip() for line in self._screen.history.top]
+        return [*self._texts()[0]]
 
     @property
     def display(self) -> list[str]:
         """The rows on screen."""
-        return [line.rstrip() for line in self._screen.display]
+        return [*self._texts()[1]]
 
     @property
     def rows(self) -> list[str]:
@@ -121,6 +125,10 @@ class Terminal:
         while rows and not rows[-1]:
             rows.pop()
         return rows
+
+    def _texts(self) -> tuple[list[str], list[str]]:
+        self._held = self._held or (self._screen.gone, self._screen.shown)
+        return self._held
 
 
 class _Sink(io.StringIO):
