@@ -21,7 +21,7 @@ from ossia.tools.python.tool import PythonTool
 from ossia.tools.sandbox import choose, inspect
 from tests.support.command import ossia_text
 from tests.support.kernels import context as tool_context
-from tests.support.wheelhouse import pack_installed, write_wheel
+from tests.support.wheelhouse import pack_installed, pip_wheel, write_wheel
 
 NOWHERE = "http://127.0.0.1:9/simple"
 NEEDED = ["ipykernel", *(["landlockpy"] if sys.platform == "linux" else [])]
@@ -63,7 +63,8 @@ def test_without_a_connection_it_is_one_line(tool: str, tmp_path: Path, monkeypa
     for name, value in (("PIP_INDEX_URL", NOWHERE), ("PIP_RETRIES", "1"), ("UV_DEFAULT_INDEX", NOWHERE),
                         ("UV_HTTP_RETRIES", "0"), ("UV_NO_CACHE", "1")):  # fmt: skip
         monkeypatch.setenv(name, value)
-    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "made")], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "made")], check=True)
+    monkeypatch.setenv("PYTHONPATH", str(pip_wheel()))
     with (tmp_path / "log").open("w") as log, pytest.raises(EnvironmentFailed, match="index can't be reached: check"):
         Environment(tmp_path / "made", defaults=("no-such-thing",)).setup(log=log, uv=uv)
     said = (tmp_path / "log").read_text()
