@@ -693,15 +693,15 @@ def test_the_disk_is_a_limit(shell: Shell) -> None:
     "os.mkdir(name), os.chdir(name)", "os.mkfifo(name)",
 ])  # fmt: skip
 def test_the_number_of_new_files_is_a_limit(shell: Shell, make: str) -> None:
-    limits = replace(LIMITS, new_names=2_000)
+    limits = replace(LIMITS, new_names=500)
     shell.tool = Exec(confinement=shell.tool.confinement, home=None, limits=limits, timing=TIMING)
     flood = ("import os, itertools, time\nos.chdir('inner'); open('a', 'w')\n"
              f"for name in map(str, itertools.count()): {make}")  # fmt: skip
     try:
-        text = shell.run(f"/usr/bin/python3 -c \"{flood}; name != '9999' or time.sleep(60)\"", timeout=90).text
+        text = shell.run(f"/usr/bin/python3 -c \"{flood}; name != '2999' or time.sleep(60)\"", timeout=90).text
     finally:  # too deep for pytest, which removes what earlier runs left
         hostile_folder.remove(shell.root / "inner")
-    assert "[ERROR] the command was ended: it made more than 2,000 files, folders and links" in text
+    assert "[ERROR] the command was ended: it made more than 500 files, folders and links" in text
     assert no_process_left()
 
 
