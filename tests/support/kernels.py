@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,26 @@ NO_BWRAP = os.devnull
 
 
 def confinement(name: str) -> sandbox.Confinement:
-    """A confinement by name; the test is skipped where it can't be had."""
-    found = sandbox.choose(sandbox.inspect(), bwrap=NO_BWRAP if name == "landlock" else None)
+    """How the model's Python is confined, by name; the test is skipped where it can't be had."""
+    return _had(_for_python(name), name)
+
+
+def shell_confinement(name: str) -> sandbox.Confinement:
+    """The same for commands."""
+    return _had(_for_commands(name), name)
+
+
+@cache
+def _for_python(name: str) -> sandbox.Confinement:
+    return sandbox.choose(sandbox.inspect(), bwrap=NO_BWRAP if name == "landlock" else None)
+
+
+@cache
+def _for_commands(name: str) -> sandbox.Confinement:
+    return sandbox.choose(bwrap=NO_BWRAP if name == "landlock" else None, unconfined=name == "unconfined")
+
+
+def _had(found: sandbox.Confinement, name: str) -> sandbox.Confinement:
     if found.name != name:
         pytest.skip(f"no {name} here: {found.reason}")
     return found

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from ossia.tools import sandbox
 from ossia.tools.approval.policy import PLANNING, Policy
 from ossia.tools.approval.rules import Rule
 from ossia.tools.sandbox import Confinement
@@ -23,7 +22,7 @@ from ossia.tools.undo.journal import Journal
 from ossia.tools.work import workspace_tools
 from ossia.tools.work.exec import Exec
 from ossia.tools.workspace import Workspace
-from tests.support.kernels import NO_BWRAP, count_tokens
+from tests.support.kernels import count_tokens, shell_confinement
 from tests.support.trees import snapshot
 
 EVERYTHING = [Rule("*", "allow"), Rule("container.exec", "allow"), Rule("repo_browser", "allow")]
@@ -64,9 +63,7 @@ class Planner:
 
 @pytest.fixture(params=[pytest.param("bwrap", marks=pytest.mark.needs_bwrap), "landlock"])
 def planner(request: pytest.FixtureRequest, tmp_path: Path) -> Planner:
-    found = sandbox.choose(bwrap=NO_BWRAP if request.param == "landlock" else None)
-    if found.name != request.param:
-        pytest.skip(f"no {request.param} here: {found.reason}")
+    found = shell_confinement(request.param)
     return Planner(tmp_path, found)
 
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from ossia.tools import sandbox
 from ossia.tools.approval import autorun, sensitive
 from ossia.tools.approval.autorun_look import Look
 from ossia.tools.approval.policy import Policy
@@ -29,7 +28,7 @@ from ossia.tools.workspace import Workspace
 from tests.support.command import OSSIA, ossia_text, write_script
 from tests.support.documents import answer
 from tests.support.folders import Folder
-from tests.support.kernels import NO_BWRAP, count_tokens
+from tests.support.kernels import count_tokens, shell_confinement
 from tests.support.pty import PtyChat
 from tests.support.trees import snapshot
 from tests.support.work_calls import runs, writes
@@ -141,10 +140,7 @@ class Shell:
         (self.root / "sub").mkdir(parents=True)
         (self.root / "sub" / "a.txt").write_text("a\n")
         self.journal = Journal(folder / "data", self.root, programs=PROGRAMS if journaled else ())
-        found = sandbox.choose(bwrap=NO_BWRAP if confinement == "landlock" else None,
-                                     unconfined=confinement == "unconfined")  # fmt: skip
-        if found.name != confinement:
-            pytest.skip(f"no {confinement} here: {found.reason}")
+        found = shell_confinement(confinement)
         self.name, self.journaled = found.name, journaled
         home = folder / "home"
         home.mkdir()

@@ -11,13 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from ossia.tools import sandbox
 from ossia.tools.sandbox.job import Repository
 from ossia.tools.sandbox.repository import repository_of
 from ossia.tools.spec import NoStop, ToolContext
 from ossia.tools.work.exec import Exec
 from ossia.tools.workspace import Workspace
-from tests.support.kernels import NO_BWRAP, count_tokens
+from tests.support.kernels import count_tokens, shell_confinement
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
 
@@ -56,9 +55,7 @@ def user_home() -> Iterator[Path]:
 
 @pytest.fixture(params=[pytest.param("bwrap", marks=pytest.mark.needs_bwrap), "landlock"])
 def tool(request: pytest.FixtureRequest, user_home: Path) -> Exec:
-    found = sandbox.choose(bwrap=NO_BWRAP if request.param == "landlock" else None)
-    if found.name != request.param:
-        pytest.skip(f"no {request.param} here: {found.reason}")
+    found = shell_confinement(request.param)
     return Exec(confinement=found, home=user_home)
 
 

@@ -47,7 +47,7 @@ from ossia.tools.work.exec import Exec, ShellTiming
 from ossia.tools.work.result import for_people
 from ossia.tools.workspace import Workspace
 from tests.support.floods import flood
-from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, descendants
+from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, descendants, shell_confinement
 from tests.support.trees import snapshot
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
@@ -122,13 +122,6 @@ class Shell:
                 decision = Decision("call_1", answer)
 
 
-def confinement(name: str) -> Confinement:
-    found = sandbox.choose(bwrap=NO_BWRAP if name == "landlock" else None)
-    if found.name != name:
-        pytest.skip(f"no {name} here: {found.reason}")
-    return found
-
-
 @pytest.fixture
 def user_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("home")
@@ -146,12 +139,12 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path, user_home: Path, monke
     monkeypatch.setenv("OSSIA_SECRET", SECRET)
     (user_home / ".ssh").mkdir()
     (user_home / ".ssh" / "id_rsa").write_text(SECRET)
-    return Shell(tmp_path, confinement(request.param), user_home)
+    return Shell(tmp_path, shell_confinement(request.param), user_home)
 
 
 @pytest.fixture
 def bwrap(tmp_path: Path, user_home: Path) -> Shell:
-    return Shell(tmp_path, confinement("bwrap"), user_home)
+    return Shell(tmp_path, shell_confinement("bwrap"), user_home)
 
 
 def landlocked(shell: Shell) -> bool:
@@ -351,7 +344,7 @@ def test_the_wish_for_time_is_bounded(shell: Shell) -> None:
 @pytest.mark.parametrize("shell_name", ["bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"])
 @pytest.mark.parametrize("flag", ["-c", "-lc"])
 def test_these_spellings_are_a_command_for_a_shell(tmp_path: Path, user_home: Path, shell_name: str, flag: str) -> None:
-    shell = Shell(tmp_path, confinement("landlock"), user_home)
+    shell = Shell(tmp_path, shell_confinement("landlock"), user_home)
     ran = shell.run([shell_name, flag, "echo $((40 + 2)); cat top.txt"])
     assert (ran.text, ran.asked[0].preview.subjects) == ("42\ntop", ("echo $((40 + 2)); cat top.txt",))
 
@@ -381,7 +374,7 @@ def test_every_other_list_runs_without_one_and_is_shown_as_its_words(
 
 
 def test_a_bash_of_the_workspace_is_not_the_one_that_runs(tmp_path: Path, user_home: Path) -> None:
-    shell = Shell(tmp_path, confinement("landlock"), user_home, search_path=f"{tmp_path / 'ws'}:.:/usr/bin:/bin")
+    shell = Shell(tmp_path, shell_confinement("landlock"), user_home, search_path=f"{tmp_path / 'ws'}:.:/usr/bin:/bin")
     for name in ("bash", "sh"):
         (shell.root / name).write_text("#!/bin/echo FAKE")
         (shell.root / name).chmod(0o755)
@@ -772,11 +765,11 @@ def _is_a_sleep(pid: int) -> bool:
 
 @pytest.mark.needs_bwrap
 def test_bubblewrap_is_the_first_choice() -> None:
-    assert confinement("bwrap").reason == ""
+    assert shell_confinement("bwrap").reason == ""
 
 
 def test_without_bubblewrap_landlock_and_the_reason() -> None:
-    found = confinement("landlock")
+    found = shell_confinement("landlock")
     assert "bubblewrap doesn't work here" in found.reason and f"why: {found.reason}" in found.describe()
 
 
