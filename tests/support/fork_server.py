@@ -41,7 +41,11 @@ IMPORTED = (
     *("ossia.cli.settings.mcp", "ossia.tools.library.library"),
     *("ossia.tools.mcp.config", "ossia.tools.python.environment", "ossia.tools.functions"),
     *("ossia.cli.chat.app", "ossia.cli.chat.screen_face", "ossia.cli.terminal.vt"),
-    *("asyncio", "csv", "jupyter_client", "sqlite3", "tiktoken", "tomllib", "typer", "uuid", "zmq"),
+    *("ossia.cli.commands.tools_call", "ossia.cli.runtime.browser", "ossia.tools.work.exec"),
+    *("ossia.tools.undo.journal", "ossia.tools.functions.user", "ossia.tools.mcp.servers", "ossia.tools.mcp._http"),
+    *("ossia.tools.mcp._connection", "ossia.tools.mcp._login", "ossia.tools.fetch.loader"),
+    *("asyncio", "csv", "filelock", "idna", "jsonschema", "jupyter_client", "mcp", "psutil", "sqlite3"),
+    *("tiktoken", "tomllib", "typer", "uuid", "webencodings", "zmq"),
 )
 _NUMBER = struct.Struct("=q")
 _LONGEST = 100_000
