@@ -169,6 +169,8 @@ class ForkedInTerminal:
     def close(self) -> None:
         """Hang up, and end what goes on nevertheless."""
         self.hang_up()
+        if self._report.fileno() < 0:
+            return
         self._report.settimeout(1)
         with self._report:
             try:

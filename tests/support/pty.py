@@ -14,14 +14,17 @@ import re
 import select
 import time
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 import pexpect
+from pexpect.fdpexpect import fdspawn
 
 from tests.support.command import OSSIA
 from tests.support.emulator import Emulator, Stream
 from tests.support.fork_server import ForkedInTerminal, can_fork, request_of
+from tests.support.started import FORKED
 
 TIMEOUT_S = 60.0
 IDLE = "ossia: idle"
@@ -47,11 +50,19 @@ class PtyChat:
         name: str | None = None,
         started: bool = False,
     ) -> None:
-        program, *given = [*(command or [str(OSSIA)]), *arguments]
-        env = {**os.environ, "TERM": "xterm-256color", **(environ or {})}
-        request = request_of([program, *given], env, terminal=True)
+        self.sent = b""
+        self._name = name
+        self._screen = Emulator(columns, rows)
+        self._shown: list[str] | None = None  # as text, since the last bytes
+        self._stream = Stream(self._screen)
+        self._env = {**os.environ, "TERM": "xterm-256color", **(environ or {})}
+        self._begin([*(command or [str(OSSIA)]), *arguments], columns, rows, started=started or command is not None)
+
+    def _begin(self, command: Sequence[str], columns: int, rows: int, *, started: bool) -> None:
+        (program, *given), env = command, self._env
+        request = request_of(command, env, terminal=True)
         self.child: Any
-        if command is None and not started and can_fork(request, env):
+        if not started and can_fork(request, env):
             self.child = ForkedInTerminal(request, rows, columns)
         else:
             self.child = pexpect.spawn(
@@ -62,11 +73,16 @@ class PtyChat:
                 timeout=TIMEOUT_S,  # type: ignore[arg-type]
                 echo=True,
             )
-        self.sent = b""
-        self._name = name
-        self._screen = Emulator(columns, rows)
-        self._shown: list[str] | None = None  # as text, since the last bytes
-        self._stream = Stream(self._screen)
+
+    def then(self, *arguments: str) -> None:
+        """When a command has ended, run another one on the same screen."""
+        self.child.close()
+        self._begin([str(OSSIA), *arguments], self._screen.columns, self._screen.lines, started=False)
+
+    def show(self, text: str) -> None:
+        """Write a line to the screen, as the shell that runs the commands."""
+        self._stream.feed(f"{text}\r\n".encode())
+        self._shown = None
 
     def __enter__(self) -> PtyChat:
         return self
@@ -199,3 +215,42 @@ class PtyChat:
             return
         self.child.ptyproc.fileobj.close()
         self.child.closed = self.child.ptyproc.closed = True
+
+
+class Spawned(fdspawn):
+    """A forked command on a pseudo-terminal, with those of `pexpect.spawn`'s methods that tests use."""
+
+    def __init__(self, terminal: ForkedInTerminal, encoding: str | None) -> None:
+        self._terminal = terminal
+        super().__init__(terminal.child_fd, timeout=TIMEOUT_S, encoding=encoding)  # type: ignore[arg-type]
+
+    def sendcontrol(self, char: str) -> None:
+        self._terminal.send(chr(ord(char) & 31))
+
+    def sendintr(self) -> None:
+        self.sendcontrol("c")
+
+    def close(self) -> None:
+        """Hang up; what has closed its end already is waited for. Then `exitstatus` is there."""
+        if self.flag_eof:
+            self._terminal.wait()
+        self._terminal.close()
+        self.closed, self.child_fd = True, -1
+        self.exitstatus, self.signalstatus = self._terminal.exitstatus, self._terminal.signalstatus
+
+
+def spawn(
+    *arguments: str,
+    columns: int = 80,
+    environ: Mapping[str, str] | None = None,
+    encoding: str | None = "utf-8",
+    cwd: Path | None = None,
+) -> Any:
+    """`ossia` on a pseudo-terminal of 24 rows, as `pexpect.spawn` gives it; forked where that can be."""
+    env = {**os.environ, **(environ or {})}
+    request = request_of([str(OSSIA), *arguments], env, cwd, terminal=True)
+    if can_fork(request, env):
+        FORKED.append(terminal := ForkedInTerminal(request, 24, columns))
+        return Spawned(terminal, encoding)
+    size, given = (24, columns), list(arguments)
+    return pexpect.spawn(str(OSSIA), given, TIMEOUT_S, env=env, encoding=encoding, cwd=cwd, dimensions=size)  # type: ignore[arg-type]

@@ -6,13 +6,23 @@ import os
 import signal
 import subprocess
 import sys
+from typing import Protocol
+
+
+class SupportsClose(Protocol):
+    def close(self) -> None: ...
+
 
 STARTED: list[subprocess.Popen[bytes]] = []
 """Each in a session of its own."""
+FORKED: list[SupportsClose] = []
+"""On terminals of their own."""
 
 
 def end_all() -> None:
     """End what still runs, and close its pipes: left to the collector, it would fail whichever test runs then."""
+    while FORKED:
+        FORKED.pop().close()
     while STARTED:
         process = STARTED.pop()
         if process.poll() is None:

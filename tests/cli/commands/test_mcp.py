@@ -14,10 +14,10 @@ import pytest
 from ossia.cli.settings.mcp import add_server, configured_servers
 from ossia.tools.approval.trust import look
 from ossia.tools.functions import McpConfigInvalid
-from tests.support.command import OSSIA, ossia_here, ossia_text, start, write_script
+from tests.support.command import ossia_here, ossia_text, start, write_script
 from tests.support.mcp_guarded import guarded
 from tests.support.mcp_servers import HOSTILE, hostile
-from tests.support.pty import PtyChat
+from tests.support.pty import PtyChat, spawn
 from tests.support.screen import ChatScreen, chatting
 from tests.support.work_calls import writes
 
@@ -153,7 +153,7 @@ def test_a_server_that_hangs_is_named_and_ends_with_ctrl_c(command: list[str], h
     told = home / "pid"
     code = f"import os, pathlib, time; pathlib.Path({str(told)!r}).write_text(str(os.getpid())); time.sleep(600)"
     assert ossia_text("mcp", "add", "deaf", "--", sys.executable, "-c", code).returncode == 0
-    child = pexpect.spawn(str(OSSIA), command, env={**os.environ, "TERM": "xterm"}, encoding="utf-8", timeout=60)
+    child = spawn(*command, environ={"TERM": "xterm"})
     child.expect("connecting to .*deaf")
     while not (told.exists() and told.read_text()):
         child.expect("connecting to ")

@@ -18,8 +18,9 @@ from ossia.agent.models.memory import GpuMemory, Memory
 from ossia.cli import paths
 from tests.agent.models.test_ollama import HUB, LIBRARY, add
 from tests.oracle.model_headers import CODES, show
-from tests.support.command import OSSIA, TIMEOUT_S, ossia_here
+from tests.support.command import ossia_here
 from tests.support.gguf_edit import STRING, U32, GgufEdit, inflated_gguf, split_gguf, text
+from tests.support.pty import spawn
 
 without_gpu = pytest.mark.skipif(gpu_memory().free != (), reason="tells of this machine's GPU")
 
@@ -146,7 +147,7 @@ def test_show_a_title_that_is_longer_than_it_should_be(toy: Path, tmp_path: Path
 @pytest.mark.parametrize("command", ["show", "plan"])
 def test_rows_are_wrapped_on_a_terminal(command: str) -> None:
     whole = _out(ossia_here("models", command, "etude")).splitlines()
-    child = pexpect.spawn(str(OSSIA), ["models", command, "etude"], TIMEOUT_S, encoding="utf-8", dimensions=(24, 50))
+    child = spawn("models", command, "etude", columns=50)
     rows = child.read().splitlines()
     child.close()
     assert rows[0] == whole[0], "a path is left whole, to be copied"
@@ -303,7 +304,7 @@ def test_nothing_is_removed_where_nobody_can_be_asked(toy: Path) -> None:
 def test_it_asks(toy: Path) -> None:
     own = _own(toy)
     for answer, left in (("", True), ("y", False)):
-        child = pexpect.spawn(str(OSSIA), ["models", "rm", "gpt-oss-tuned"], timeout=TIMEOUT_S, encoding="utf-8")
+        child = spawn("models", "rm", "gpt-oss-tuned")
         child.expect_exact("? [y/N] ")
         child.sendline(answer)
         child.expect(pexpect.EOF)

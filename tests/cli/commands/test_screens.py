@@ -1,8 +1,8 @@
-"""What the commands say on a terminal, at two widths: all of it, one after the other, in one pty."""
+"""What the commands say on a terminal, at two widths: all of it, one after the other, on one screen."""
 
 from __future__ import annotations
 
-import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import OSSIA, write_script
+from tests.support.command import write_script
 from tests.support.documents import answer
 from tests.support.looks import Looks
 from tests.support.pty import PtyChat
@@ -33,10 +33,6 @@ mcp remove x
 list
 config edit
 """
-RUN = """run() { printf '$ ossia %s\\n' "$*"; ossia "$@" || echo "exit code $?"; }\n"""
-END = "\necho That is all."
-
-
 @pytest.fixture
 def folder() -> Iterator[Path]:
     """Its path is shown: it is as long everywhere."""
@@ -46,7 +42,9 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("columns", [50, 120])
-def test_the_commands(folder: Path, columns: int, request: pytest.FixtureRequest) -> None:
+def test_the_commands(
+    folder: Path, columns: int, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     looks = Looks(f"commands-{columns}", write=request.config.getoption("--write-screens"))
     (folder / "config.toml").touch()
     write_script(folder, answer("Because of the air."))
@@ -56,16 +54,24 @@ def test_the_commands(folder: Path, columns: int, request: pytest.FixtureRequest
     (folder / "edit").write_text('#!/bin/sh\necho "effort = 3" > "$1"\n')
     (folder / "edit").chmod(0o700)
     environ = {
-        "PATH": f"{OSSIA.parent}:{os.environ['PATH']}",
         "OSSIA_CONFIG": "config.toml",
         "EDITOR": "./edit",
         "TIKTOKEN_CACHE_DIR": str(folder),
         "https_proxy": "http://127.0.0.1:9",
     }
-    script = f"cd {folder}\n{RUN}" + COMMANDS.replace("\n", "\nrun ").removesuffix("run ") + END
-    with PtyChat(command=["/bin/sh", "-c", script], columns=columns, rows=120, environ=environ) as terminal:
-        terminal.until("Allow?")
-        terminal.press("n\r")
-        terminal.until("That is all.")
+    monkeypatch.chdir(folder)
+    first, *others = [shlex.split(line) for line in COMMANDS.strip().split("\n")]
+    with PtyChat(*first, columns=columns, rows=120, environ=environ) as terminal:
+        for command in (first, *others):
+            if command is not first:
+                terminal.then(*command)
+            terminal.show(f"$ ossia {' '.join(command)}")
+            if "apply_patch" in command:
+                terminal.until("Allow?")
+                terminal.press("n\r")
+            if code := terminal.wait():
+                terminal.show(f"exit code {code}")
+            assert terminal.cooked
+        terminal.show("That is all.")
         looks.at("each command", terminal)
     looks.done()

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-import pexpect
 import pytest
 
 from ossia.agent.engine.base import Sampling
@@ -23,9 +22,10 @@ from ossia.cli.main import invoke
 from ossia.harmony.messages import Message
 from ossia.tools.browser.document import Document
 from ossia.tools.spec import ToolResult
-from tests.support.command import OSSIA, ossia, start, write_script
+from tests.support.command import ossia, start, write_script
 from tests.support.documents import counted
 from tests.support.pages import opened
+from tests.support.pty import spawn
 from tests.support.site import wait_until
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
@@ -230,7 +230,7 @@ def test_a_terminal_gets_nothing_that_it_could_obey(store: SessionStore) -> None
     hostile = "\x1b]0;owned\x07 \u202eHm"
     session_id = _keep(store, _spoken(hostile))
     for command in (["list"], ["show", session_id]):
-        said = str(pexpect.run(f"{OSSIA} sessions {' '.join(command)}", encoding="utf-8", timeout=30))
+        said = str(spawn("sessions", *command).read())
         assert "␛]0;owned␇" in said and "\x1b" not in said and "\u202e" not in said and "\x07" not in said
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pexpect
@@ -11,7 +10,7 @@ import pytest
 from ossia.cli import paths
 from ossia.cli.main import invoke
 from ossia.tools.approval.trust import Grants, TrustStore
-from tests.support.command import OSSIA
+from tests.support.pty import spawn
 
 CONFIG = r"""
 tools = ["fun.py", "./../evil.py", "package"]
@@ -69,7 +68,7 @@ def test_it_shows_all_that_would_take_effect(project: Path, capsys: pytest.Captu
 
 @pytest.mark.parametrize(("answer", "state"), [("y", "trusted"), ("YES", "trusted"), ("n", "unknown"), ("", "unknown")])
 def test_it_asks_on_a_terminal(project: Path, answer: str, state: str) -> None:
-    child = pexpect.spawn(str(OSSIA), ["trust", str(project)], env=dict(os.environ), encoding="utf-8", timeout=60)  # type: ignore[arg-type]
+    child = spawn("trust", str(project))
     child.expect_exact("Trust it? [y/N] ")
     shown = str(child.before)
     child.sendline(answer)
@@ -81,14 +80,7 @@ def test_it_asks_on_a_terminal(project: Path, answer: str, state: str) -> None:
 
 
 def test_on_a_terminal_it_is_broken_between_words(project: Path) -> None:
-    child = pexpect.spawn(
-        str(OSSIA),
-        ["trust", str(project), "--yes"],
-        env=dict(os.environ),
-        encoding="utf-8",
-        timeout=60,
-        dimensions=(24, 50),
-    )  # type: ignore[arg-type]
+    child = spawn("trust", str(project), "--yes", columns=50)
     shown = child.read()
     assert "  files     all of them count as your\r\n            own: writes and commands no longer ask" in shown
     child.close()

@@ -9,7 +9,8 @@ import pexpect
 import pytest
 
 from ossia.tools.undo.journal import Journal
-from tests.support.command import OSSIA, ossia, ossia_text, write_script
+from tests.support.command import ossia, ossia_text, write_script
+from tests.support.pty import spawn
 from tests.support.trees import snapshot
 from tests.support.work_calls import patch, writes
 
@@ -107,9 +108,9 @@ def test_names_and_labels_reach_no_terminal_as_they_are(home: Path, root: Path) 
     (root / name).write_text("x")
     journal.end_turn()
     for arguments in (["undo", "--list"], ["undo"]):
-        child = pexpect.spawn(str(OSSIA), arguments, cwd=str(root), timeout=30)
+        child = spawn(*arguments, cwd=root)
         child.expect(pexpect.EOF)
-        text = child.before.decode()
+        text = str(child.before)
         child.close()
         assert "\x1b" not in text and "\x07" not in text and "\u202e" not in text
         assert "label" in text

@@ -16,6 +16,7 @@ from ossia.tools.toolbox import UNASKED
 from ossia.tools.work.result import formed
 from tests.support.command import OSSIA, line_of, ossia, write_script
 from tests.support.mcp_servers import hostile
+from tests.support.pty import spawn
 from tests.support.work_calls import reads, runs, wants, writes
 
 PATCHES = "repo_browser.apply_patch"
@@ -28,13 +29,15 @@ class Terminal:
     def __init__(self, folder: Path, *steps: str, flags: tuple[str, ...] = ("--trust",), shell: str = "") -> None:
         self.work = folder / "work"
         self.work.mkdir(exist_ok=True)
-        run = [str(OSSIA), "run", "hi", "--engine", write_script(folder, *steps), "--workspace", str(self.work), *flags]
-        command = ["bash", "-c", f"{shell}", "bash", *run] if shell else run
-        env = {**os.environ, "TERM": "xterm-256color", "NO_COLOR": "1"}
+        run = ["run", "hi", "--engine", write_script(folder, *steps), "--workspace", str(self.work), *flags]
+        environ = {"TERM": "xterm-256color", "NO_COLOR": "1"}
+        if not shell:
+            self.child = spawn(*run, environ=environ)
+            return
         self.child = pexpect.spawn(
-            command[0],
-            command[1:],
-            env=env,
+            "bash",
+            ["-c", shell, "bash", str(OSSIA), *run],
+            env={**os.environ, **environ},
             encoding="utf-8",
             timeout=60,
             dimensions=(24, 80),  # type: ignore[arg-type]

@@ -7,13 +7,13 @@ import re
 import sys
 from pathlib import Path
 
-import pexpect
 import pytest
 
 from ossia.cli.runtime.progress import fitted
 from ossia.cli.terminal.keyboard import KEYS_BACK, PLAIN_KEYS
-from tests.support.command import OSSIA, write_script
+from tests.support.command import write_script
 from tests.support.documents import counted
+from tests.support.pty import spawn
 from tests.support.work_calls import wants
 
 THINK = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
@@ -28,16 +28,7 @@ def _screen(
     *arguments: str, code: int = 0, columns: int = 80, command: tuple[str, ...] = ("run",), **env: str
 ) -> str:
     """Everything that a run writes to its terminal, as text, but for the modes of keys."""
-    import os
-
-    child = pexpect.spawn(
-        str(OSSIA),
-        [*command, *arguments],
-        env={**os.environ, "TERM": "xterm-256color", **env},  # type: ignore[arg-type]
-        encoding="utf-8",
-        timeout=60,
-        dimensions=(24, columns),
-    )
+    child = spawn(*command, *arguments, columns=columns, environ={"TERM": "xterm-256color", **env})
     text = child.read()
     child.close()
     assert child.exitstatus == code, text
@@ -195,15 +186,8 @@ def test_why_calls_failed_and_what_helps_is_whole_at_any_width(columns: int, tmp
 
 
 def test_ctrl_c(tmp_path: Path) -> None:
-    import os
-
     script = write_script(tmp_path, "<|channel|>final<|message|>" + counted("word ", 450), tokens_per_s=100)
-    child = pexpect.spawn(
-        str(OSSIA),
-        ["run", "hi", "--engine", script],
-        env={**os.environ, "TERM": "xterm"},
-        timeout=60,  # type: ignore[arg-type]
-    )
+    child = spawn("run", "hi", "--engine", script, environ={"TERM": "xterm"}, encoding=None)
     child.expect_exact("word 0 word 1")
     child.sendintr()
     rest = child.read()
