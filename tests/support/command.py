@@ -11,12 +11,12 @@ import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from ossia.cli.main import invoke
-from tests.support.fork_server import can_fork, forked, request_of
+from tests.support.fork_server import ForkedProcess, can_fork, forked, request_of
 from tests.support.started import STARTED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -82,17 +82,25 @@ def ossia_text(
 
 
 def start(
-    *arguments: str, stdin: int = subprocess.DEVNULL, env: Mapping[str, str] | None = None
+    *arguments: str, stdin: int = subprocess.DEVNULL, env: Mapping[str, str] | None = None, started: bool = False
 ) -> subprocess.Popen[bytes]:
-    """Start a command in a session of its own, so that a signal goes to it as a terminal would send it."""
-    process = subprocess.Popen(
-        [str(OSSIA), *arguments],
-        stdin=stdin,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, **(env or {})},
-        start_new_session=True,
-    )
+    """Start a command in a session of its own, so that a signal goes to it as a terminal would send it.
+
+    `started`: as in `ossia`.
+    """
+    whole = {**os.environ, **(env or {})}
+    request = request_of([str(OSSIA), *arguments], whole, session=True)
+    if not started and stdin != subprocess.PIPE and can_fork(request, whole):
+        process = cast("subprocess.Popen[bytes]", ForkedProcess(request, stdin))
+    else:
+        process = subprocess.Popen(
+            [str(OSSIA), *arguments],
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=whole,
+            start_new_session=True,
+        )
     STARTED.append(process)
     return process
 

@@ -77,9 +77,15 @@ def can_fork(request: bytes, env: Mapping[str, str]) -> bool:
 
 
 def request_of(
-    command: Sequence[str], env: Mapping[str, str], cwd: Path | None = None, *, terminal: bool = False
+    command: Sequence[str],
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    *,
+    terminal: bool = False,
+    session: bool = False,
 ) -> bytes:
-    return json.dumps([list(command), dict(env), str(cwd or Path.cwd()), terminal]).encode()
+    """`session`: it gets one of its own, as each does that has a `terminal`."""
+    return json.dumps([list(command), dict(env), str(cwd or Path.cwd()), terminal, session or terminal]).encode()
 
 
 def forked(request: bytes, stdin: bytes | int, timeout_s: float) -> tuple[int, bytes, bytes]:
@@ -118,6 +124,78 @@ def forked(request: bytes, stdin: bytes | int, timeout_s: float) -> tuple[int, b
             os.kill(pid, signal.SIGKILL)
             raise
     return os.waitstatus_to_exitcode(status), out, error
+
+
+class ForkedProcess:
+    """A command that runs on, its outputs in pipes, with those of `subprocess.Popen`'s names that tests use."""
+
+    def __init__(self, request: bytes, stdin: int) -> None:
+        self.returncode: int | None = None
+        self._report, report = socket.socketpair()
+        with contextlib.ExitStack() as given:
+            if stdin == subprocess.DEVNULL:
+                stdin = os.open(os.devnull, os.O_RDONLY)
+                given.callback(os.close, stdin)
+            given.enter_context(report)
+            readers, outputs = zip(*(os.pipe() for _ in range(2)), strict=True)
+            for output in outputs:
+                given.callback(os.close, output)
+            self.stdin = None
+            self.stdout, self.stderr = (os.fdopen(reader, "rb") for reader in readers)
+            socket.send_fds(_server(), [request], [stdin, *outputs, report.fileno()])
+        self.pid = _received(self._report)
+
+    def __enter__(self) -> ForkedProcess:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.wait()
+        for pipe in (self.stdout, self.stderr):
+            pipe.close()
+
+    def poll(self) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            self._report.settimeout(timeout)
+            try:
+                self.returncode = os.waitstatus_to_exitcode(_received(self._report))
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired("ossia", timeout or 0) from None
+            self._report.close()
+        return self.returncode
+
+    def communicate(self, timeout: float | None = None) -> tuple[bytes, bytes]:
+        """What is left in the pipes, and its end."""
+        with ThreadPoolExecutor(2) as pool:
+            reads = [pool.submit(_rest, pipe) for pipe in (self.stdout, self.stderr)]
+            try:
+                out, error = (read.result(timeout) for read in reads)
+                self.wait(timeout)
+            except TimeoutError:
+                self.kill()
+                raise
+        return out, error
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def _rest(pipe: io.BufferedReader) -> bytes:
+    if pipe.closed:
+        return b""
+    with pipe:
+        return pipe.read()
 
 
 class ForkedInTerminal:
@@ -218,15 +296,16 @@ def _serve(channel: socket.socket) -> list[str]:
             os.write(report, _NUMBER.pack(os.waitpid(child, 0)[1]))
         os._exit(0)
     os.close(report)
-    command, env, cwd, terminal = json.loads(request)
+    command, env, cwd, terminal, session = json.loads(request)
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
         os.close(descriptor)
+    if session:
+        os.setsid()
     if terminal:
         import fcntl
         import termios
 
-        os.setsid()
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
     os.environ.clear()
     os.environ.update(env)

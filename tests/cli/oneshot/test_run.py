@@ -605,7 +605,7 @@ class TestInterrupt:
     @pytest.mark.parametrize("after_s", [0.02, 0.06, 0.12, 0.25, 0.4, 0.6, 0.9])
     def test_at_any_moment(self, after_s: float) -> None:
         """From the first import through loading to the turn; a run that was over before answers as ever."""
-        process = start("run", "What is 48*17?", "--temperature", "0")
+        process = start("run", "What is 48*17?", "--temperature", "0", started=True)
         time.sleep(after_s)
         _, out, err = _interrupt(process) if process.poll() is None else (0.0, *process.communicate())
         # Python itself was still starting, and says so with a 1, or goes on
