@@ -95,6 +95,7 @@ def _clean_environment() -> Iterator[None]:
             patch.delenv(name)
         patch.setenv("LANG", "C.UTF-8")
         patch.setenv("TERM", "dumb")
+        patch.setenv("OMP_WAIT_POLICY", "passive")  # llama.cpp's threads leave the processors to the other workers
         yield
 
 
