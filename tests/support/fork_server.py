@@ -41,9 +41,9 @@ IMPORTED = (
     *("ossia.cli.settings.mcp", "ossia.tools.library.library"),
     *("ossia.tools.mcp.config", "ossia.tools.python.environment", "ossia.tools.functions"),
     *("ossia.cli.chat.app", "ossia.cli.chat.screen_face", "ossia.cli.terminal.vt"),
-    *("ossia.cli.commands.tools_call", "ossia.cli.runtime.browser", "ossia.tools.work.exec"),
+    *("ossia.cli.commands.tools_call", "ossia.tools.work.exec"),
     *("ossia.tools.undo.journal", "ossia.tools.functions.user", "ossia.tools.mcp.servers", "ossia.tools.mcp._http"),
-    *("ossia.tools.mcp._connection", "ossia.tools.mcp._login", "ossia.tools.fetch.loader"),
+    *("ossia.tools.mcp._server", "ossia.tools.fetch.loader"),
     *("asyncio", "csv", "filelock", "idna", "jsonschema", "jupyter_client", "mcp", "psutil", "sqlite3"),
     *("tiktoken", "tomllib", "typer", "uuid", "webencodings", "zmq"),
 )
