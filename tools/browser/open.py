@@ -177,7 +177,8 @@ class OpenTool(PageTool):
         """
         if link is not None and link[1] in self._stack.shown_links(link[0].page):
             return frozenset({link[0].address})
-        return pages_with(url, self._stack.known_urls())
+        wanted = _same(url)
+        return frozenset(page for other, page in self._stack.known_urls() if _same(other) == wanted)
 
 
 def _brought_by(url: str) -> frozenset[Taint]:
@@ -186,13 +187,13 @@ def _brought_by(url: str) -> frozenset[Taint]:
 
 def _loaded(plan: _Fetch, context: ToolContext) -> Document:
     try:
-        document = plan.kept or plan.loader.load(
-            plan.url, source=plan.source, refresh=plan.refresh, stop=context.stop
-        )
+        load = plan.loader.load
+        document = plan.kept or load(plan.url, source=plan.source, refresh=plan.refresh, stop=context.stop)
     except ToolFailed as failure:
         taints = _brought_by(plan.url) if failure.taints is None else failure.taints
         raise _failed(plan.url, _arguments.reason(failure), taints) from failure
-    url = with_fragment(document.url, plan.url)
+    fragment = plan.url.partition("#")[2] if scheme_of(plan.url) in ("http", "https") else ""
+    url = f"{document.url}#{fragment}" if fragment else document.url  # a redirect keeps it
     if not plan.source:
         return replace(document, url=url)
     return replace(document, url=f"view-source:{url}", text=plain(document.text), links={})
@@ -222,12 +223,6 @@ def whole_url(text: str) -> str:
     return text if scheme_of(text) else f"https://{text.lstrip('/')}"
 
 
-def with_fragment(found: str, asked: str) -> str:
-    """The URL of a found page, with the requested fragment: a redirect keeps it."""
-    fragment = asked.partition("#")[2] if scheme_of(asked) in ("http", "https") else ""
-    return f"{found}#{fragment}" if fragment else found
-
-
 def unlike(url: str) -> str:
     """A warning about a host whose letters only look like another's: `" (xn--80ak6aa92e.com)"`, or ""."""
     try:
@@ -243,12 +238,6 @@ def is_typed(url: str, said: str) -> bool:
     Neither a part of it is enough, nor an extension: `?q=…` after a known page can carry data.
     """
     return _same(url) in map(_same, _words(said))
-
-
-def pages_with(url: str, known: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """The pages with this URL, from pairs of a URL and its page. URLs are equal as in `is_typed`."""
-    wanted = _same(url)
-    return frozenset(page for other, page in known if _same(other) == wanted)
 
 
 def _words(said: str) -> Iterable[str]:

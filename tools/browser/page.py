@@ -132,7 +132,8 @@ def find_page(page: Page, pattern: str) -> Page:
 
 def _matches(lines: Sequence[str], wanted: str) -> Iterator[tuple[int, str]]:
     """The line number of each match, and the text shown: that line and the three after it."""
-    lines = _LINK.sub(_link_text, "\n".join(lines)).split("\n")
+    # A long host name may have been wrapped: its newline must stay, or later lines get other numbers.
+    lines = _LINK.sub(lambda link: link[1] + "\n" * link[2].count("\n"), "\n".join(lines)).split("\n")
     number = 0
     while number < len(lines):
         if wanted in lines[number].lower():
@@ -165,11 +166,6 @@ def _row(hit: Hit, ids: dict[str, int]) -> str:
         place = f"†{one_line(parts.netloc).replace('†', '‡')}" if parts.netloc else ""
         title = f"【{number}†{title}{place}】"
     return f"  * {title} {one_line(fewer_signs(hit.snippet))}".rstrip()
-
-
-def _link_text(link: re.Match[str]) -> str:
-    # A long host name may have been wrapped: its newline must stay, or later lines get other numbers.
-    return link[1] + "\n" * link[2].count("\n")
 
 
 def _numbered(lines: Sequence[str], first: int) -> Iterator[str]:

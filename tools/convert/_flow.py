@@ -30,11 +30,6 @@ class TooLong(Exception):
     """The text grew beyond the limit: deeply nested lists indent each of their lines."""
 
 
-def escape_lists(text: str) -> str:
-    r"""The text with a backslash before seeming lists and escapes of Markdown: `"1. a"` → `"1\. a"`."""
-    return _LIKE_A_LIST.sub(r"\1" + "\\\\", _BACKSLASH.sub(r"\\\\", text))
-
-
 @dataclass(slots=True)
 class _List:
     """An open list; `number` is the last item's."""
@@ -144,7 +139,7 @@ class Flow:
                 part = " " + part
             self._after_struck = False
         if not (self._code or self._pre or character):
-            part = escape_lists(part)
+            part = _LIKE_A_LIST.sub(r"\1" + "\\\\", _BACKSLASH.sub(r"\\\\", part))  # "1. a" is "1\. a"
         self._last_text = part
         if self._hidden:
             return

@@ -129,7 +129,10 @@ class Stream(httpcore2.NetworkStream):
         except (OSError, ValueError) as error:
             self.close()
             self._watch.check()
-            raise httpcore2.ConnectError(_tls_reason(error)) from error
+            reason = "no TLS connection could be made"
+            if isinstance(error, ssl.SSLCertVerificationError):
+                reason = f"its certificate isn't valid ({error.verify_message})"
+            raise httpcore2.ConnectError(reason) from error
         self._watch.check()
         return self
 
@@ -137,9 +140,3 @@ class Stream(httpcore2.NetworkStream):
         self._socket.close()
         with self._lock:
             self._handle.close()
-
-
-def _tls_reason(error: Exception) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate isn't valid ({error.verify_message})"
-    return "no TLS connection could be made"

@@ -88,9 +88,6 @@ class Link:
     proxy: WebUrl | None = None
     direct: frozenset[HostPort] = frozenset()
 
-    def proxy_for(self, url: WebUrl) -> WebUrl | None:
-        return None if url.host_port in self.direct else self.proxy
-
     @cached_property
     def tls(self) -> ssl.SSLContext:
         """Verifies by the system's certificates; reading them takes 20 ms, so once."""
@@ -137,7 +134,7 @@ def opened(
 
     from ossia.tools.fetch._network import GuardedBackend
 
-    guard, proxy, host = link.guard, link.proxy_for(url), url.host
+    guard, proxy, host = link.guard, None if url.host_port in link.direct else link.proxy, url.host
     if proxy is not None:
         guard.check_unresolved(url.host, url.port)
         guard = replace(guard, allow=frozenset({proxy.host_port}))  # for the proxy itself, which is usually private
