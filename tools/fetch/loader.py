@@ -24,7 +24,6 @@ from ossia.tools.spec import Stop
 
 _FORMAT = 3
 """Incremented when pages are converted differently: entries from before are then no longer found."""
-_CLOCK = ".clock"
 _KEPT_SHARE = 0.9
 
 
@@ -134,19 +133,16 @@ class PageCache:
 
     def _now_ns(self) -> int:
         """The file system's clock: the only one to compare with the times of files."""
-        clock = self._folder / _CLOCK
-        clock.touch(mode=0o600)
-        return clock.stat().st_mtime_ns
+        os.utime(self._folder)
+        return self._folder.stat().st_mtime_ns
 
     def _evict(self) -> None:
         """Remove the least recently used until nine tenths are left, and the leftovers of killed processes."""
         found: list[tuple[int, int, Path]] = []
-        with os.scandir(self._folder) as entries:
-            for entry in entries:
-                if entry.name != _CLOCK:
-                    with suppress(OSError):  # another process was faster
-                        status = entry.stat(follow_symlinks=False)
-                        found.append((status.st_atime_ns, status.st_size, Path(entry.path)))
+        for path in self._folder.iterdir():
+            with suppress(OSError):  # another process was faster
+                status = path.lstat()
+                found.append((status.st_atime_ns, status.st_size, path))
         total = sum(size for _, size, _ in found)
         if total <= self._max_bytes:
             return
