@@ -74,7 +74,7 @@ def _made(parent: Path | None) -> tuple[Path, int]:
 
 
 def _locked(folder: Path) -> int | None:
-    """A descriptor that holds the lock of a folder of this user; None if there is none, or another process has it."""
+    """A descriptor that holds the lock of a folder of this user; None if it is gone, or another process has it."""
     try:
         descriptor = os.open(folder, FOLDER)
     except OSError:

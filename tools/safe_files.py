@@ -1,4 +1,4 @@
-"""Where a path given by the model leads: to something inside the workspace, or to a refusal.
+"""Paths given by the model: they lead to something inside the workspace, or to a refusal.
 
 Every step is taken from the folder before it (openat, without following links), never by a path from the top: a part
 that is swapped for a link between check and use leads nowhere. `locate` follows links itself, as long as they stay
@@ -44,7 +44,7 @@ class Place:
 
     @property
     def subjects(self) -> tuple[str, ...]:
-        """What a policy must allow: the real name, and the given one if it differs."""
+        """The names that a policy must allow: the real name, and the given one if it differs."""
         return (self.name,) if self.asked == self.name else (self.name, self.asked)
 
 
@@ -58,7 +58,7 @@ class Content:
 
 
 def locate(root: Path, given: str) -> Place:
-    """Where `given` leads: relative to `root`, or an absolute path below it.
+    """The place that `given` leads to: relative to `root`, or an absolute path below it.
 
     Links are followed as long as they stay inside. A name that isn't there is also found in another form that is the
     same to people, or as `list_dir` shows it (`tools.names`). If it or a folder above it doesn't exist, `kind` is
@@ -126,7 +126,7 @@ class _Walk:
         return kind
 
     def _same(self, part: str) -> str | None:
-        """What stands in the folder by another form of a name, as people see it; None: nothing does."""
+        """The entry of the folder with another form of a name, as people see it, if any."""
         names = os.listdir(self._folders[-1]) if may_differ(part) else ()  # noqa: PTH208  # of a descriptor
         found = same_names(part, names)
         if len(found) > 1:
@@ -253,7 +253,7 @@ def _open_below(here: int, name: str, make: list[str] | None) -> int:
 def read_bytes(root: Path, name: str, *, max_bytes: int = MAX_FILE_BYTES) -> Content:
     """A plain file by its real name. Never waits for a FIFO, opens a device, or follows a link.
 
-    Raises `ToolFailed` for all but a plain file of at most `max_bytes`; `FileNotFoundError` if there is none.
+    Raises `ToolFailed` for all but a plain file of at most `max_bytes`; `FileNotFoundError` if it doesn't exist.
     """
     try:
         return _read_file(root, name, max_bytes)

@@ -75,7 +75,7 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What lies at a path. `mode`: the permission bits. `hash`: of a file's bytes (`digest_of`). `target`: of a link.
+    """The state of a path. `mode`: the permission bits. `hash`: of a file's bytes (`digest_of`). `target`: of a link.
 
     `State("file", 0o644, "9f86d0…")`, `State("link", target="../x")`, `State()` where there is nothing.
     """
@@ -118,7 +118,7 @@ class Tree:
             raise
 
     def state(self, path: str, *, keep: Callable[[int], str] | None = None) -> State:
-        """What lies there now. `keep` reads a descriptor and returns the hash; None: only hashed. Raises `OSError`."""
+        """The state now. `keep` reads a descriptor and returns the hash; None: only hashed. Raises `OSError`."""
         status = self.status(path)
         return State() if status is None else self.state_of(path, status, keep=keep)
 
@@ -138,7 +138,7 @@ class Tree:
         except PermissionError:
             return State("file", mode, f"{UNREAD}{status.st_ctime_ns}", owner=owner)
 
-    # -- putting back --------------------------------------------------------------------------------------------------
+    # -- restoring ----------------------------------------------------------------------------------------------------
 
     def remove(self, path: str) -> None:
         """Remove a file, a link or an empty folder. Raises `OSError`, also for a folder that isn't empty."""

@@ -26,7 +26,7 @@ class Keeper(Protocol):
         """
 
     def commands_cannot_be_undone(self) -> str:
-        """Why a command's changes couldn't be undone now, in words for people; empty if they can."""
+        """The reason why a command's changes couldn't be undone now, in words for people; empty if they can."""
 
     def before_command(self) -> Any | None:
         """Keep all that a command may change; None if that is too much. Raises `ToolFailed`: then run nothing."""

@@ -32,7 +32,7 @@ NAMES = (
 CACHES = (".pytest_cache", ".mypy_cache", ".ruff_cache", ".coverage", ".hypothesis", ".ipynb_checkpoints")
 """These don't count, nor does a `.gitignore` in one of them."""
 HOLDERS = (".venv", ".tox", ".nox", ".pnpm")
-"""What lies in a package in one of these is judged by the rest of its path."""
+"""Files of a package in one of these are judged by the rest of their path."""
 _SITE = ("site-packages", "dist-packages")
 _PACKAGES = ("node_modules", *_SITE)
 _GIT = (".git", "git~1")
@@ -63,7 +63,7 @@ def plain(path: str) -> str:
 
 
 def is_named(name: str) -> bool:
-    """Whether one part of a path, which is `plain`, has such a name."""
+    """Is one part of a path, which is `plain`, such a name?"""
     return _NAMED.fullmatch(name) is not None
 
 
@@ -74,7 +74,7 @@ Inside = Literal["", "cache", "place", "holder", "held", "packages", "package", 
 class Spot:
     """A path, judged part by part: `Spot().below("a").below(".vscode").part` is `"a/.vscode"`.
 
-    `part`: the topmost name that it is told by; "" if there is none. `counts`: it runs or instructs later tools itself.
+    `part`: the topmost name that makes it one; "" if there is none. `counts`: it runs or instructs later tools itself.
     `inside`: the kind of folder that it is or lies in, if it is a folder.
     """
 
@@ -126,7 +126,7 @@ def _is_of(path: str, names: tuple[str, ...]) -> bool:
 
 
 def part_of(path: str) -> str:
-    """The topmost part of a path that runs or instructs later tools, by names alone; "" if there is none."""
+    """The topmost part of a path that runs or instructs later tools, by names alone; "" without one."""
     if len(path) > _MAX_PATH_CHARS:  # no such file can be
         return path
     spot = Spot()
@@ -139,7 +139,7 @@ def part_of(path: str) -> str:
 
 
 def runs_beside(path: str, exists: Callable[[str], bool]) -> bool:
-    """Whether what lies beside it makes it such a file.
+    """Is it such a file for what lies beside it?
 
     `config` and `hooks/…` beside a `HEAD`, or that `HEAD` (a repository to git); `bin/…` beside a `pyvenv.cfg`.
     """
@@ -155,17 +155,17 @@ def runs_beside(path: str, exists: Callable[[str], bool]) -> bool:
 
 
 def is_bare(names: set[str]) -> bool:
-    """Whether git takes a folder with these plain names for a repository."""
+    """Does git take a folder with these plain names for a repository?"""
     return "head" in names and not names.isdisjoint(_BARE_SETTINGS)
 
 
 def has_programs(names: set[str], name: str) -> bool:
-    """Whether `name` is the folder of programs of a Python environment that holds these plain names."""
+    """Is `name` the folder of programs of a Python environment that holds these plain names?"""
     return name in _PROGRAMS and "pyvenv.cfg" in names
 
 
 def linked_at_the_top(root: Path) -> dict[str, str]:
-    """Where links with such names lead, if they lie at the top: `{"docs/notes.md": "CLAUDE.md"}`.
+    """The targets of links with such names at the top: `{"docs/notes.md": "CLAUDE.md"}`.
 
     Each further link on the way counts, too: who changes that one changes where the first one leads.
     """
@@ -180,5 +180,5 @@ def linked_at_the_top(root: Path) -> dict[str, str]:
 
 
 def link_to(path: str, links: dict[str, str]) -> str:
-    """The place among `links` that a path is or lies in; "" if there is none."""
+    """The place among `links` that a path is or lies in; "" without one."""
     return next((real for real in links if path == real or path.startswith(f"{real}/")), "")

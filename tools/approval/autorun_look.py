@@ -28,11 +28,11 @@ from ossia.tools.approval.autorun import (
 )
 from ossia.tools.names import escaped
 from ossia.tools.tree import UNREAD, Opened, State, Tree
-from ossia.tools.undo.restore import put_back
+from ossia.tools.undo.restore import restore_all
 from ossia.tools.undo.stored import Bytes
 
 MAX_NAMES = 500_000
-"""How many names are looked at before a command, those at the top first."""
+"""The most names that are looked at before a command, those at the top first."""
 _MAX_NEW_NAMES = 2_000_000
 _MAX_FILE_BYTES, _MAX_BYTES = 1 << 20, 16 << 20
 """The most that is kept: of one file, and of all. Each counts as 4 kB at least."""
@@ -46,7 +46,7 @@ _CLOCK_TICK_NS = 20_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What was found at a spot. `state`: if it was read."""
+    """A spot with its status. `state`: if it was read."""
 
     spot: Spot
     status: os.stat_result
@@ -59,7 +59,7 @@ class _Seen:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What a command did to autorun files: `lines` for the user and the model, and what undo needs.
+    """A command's changes of autorun files: `lines` for the user and the model, and what undo needs.
 
     `before` and `after` hold the states of each changed path; the bytes lie in `kept` until the look is closed.
     """
@@ -141,7 +141,7 @@ class Look:
     # -- the walk ------------------------------------------------------------------------------------------------------
 
     def _walk(self, most: int, first: bool = True) -> Iterator[_Seen]:
-        """What counts, and what could make it count; a folder before what lies in it. Notes what can't be listed."""
+        """The entries that count or make others count; a folder before its own. Notes what can't be listed."""
         waiting, left, self._cut = [Spot()], most, False
         for at in waiting:  # it grows meanwhile
             if at.path in self._left_out or (not first and at.path in self._closed):
@@ -212,22 +212,24 @@ class Look:
             after = {seen.spot.path: seen for seen in self._walk(_MAX_NEW_NAMES, first=False)}
             states = {path: pair for path in {**self._before, **after}
                       if (pair := self._pair(self._before.get(path), after.get(path))) is not None}  # fmt: skip
-            told = {path: (after.get(path) or self._before[path]).spot for path in states}
-            for path in told:
-                if path in self._before and not told[path].counts:
-                    told[path] = self._before[path].spot
-            told = {path: spot for path, spot in told.items() if spot.counts}
-            lines = (*self._restore(told, states, self._of_git, _GIT_CHANGED),
-                     *self._restore(told, states, self._of_start, _START_CHANGED)) if restore_git else ()  # fmt: skip
+            changes = {path: (after.get(path) or self._before[path]).spot for path in states}
+            for path in changes:
+                if path in self._before and not changes[path].counts:
+                    changes[path] = self._before[path].spot
+            changes = {path: spot for path, spot in changes.items() if spot.counts}
+            lines: tuple[str, ...] = ()
+            if restore_git:
+                lines = self._restore(changes, states, self._of_git, _GIT_CHANGED)
+                lines += self._restore(changes, states, self._of_start, _START_CHANGED)
             if self._cut:
                 lines = (*lines, f"not all that the command left was looked at: more than {_MAX_NEW_NAMES:,} names")
-            mine = {path: states[path] for path, spot in told.items()
+            mine = {path: states[path] for path, spot in changes.items()
                     if not covered(path) and (path in self._before or self._was_absent(spot, after[path]))}  # fmt: skip
-            lost = [path for path in told
+            lost = [path for path in changes
                     if not covered(path) and (path not in mine or not states[path][0].readable)]  # fmt: skip
-            if told:
-                end = "" if not can_undo else self._undo_of(told, lost)
-                lines = (f"{self._line(told, states)}{end}", *lines)
+            if changes:
+                end = "" if not can_undo else self._undo_of(changes, lost)
+                lines = (f"{self._line(changes, states)}{end}", *lines)
             before = {path: was for path, (was, _) in mine.items()}
             for path in [path for path, (was, _) in mine.items() if was.kind != "absent"]:
                 before |= self._lost_folders(path)
@@ -261,7 +263,7 @@ class Look:
             return State("other", mode, owner=owner)
 
     def _was_absent(self, spot: Spot, now: _Seen) -> bool:
-        """Whether it is new for certain, so that undo may remove it.
+        """Is it new for certain, so that undo may remove it?
 
         Not what was moved here, nor a part of a new repository, nor what was there all the time and counts only now for
         what lies beside it.
@@ -294,35 +296,35 @@ class Look:
         name = spot.path[len(self._start) :].partition("/")[0]
         return plain(name).partition(".")[0] in ("sitecustomize", "usercustomize")
 
-    def _restore(self, told: dict[str, Spot], states: dict[str, tuple[State, State]], ours: Callable[[Spot], bool],
+    def _restore(self, changes: dict[str, Spot], states: dict[str, tuple[State, State]], ours: Callable[[Spot], bool],
                  line: str) -> tuple[str, ...]:  # fmt: skip
         """Restore what a command made or changed of `ours`; returns a line about it."""
-        mine = {path: spot.part for path, spot in told.items() if ours(spot)}
+        mine = {path: spot.part for path, spot in changes.items() if ours(spot)}
         alive = {part for path, part in mine.items() if states[path][1].kind != "absent"}
         wanted = {path: states[path][0] for path, part in mine.items() if part in alive}
-        failed = put_back(wanted, self._kept, self._tree)
+        failed = restore_all(wanted, self._kept, self._tree)
         for path in wanted.keys() - failed.keys():
-            del told[path]
+            del changes[path]
         names = Counter(mine[path] for path in wanted.keys() - failed.keys())
         if not names:
             return ()
         return (f"{line}: {_listed(names)}",)
 
-    def _line(self, told: dict[str, Spot], states: dict[str, tuple[State, State]]) -> str:
-        new = [path.rpartition("/")[0] for path in told if plain(path).endswith("/pyvenv.cfg")
+    def _line(self, changes: dict[str, Spot], states: dict[str, tuple[State, State]]) -> str:
+        new = [path.rpartition("/")[0] for path in changes if plain(path).endswith("/pyvenv.cfg")
                and states[path][0].kind == "absent"]  # fmt: skip
         new = [folder for folder in new if not is_named(last := plain(folder.rpartition("/")[2])) or last in HOLDERS]
         counts = Counter[str]()
-        for path, spot in told.items():
+        for path, spot in changes.items():
             folder = next((folder for folder in new if f"{spot.part}/".startswith(f"{folder}/")), "")
             part = f"{folder}, a new Python environment" if folder else spot.part
             counts[part] += "dir" not in (states[path][0].kind, states[path][1].kind)
         return f"a command changed files that run or instruct later tools: {_listed(counts)}"
 
-    def _undo_of(self, told: dict[str, Spot], lost: list[str]) -> str:
+    def _undo_of(self, changes: dict[str, Spot], lost: list[str]) -> str:
         if not lost:
             return "; ossia undo (/undo) restores them"
-        return f"; ossia undo (/undo) restores all but {_listed(Counter({told[path].part for path in lost}))}"
+        return f"; ossia undo (/undo) restores all but {_listed(Counter({changes[path].part for path in lost}))}"
 
 
 def _is_git(part: str) -> bool:

@@ -39,7 +39,7 @@ _MAX_NAMES, _MAX_NAME_CHARS = 10, 80
 
 @dataclass(frozen=True, slots=True)
 class KeepLimits:
-    """How much is kept. `file_bytes`: of one file that a tool writes. `command_*`: of a workspace before a command.
+    """The most that is kept. `file_bytes`: of a file that a tool writes. `command_*`: of a workspace before a command.
     `spare_bytes`: what its copies may take beyond the size of its files.
 
     The last `turns` turns are kept, or as many of them as fit into `total_bytes`.
@@ -119,7 +119,7 @@ class Journal:
             self._turns.prune(self._limits.turns, self._limits.total_bytes)
 
     def turns(self) -> tuple[Turn, ...]:
-        """What can be undone, the last one first."""
+        """The turns that can be undone, the last one first."""
         if not self._folder.exists():
             return ()
         with self._locked():
@@ -186,7 +186,7 @@ class Journal:
                 self._store.collect()
 
     def commands_cannot_be_undone(self) -> str:
-        """Why a command's changes couldn't be undone now, in words for people; empty if they can."""
+        """The reason why a command's changes couldn't be undone now, in words for people; empty if they can."""
         if self._store is None:
             return _NO_GIT
         try:

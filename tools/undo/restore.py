@@ -1,4 +1,4 @@
-"""Puts a turn's files back: first checks, then removals, then what is made again."""
+"""Restores a turn's files: first checks, then removals, then what must be made."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What undo did. `restored`: paths with their old content or mode again. `removed`: those that the turn had made.
+    """The result of undo. `restored`: paths with their old content or mode. `removed`: those that the turn had made.
 
     `Undone("fix the tests", restored=("a.py",), removed=("b.py",), skipped=(Skipped("c.py", "changed since"),))`
     """
@@ -41,7 +41,7 @@ class Undone:
 
 @dataclass(slots=True)
 class _Work:
-    """What is to be done at each path, and what couldn't be."""
+    """The paths to restore, and those that can't be."""
 
     current: dict[str, State] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
@@ -108,7 +108,7 @@ def _leave_repositories_in_use(turn: TurnFolder, tree: Tree, work: _Work, force:
                 work.skipped[path] = CHANGED
 
 
-def put_back(before: Mapping[str, State], kept: Bytes, tree: Tree) -> dict[str, str]:
+def restore_all(before: Mapping[str, State], kept: Bytes, tree: Tree) -> dict[str, str]:
     """Restore what was at these paths, whatever is there now. Returns what couldn't be restored, with the reason."""
     work = _Work()
     for path, state in before.items():

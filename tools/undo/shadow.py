@@ -215,7 +215,7 @@ class Saving:
 
 
 class Rules:
-    """What git ignores, by the `.gitignore` files given to it: `Rules(program, folder).asking({".gitignore": b"*.o"})`.
+    """git's verdict on names, by given `.gitignore` files: `Rules(program, folder).asking({".gitignore": b"*.o"})`.
 
     `folder` is private and holds what git needs to judge, for as long as it does.
     """

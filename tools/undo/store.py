@@ -33,7 +33,7 @@ _CHANGES = -1
 _MAX_RULES_BYTES, _MAX_INDEX_BYTES = 1 << 20, 256 << 20
 _SPARE_LINES = 5_000
 _ASK_AGAIN_S = 60.0
-"""How long to wait before a workspace that held too much is looked at again."""
+"""The wait before a workspace that held too much is looked at again."""
 
 
 class TooMuch(Exception):
@@ -51,7 +51,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What was found at a path, and the key to recognise it by. `listed`: False for a folder that couldn't be."""
+    """A path's state, and the key to recognise it by. `listed`: False for a folder that couldn't be listed."""
 
     key: Key
     state: State

@@ -1,4 +1,4 @@
-"""What undo stores: files' bytes by their hash, and lists of states, all closed to other users."""
+"""The form of undo's files, all closed to other users: bytes by their hash, and lists of states."""
 
 from __future__ import annotations
 

@@ -178,7 +178,7 @@ class TurnFolders:
         return Pending(path, descriptor, label, turn, repositories, str(seen_in))
 
     def any_running(self) -> bool:
-        """Whether a command runs now, of this process or of another."""
+        """Does a command run now, of this process or of another?"""
         return bool(self._names("running-"))
 
     def left_behind(self) -> list[Pending]:

@@ -38,7 +38,7 @@ class Change:
 
 
 def current(root: Path, name: str) -> Content | None:
-    """The file as it is, None if there is none. Raises `ToolFailed` if it isn't a plain file, or too large."""
+    """The file as it is, None if it doesn't exist. Raises `ToolFailed` if it isn't a plain file, or too large."""
     try:
         return read_bytes(root, name)
     except FileNotFoundError:
@@ -46,7 +46,7 @@ def current(root: Path, name: str) -> Content | None:
 
 
 def caution(changes: Sequence[Change], names: Sequence[str], workspace: Workspace) -> Caution:
-    """Why a person must agree to these changes, if they must. `names`: the files' names as shown."""
+    """The reason why a person must agree to these changes, if any. `names`: the files' names as shown."""
     if ours := of_ossia(names, workspace):
         return Caution(f"it changes {ours[0]}, which is part of ossia itself", firm=True)
     protected = next((change.name for change in changes if change.before and not change.before.mode & 0o222), "")

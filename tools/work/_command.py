@@ -1,4 +1,4 @@
-"""What a call of `container.exec` asks for, read from its arguments."""
+"""The command of a call of `container.exec`, read from its arguments."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _MAX_BYTES = 100_000
 """Linux allows 128 KiB for one argument of a command."""
 _IS_PATCH = re.compile(r"\s*(?:\w+\.)?apply_?patch\b", re.IGNORECASE)
 _IS_JSON = re.compile(r"""\s*(?:\{\s*"[^"]*"\s*:|\["|\[\s*"[^"]*"\s*,)""")
-"""How a call as JSON begins, and no line for a shell."""
+"""The beginning of a call as JSON, which is no line for a shell."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What is to run: `text` for a shell where the call was `["bash", "-lc", text]`, else the `words` of a program.
+    """A command to run: `text` for a shell where the call was `["bash", "-lc", text]`, else the `words` of a program.
 
     `folder`: its real name in the workspace. `-l` is taken as `-c`: there are no profile files of the user's.
     """

@@ -1,4 +1,4 @@
-"""What the tools for work in a folder have in common."""
+"""The common parts of the tools for work in a folder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ossia.tools.workspace import Workspace
 
 SECTION = """\
 The files of the workspace, the folder that the user works in. Paths are relative to it; "" is the folder itself."""
-"""What stands above the tools of `repo_browser` in the prompt. Of gpt-oss's own tools only names and parameters are
+"""The text above the tools of `repo_browser` in the prompt. Of gpt-oss's own tools only names and parameters are
 known, not the words that described them: these are ours."""
 
 
@@ -60,7 +60,7 @@ def answer(output: str, workspace: Workspace) -> ToolResult:
 
 
 def workspace_of(context: ToolContext) -> Workspace:
-    """The workspace of a call. Raises `ToolFailed` if there is none."""
+    """The workspace of a call. Raises `ToolFailed` without one."""
     if context.workspace is None:
         raise ToolFailed("Error: there is no workspace. Tell the user that this needs --workspace DIR.")
     return context.workspace

@@ -30,12 +30,12 @@ def _composed(line: str) -> str:
 
 
 _LEVELS: tuple[Callable[[str], str], ...] = (str, str.rstrip, str.strip, _composed, _plain)
-"""How lines are compared, in this order, as Codex does it: as they are, without trailing blanks, without blanks on
+"""The ways to compare lines, in this order, as Codex does it: as they are, without trailing blanks, without blanks on
 either side; then composed and decomposed characters are the same, and typographic dashes, quotes and blanks are taken
 as plain ones. The first level that fits anywhere is used."""
 
 _MAX_SEARCHED, _MAX_COMPARED = 4_000, 200
-"""How many lines of a file, and characters of each, are searched for the line nearest to a missing one."""
+"""The lines of a file, and characters of each, that are searched for the line nearest to a missing one."""
 _SHOWN = 160
 
 
@@ -199,7 +199,7 @@ def _anchor_places(file: _File, anchor: str, start: int) -> list[int]:
 
 
 def _insertion(file: _File, hunk: Hunk, begins: list[int] | None) -> int:
-    """Where lines without any context go."""
+    """The place for lines without any context."""
     if begins is not None:
         if len(begins) > 1:
             _ambiguous(file, hunk, begins)
@@ -212,7 +212,7 @@ def _insertion(file: _File, hunk: Hunk, begins: list[int] | None) -> int:
     )
 
 
-# -- saying why there is none ------------------------------------------------------------------------------------------
+# -- explaining a misfit ----------------------------------------------------------------------------------------------
 
 
 def _ambiguous(file: _File, hunk: Hunk, places: Sequence[int]) -> NoReturn:
@@ -281,7 +281,7 @@ def _indentation(file: _File, found: _Found) -> Callable[[str], str]:
         return lambda line: f"{mapped[_indent(line)]}{line[len(_indent(line)) :]}" if line.strip() else line
     raise Misfit(
         f"{file.name}: the hunk at line {found.hunk.line} of the patch fits at line {found.at + 1} but for its "
-        f"indentation, which can't be told for the new lines. Line {found.at + 1} of the file is "
+        f"indentation, and that of the new lines isn't clear. Line {found.at + 1} of the file is "
         f"{_cut(file.lines[found.at])!r}. Send the lines with the file's own blanks and tabs"
     )
 

@@ -82,7 +82,7 @@ class ApplyPatch(FileTool):
         diff, names = "".join(diff.text for diff in planner.diffs), planner.subjects
         added = sum(diff.added for diff in planner.diffs)
         removed = sum(diff.removed for diff in planner.diffs)
-        summary = f"{planner.told()} (+{added} -{removed} lines)"
+        summary = f"{planner.summary()} (+{added} -{removed} lines)"
         plan = _Plan(tuple(planner.changes), tuple(planner.lines))
         warned = caution(plan.changes, names, workspace)
         gone = tuple(change.name for change in plan.changes if change.after is None)
@@ -111,16 +111,16 @@ class _Planner:
         self.lines: list[str] = []
         self.diffs: list[_diff.Diff] = []
         self._subjects: dict[str, None] = {}
-        self._told: dict[str, list[str]] = {verb: [] for verb in _VERBS}
+        self._names: dict[str, list[str]] = {verb: [] for verb in _VERBS}
         self._bytes = 0
 
     @property
     def subjects(self) -> tuple[str, ...]:
         return tuple(self._subjects)
 
-    def told(self) -> str:
-        """What happens to which file: `delete d.txt, rename m.txt to sub/m.txt, make a.md, b.md`."""
-        return ", ".join(f"{verb} {_some(names)}" for verb, names in self._told.items() if names)
+    def summary(self) -> str:
+        """A line for the question: `delete d.txt, rename m.txt to sub/m.txt, make a.md, b.md`."""
+        return ", ".join(f"{verb} {_some(names)}" for verb, names in self._names.items() if names)
 
     def take(self, section: Section) -> None:
         match section:
@@ -190,8 +190,8 @@ class _Planner:
             raise ToolFailed(f"Error: {problem}. Split it into smaller ones.")
         self.changes.append(Change(name, before, after, like))
 
-    def _say(self, verb: str, told: str, line: str, diff: _diff.Diff) -> None:
-        self._told[verb].append(told)
+    def _say(self, verb: str, name: str, line: str, diff: _diff.Diff) -> None:
+        self._names[verb].append(name)
         self.lines.append(line)
         self.diffs.append(diff)
 

@@ -66,7 +66,7 @@ class ShellTiming:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """What was previewed. `undoable`: if this is no longer so at run, nothing runs. `cannot`: why it isn't undoable.
+    """A previewed command. `undoable`: if this is no longer so at run, nothing runs. `cannot`: why it isn't undoable.
 
     `read_only`: it can change nothing, so there is nothing to undo.
     """
@@ -113,7 +113,7 @@ class Exec:
 
     @property
     def confinement(self) -> Confinement:
-        """How commands are confined here. The first access tries what is available, some 20 ms."""
+        """The confinement of commands here. The first access tries what is available, some 20 ms."""
         if self._confinement is None:
             self._confinement = choose()
         return self._confinement
@@ -191,7 +191,7 @@ class Exec:
             keeper.keep_changes(changed.before, changed.after, changed.kept)
 
     def _but_for_autorun(self, workspace: Workspace, context: ToolContext, cannot: str) -> str:
-        """Why a command can't be undone, and whether its changes of autorun files can."""
+        """The reason why a command can't be undone, and which autorun files can."""
         if workspace.keeper is None:
             return cannot
         with closing(_look(workspace, context, keep=False)) as look:
@@ -286,7 +286,7 @@ class Exec:
 
 
 class _Output:
-    """What a command printed: bounded for the model, streamed for the screen up to a limit."""
+    """The output of a command: bounded for the model, streamed for the screen up to a limit."""
 
     def __init__(self, call_id: str) -> None:
         self._call_id = call_id
@@ -305,7 +305,7 @@ class _Output:
 
 
 def _remark(ended_by: str, timeout_s: float, stop: Stop) -> str:
-    """What to say of a command that didn't end by itself."""
+    """A remark on a command that didn't end by itself."""
     if ended_by == "timeout":
         most = f"{MAX_TIMEOUT_S * 1000:.0f}"
         more = f"; a longer `timeout` can be given, at most {most}" if timeout_s < MAX_TIMEOUT_S else ""
@@ -316,7 +316,7 @@ def _remark(ended_by: str, timeout_s: float, stop: Stop) -> str:
 
 
 def _cannot_be_held(own: Own, confinement: ConfinementName) -> str:
-    """Why a command could change parts of ossia itself, in words for people; empty if it can't."""
+    """The reason why a command could change parts of ossia itself, in words for people; empty if it can't."""
     if confinement == "unconfined":
         return ""
     if own.gone:
@@ -331,7 +331,7 @@ def _no_commands(why: str) -> ToolFailed:
 
 
 def _guarded(root: Path, name: str) -> Path | None:
-    """What can be made read-only: the path, or as a link its target in the workspace; None if it doesn't exist."""
+    """The path to make read-only: itself, or as a link its target in the workspace; None if it doesn't exist."""
     path = root / name
     if path.is_symlink():
         target = path.resolve()
@@ -344,8 +344,8 @@ def _with_git(result: ToolResult, repository: Repository | str | None, command: 
     failed = _GIT_FAILED.search(result.text) or result.error
     if repository is None or not failed or not _NAMES_GIT.search(command.shown):
         return result
-    told = f"can't be read here: {repository}" if isinstance(repository, str) else "can only be read here, not changed"
-    return replace(result, text=f"{result.text}\n[git's folder {told}]")
+    limit = f"can't be read here: {repository}" if isinstance(repository, str) else "can only be read here, not changed"
+    return replace(result, text=f"{result.text}\n[git's folder {limit}]")
 
 
 def _look(workspace: Workspace, context: ToolContext, *, keep: bool = True) -> Look:

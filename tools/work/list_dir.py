@@ -61,8 +61,8 @@ class ListDir(FileTool):
         names = f"more than {self._max_names:,} names" if more else f"{len(lines)} names"
         lines = lines[: self._max_names]
         fits = lines_that_fit((f"{line}\n" for line in lines), MAX_CHARS, share(context.count_tokens))
-        told = f"the first {fits} of {names}" if fits < len(lines) else names if more else ""
-        hint = [f"[{told}: list a folder below, or use repo_browser.search]"] if told else []
+        shown = f"the first {fits} of {names}" if fits < len(lines) else names if more else ""
+        hint = [f"[{shown}: list a folder below, or use repo_browser.search]"] if shown else []
         return answer("\n".join([*lines[:fits], *hint]) or "(empty folder)", workspace)
 
     def _line(self, front: str, name: str) -> str:
@@ -86,7 +86,7 @@ def _schema(*required: str) -> dict[str, object]:
 
 
 def _entries_below(root: Path, folder: str, depth: int, stop: Stop, front: str = "") -> Iterator[tuple[str, str]]:
-    """What lies in a folder, deeper levels after their folder: where (`"src/"`) and what (`"a.py"`, `"b -> c"`)."""
+    """The entries of a folder, deeper levels after their folder: where (`"src/"`) and what (`"a.py"`, `"b -> c"`)."""
     try:
         with opened_folder(root, folder) as descriptor:
             entries, more = _entries(descriptor)

@@ -94,15 +94,15 @@ def _shown(lines: Sequence[str], first: int, of: int, taken: Callable[[str], int
     if not head:  # not one line fits
         kept = _longest(lines[0], taken)
         rest = f"; go on with line_start={first + 1}" if len(lines) > 1 else ""
-        told = f"[{len(lines[0]) - kept:,} more characters of line {first} of {of:,}{rest}]"
-        return f"{lines[0][:kept]}\n{told}\n"
+        more = f"[{len(lines[0]) - kept:,} more characters of line {first} of {of:,}{rest}]"
+        return f"{lines[0][:kept]}\n{more}\n"
     missing = f"{first + head}-{first + len(lines) - tail - 1}"
-    told = f"[lines {missing} of {of:,} are left out: open them with line_start={first + head}]\n"
-    return "".join([*lines[:head], told, *lines[len(lines) - tail :]])
+    gap = f"[lines {missing} of {of:,} are left out: open them with line_start={first + head}]\n"
+    return "".join([*lines[:head], gap, *lines[len(lines) - tail :]])
 
 
 def _longest(line: str, taken: Callable[[str], int]) -> int:
-    """How many characters of a line that is too long are shown: as many as fit, or a little less."""
+    """The number of characters that are shown of a line that is too long: as many as fit, or a little less."""
     kept = MAX_CHARS
     while (size := taken(line[:kept])) > MAX_CHARS:
         kept = min(kept * MAX_CHARS // size, kept - 1)

@@ -46,7 +46,7 @@ def share(count_tokens: Callable[[str], int]) -> Callable[[str], int]:
 
 
 def lines_that_fit(lines: Iterable[str], room: int, taken: Callable[[str], int]) -> int:
-    """How many of the lines, from the first on, take no more than `room` as `taken` measures them."""
+    """The number of lines, from the first on, that take no more than `room` as `taken` measures them."""
     number = 0
     for line in lines:
         room -= taken(line)
@@ -71,9 +71,9 @@ def for_people(text: str, name: str) -> str:
     if found is None or end < found.end() or work_tool(name) is None:
         return text
     output = text[found.end() : end].removesuffix("\n")
-    told = found["status"] == "0" or _ENDED.search(output)
+    plain = found["status"] == "0" or _ENDED.search(output)
     folder, line_end, after = text[end + len(_END) :].partition("\n")
     more = f"cwd: {folder}" if len(folder.split()) > 1 else ""  # it may say more than where it ran
-    parts = (output, "" if told else f"[exit status {found['status']}]", more)
+    parts = (output, "" if plain else f"[exit status {found['status']}]", more)
     inner = "\n".join(part for part in parts if part)
     return f"{found['before'] or ''}{inner}{line_end}{after}"

@@ -93,7 +93,7 @@ class Search(FileTool):
     def _search(
         self, job: dict[str, object], root: Path, place: Place, stop: Stop
     ) -> tuple[list[tuple[str, int, str]], dict[str, Any] | None]:
-        """What the process found, and its closing summary; None if it was killed before that."""
+        """The hits, and the closing summary of the process; None if it was killed before that."""
         only = posixpath.basename(place.name) if place.kind == "file" else ""
         folder_name = posixpath.dirname(place.name) if only else place.name
         front = f"{folder_name}/" if folder_name not in ("", ".") else ""
@@ -146,7 +146,7 @@ class Search(FileTool):
             number, names = end["passed"][kind]
             if number and not (kind == "closed" and hits):
                 more = f" and {number - len(names)} more" if number > len(names) else ""
-                remarks.append(f"[passed over ({what}): {', '.join(map(escaped, names))}{more}]")
+                remarks.append(f"[skipped ({what}): {', '.join(map(escaped, names))}{more}]")
         return remarks
 
 

@@ -311,8 +311,8 @@ def test_what_a_search_passes_over(folder: Folder, tmp_path: Path) -> None:
     (folder.root / "link.txt").symlink_to(tmp_path / "outside" / "secret.txt")
     assert folder.text("search", query="needle") == (
         "No matches in 0 files.\n"
-        "[passed over (often holds secrets): .env, key.pem]\n"
-        "[passed over (not looked into): node_modules/, target/]\n"
+        "[skipped (often holds secrets): .env, key.pem]\n"
+        "[skipped (not looked into): node_modules/, target/]\n"
     )
     assert folder.text("search", query="needle", path="target/debug") == "target/debug/x.d:1:needle\n"
     assert folder.text("search", query="needle", path="node_modules") == "node_modules/x.js:1:needle\n"
@@ -562,11 +562,17 @@ def test_a_difference_of_any_size(folder: Folder) -> None:
     assert folder.asked[-1].preview.detail.endswith("characters of the diff are not shown]\n")
     folder.write("d.txt", "a\nb\n" * 1_000)
     folder.put("d.txt", "a\na\nb\nb\n" * 500)  # took difflib two minutes
-    assert folder.asked[-1].preview.summary == "change d.txt (+1998 -1998 lines)"
+    assert folder.asked[-1].preview.summary == "change d.txt (+1999 -1999 lines)"
     islands = ["".join(f"{n}\n{part * 60}" for n in range(200)) for part in ("a\nb\na\nb\n", "a\na\nb\nb\n")]
     folder.write("e.txt", islands[0])
     folder.put("e.txt", islands[1])  # many such parts: bounded in all
     assert folder.asked[-1].preview.summary.startswith("change e.txt (+")
+    kinds = [f"{number}\n" for number in range(120)]
+    folder.write("f.txt", "".join(kinds * 210))
+    folder.put("f.txt", "first\n" + "".join(kinds[::-1] * 210))
+    preview = folder.asked[-1].preview
+    assert preview.summary == "change f.txt (+25201 -25200 lines)"
+    assert preview.detail == "--- a/f.txt\n+++ b/f.txt\n@@ -1,25200 +1,25201 @@\n[too different to show]\n"
 
 
 # -- names that are written in several ways ----------------------------------------------------------------------------
