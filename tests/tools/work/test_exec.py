@@ -270,6 +270,20 @@ def test_without_a_question_the_first_result_says_what_cannot_be_undone(shell: S
     assert shell.run("echo x").result.notices == ()
 
 
+def test_without_git_commands_cannot_be_undone(shell: Shell) -> None:
+    shell.journal = Journal(shell.data, shell.root, programs=())
+    summary = shell.run("true").asked[0].preview.summary
+    assert "it can't be undone: git isn't installed, which keeps what commands change; only changes of" in summary
+
+
+def test_what_git_ignores_is_said_once(shell: Shell) -> None:
+    (shell.root / ".gitignore").write_text("*.o\n")
+    (shell.root / "a.o").touch()
+    said = "undo won't restore what git ignores (a.o), only files there that run or instruct later tools"
+    assert shell.run("true").result.notices == (said,)
+    assert shell.run("true").result.notices == ()
+
+
 def test_what_it_brings(shell: Shell) -> None:
     shell.trusted = False
     assert shell.run("echo x").result.taints == {"private", "outside"}

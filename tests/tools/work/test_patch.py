@@ -263,7 +263,7 @@ def test_hunks_go_on_behind_the_one_before(folder: Folder) -> None:
 def test_context_that_is_nearly_right(folder: Folder, before: str, hunk: tuple[str, ...], after: str | None) -> None:
     path = folder.write("a.txt", before)
     if after is None:
-        _refused(folder, _update("a.txt", "@@", *hunk), "indentation", "can't be told")
+        _refused(folder, _update("a.txt", "@@", *hunk), "indentation", "isn't clear")
         return
     _apply(folder, _update("a.txt", "@@", *hunk))
     assert path.read_text() == after
