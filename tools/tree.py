@@ -151,20 +151,6 @@ class Tree:
 
         self._change(path, action)
 
-    def move(self, path: str, new: str) -> None:
-        """Rename it to a path where nothing is; the folders above the new path are made."""
-        parts = new.split("/")[:-1]
-        for size in range(1, len(parts) + 1):
-            self.make_folder("/".join(parts[:size]))
-        if self.status(new) is not None:
-            raise FileExistsError(f"{new!r} is there already")
-
-        def action(folder: int, name: str) -> None:
-            with self._above(new) as (new_folder, new_name):
-                os.rename(name, new_name, src_dir_fd=folder, dst_dir_fd=new_folder)
-
-        self._change(path, action)
-
     def make_folder(self, path: str) -> None:
         """Make a folder with full rights for us; its real mode is set last. An existing one stays."""
 

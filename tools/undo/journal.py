@@ -25,32 +25,16 @@ from ossia.tools.spec import ToolFailed
 from ossia.tools.tree import Opened, State, Tree
 from ossia.tools.undo.restore import Skipped, Undone, undo_turn
 from ossia.tools.undo.shadow import PROGRAMS, find_git
-from ossia.tools.undo.store import Limits, Snapshot, Store, TooMuch
+from ossia.tools.undo.store import KeepLimits, Snapshot, Store, TooMuch
 from ossia.tools.undo.stored import Bytes, private_file
 from ossia.tools.undo.turns import Pending, Turn, TurnFolder, TurnFolders
 
-__all__ = ["Before", "Journal", "Skipped", "Turn", "Undone"]
+__all__ = ["Before", "Journal", "KeepLimits", "Skipped", "Turn", "Undone"]
 
 _COLLECT_ABOVE_BYTES = 64 << 20
 _BY_HAND = "(calls by hand)"
 _NO_GIT = "git isn't installed, which keeps what commands change"
 _MAX_NAMES, _MAX_NAME_CHARS = 10, 80
-
-
-@dataclass(frozen=True, slots=True)
-class KeepLimits:
-    """The most that is kept. `file_bytes`: of a file that a tool writes. `command_*`: of a workspace before a command.
-    `spare_bytes`: what its copies may take beyond the size of its files.
-
-    The last `turns` turns are kept, or as many of them as fit into `total_bytes`.
-    """
-
-    file_bytes: int = 64 << 20
-    command_bytes: int = 2 << 30
-    command_files: int = 300_000
-    spare_bytes: int = 64 << 20
-    turns: int = 100
-    total_bytes: int = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +75,7 @@ class Journal:
                 scratch = Scratch()
                 weakref.finalize(self, scratch.close)
                 self._seen_in = scratch.path
-            most = Limits(self._limits.command_files, self._limits.command_bytes, self._limits.spare_bytes)
-            self._store = Store(self._seen_in, self._tree, git, most, ours)
+            self._store = Store(self._seen_in, self._tree, git, self._limits, ours)
         self._label = _BY_HAND
         self._turn: TurnFolder | None = None
         self._lock, self._depth = threading.RLock(), 0

@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
@@ -215,48 +215,25 @@ class Saving:
 
 
 class Rules:
-    """git's verdict on names, by given `.gitignore` files: `Rules(program, folder).asking({".gitignore": b"*.o"})`.
+    """git's verdict on names, by the `.gitignore` files in `files`: `rules.files[".gitignore"] = b"*.o"`.
 
-    `folder` is private and holds what git needs to judge, for as long as it does.
+    git answers in a folder of its own, with nothing but these files and the folders that are asked about.
     """
 
     def __init__(self, program: Path, folder: Path) -> None:
         self._git, self._folder = _Git(program, folder / "rules", "sha1"), folder
-
-    @contextmanager
-    def asking(self, files: Mapping[str, bytes]) -> Iterator[Asking]:
-        """Ask meanwhile. `files`: the rules by their paths, which may grow."""
-        asking = Asking(self._git, self._folder, files)
-        try:
-            yield asking
-        finally:
-            asking.close()
-
-    def tracked(self, index: bytes) -> list[bytes]:
-        """The names in git's index of a repository, sorted; none if it can't be read. A tracked file isn't ignored."""
-        with tempfile.NamedTemporaryFile(dir=self._folder) as file:
-            file.write(index)
-            file.flush()
-            with suppress(OSError):
-                return sorted(self._git.answer("ls-files", "-z", index=Path(file.name)).split(b"\0"))
-        return []
-
-
-class Asking:
-    """Questions about names. git answers in a folder of its own with nothing but the rules and the folders named."""
-
-    def __init__(self, git: _Git, folder: Path, files: Mapping[str, bytes]) -> None:
-        self._git, self._folder, self._files = git, folder, files
-        self._written: set[str] = set()
+        self.files: dict[str, bytes] = {}
         self._tree: Path | None = None
+        self._written: set[str] = set()
 
     def ignored(self, names: list[str]) -> set[str]:
-        """Those of the names that are ignored: `["build/", "a.o"]`, a folder with `/` at its end."""
-        make_private(self._folder)
+        """Those of the names that are ignored: `["build/", "a.o"]`, a folder with `/` at its end. Then `forget`."""
+        if not names or not self.files:
+            return set()
         tree = self._tree = self._tree or Path(tempfile.mkdtemp(prefix="names-", dir=self._folder))
-        for path in self._files.keys() - self._written:
+        for path in self.files.keys() - self._written:
             (tree / path).parent.mkdir(parents=True, exist_ok=True)
-            (tree / path).write_bytes(self._files[path])
+            (tree / path).write_bytes(self.files[path])
             self._written.add(path)
         for name in names:
             if name.endswith("/"):
@@ -267,9 +244,20 @@ class Asking:
         return {name for name, source, pattern in zip(names, answers[::4], answers[2::4], strict=False)
                 if source and not pattern.startswith(b"!")}  # fmt: skip
 
-    def close(self) -> None:
+    def forget(self) -> None:
+        """Remove the folder that git answered in."""
         if self._tree is not None:
             shutil.rmtree(self._tree, ignore_errors=True)
+        self._tree, self._written = None, set()
+
+    def tracked(self, index: bytes) -> list[bytes]:
+        """The names in git's index of a repository, sorted; none if it can't be read. A tracked file isn't ignored."""
+        with tempfile.NamedTemporaryFile(dir=self._folder) as file:
+            file.write(index)
+            file.flush()
+            with suppress(OSError):
+                return sorted(self._git.answer("ls-files", "-z", index=Path(file.name)).split(b"\0"))
+        return []
 
 
 def holds(tracked: list[bytes], name: str) -> bool:

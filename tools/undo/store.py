@@ -21,7 +21,7 @@ from typing import Any
 
 from ossia.tools.files import make_private
 from ossia.tools.tree import UNREAD, Opened, State, Tree, open_file, opened_below
-from ossia.tools.undo.shadow import IGNORES, Asking, GitFailed, Objects, Rules, holds
+from ossia.tools.undo.shadow import IGNORES, GitFailed, Objects, Rules, holds
 from ossia.tools.undo.stored import UNREADABLE, append, row_of, state_of
 
 Key = tuple[int, int, int, int, int]
@@ -41,12 +41,19 @@ class TooMuch(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """The most that a workspace may hold before a command, and what its copies may take beyond the files' own size."""
+class KeepLimits:
+    """The most that is kept. `file_bytes`: of a file that a tool writes. `command_*`: of a workspace before a command.
+    `spare_bytes`: what its copies may take beyond the size of its files.
 
-    files: int
-    bytes: int
-    spare_bytes: int
+    The last `turns` turns are kept, or as many of them as fit into `total_bytes`.
+    """
+
+    file_bytes: int = 64 << 20
+    command_bytes: int = 2 << 30
+    command_files: int = 300_000
+    spare_bytes: int = 64 << 20
+    turns: int = 100
+    total_bytes: int = 512 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +95,12 @@ class Store:
     our own files in it. `git`: the program.
     """
 
-    def __init__(self, folder: Path, tree: Tree, git: Path, limits: Limits, left_out: Collection[str]) -> None:
+    def __init__(self, folder: Path, tree: Tree, git: Path, limits: KeepLimits, left_out: Collection[str]) -> None:
         self._folder, self._tree, self._limits, self._left_out = folder, tree, limits, frozenset(left_out)
         self.objects, self._rules = Objects(git, folder / "git"), Rules(git, folder)
         self._list_file, self._list_status = folder / "seen.jsonl", (0, 0, 0)
         self._seen: dict[str, Known] = {}
         self._ignored: set[str] = set()
-        self._rule_files: dict[str, bytes] = {}
         self._listed_rules: dict[str, bytes] = {}
         self._tracked: list[bytes] = []
         self._index_time = 0
@@ -174,8 +180,10 @@ class Store:
         now_ns, found = self.clock_ns(), Snapshot()
         if before is None and self.new_rules:
             self._read_index()
-        with self._rules.asking(self._rule_files) as asking:
-            self._walk(found, before, asking)
+        try:
+            self._walk(found, before)
+        finally:
+            self._rules.forget()
         self.new_rules = self.new_rules and before is not None
         seen, new = self._seen, {path for path, key in found.keys.items()
                                  if (known := self._seen.get(path)) is None or known.key != key}  # fmt: skip
@@ -190,16 +198,16 @@ class Store:
         newly_ignored = found.ignored - self._ignored
         self._stale_bytes += sum(seen[path].key[2] for path in (*gone, *changed) if path in seen)
         self._seen, self._ignored, found.keys = dict(found.known), set(found.ignored), {}
-        if changed or gone or newly_ignored or self._rule_files != self._listed_rules:
+        if changed or gone or newly_ignored or self._rules.files != self._listed_rules:
             self._append(changed, gone, newly_ignored)
         return found
 
     def _may_read(self, found: Snapshot, new_bytes: int, after: bool) -> bool:
         """Is there room for so many new bytes? Before a command, raises `TooMuch` if there isn't."""
         most, free = self._limits, shutil.disk_usage(self._folder).free
-        if len(found.keys) > most.files or found.size_bytes > most.bytes:
-            error = TooMuch(f"the workspace holds more than {most.files:,} files or {most.bytes >> 20:,} MB "
-                            "that git doesn't ignore")  # fmt: skip
+        if len(found.keys) > most.command_files or found.size_bytes > most.command_bytes:
+            much = f"{most.command_files:,} files or {most.command_bytes >> 20:,} MB"
+            error = TooMuch(f"the workspace holds more than {much} that git doesn't ignore")
         elif new_bytes > free // 2:
             error = TooMuch(f"{new_bytes >> 20:,} MB would be copied, and {free >> 20:,} MB are free on the disk")
         else:
@@ -207,7 +215,7 @@ class Store:
         if not after:
             raise error
         self.give_up(error)
-        return found.size_bytes <= most.bytes and new_bytes <= free // 2
+        return found.size_bytes <= most.command_bytes and new_bytes <= free // 2
 
     def _read(self, path: str, key: Key, now_ns: int, listed: bool, save: Callable[[int], str], read: bool) -> Known:
         mode = stat.S_IMODE(key[0])
@@ -226,7 +234,7 @@ class Store:
 
     # -- the walk ------------------------------------------------------------------------------------------------------
 
-    def _walk(self, found: Snapshot, before: Collection[str] | None, asking: Asking) -> None:
+    def _walk(self, found: Snapshot, before: Collection[str] | None) -> None:
         """Every name that git doesn't ignore, level by level, but for the contents of the workspace's own `.git`.
 
         Ends beyond the limit of files, unless it is compared with a look `before`. A `.git` at the top that wasn't
@@ -241,7 +249,7 @@ class Store:
             for prefix in level:
                 self._list(prefix, names, found, own)
             anew = (fresh and self._add_rules(names)) or anew
-            self._ask(names, asking, anew)
+            self._ask(names, anew)
             level = []
             for path, key in names.items():
                 folder = stat.S_ISDIR(key[0])
@@ -253,7 +261,7 @@ class Store:
                 found.size_bytes += key[2]
                 if folder:
                     level.append(name)
-            if before is None and len(found.keys) > self._limits.files:
+            if before is None and len(found.keys) > self._limits.command_files:
                 return
 
     def _list(self, prefix: str, names: dict[str, Key], found: Snapshot, own: bool) -> None:
@@ -284,7 +292,7 @@ class Store:
 
     # -- what git ignores ----------------------------------------------------------------------------------------------
 
-    def _ask(self, names: Mapping[str, Key], asking: Asking, anew: bool) -> None:
+    def _ask(self, names: Mapping[str, Key], anew: bool) -> None:
         """Note which of the names are ignored. Known ones are only asked about `anew`, for other rules."""
         asked = []
         for path, key in names.items():
@@ -292,17 +300,15 @@ class Store:
                 name = f"{path}/" if stat.S_ISDIR(key[0]) else path
                 if (anew or name not in self._ignored) and ".git/" not in f"{path}/":  # a repository is kept whole
                     asked.append(name)
-        if asked and self._rule_files:
-            self._ignored = (self._ignored - set(asked)) | asking.ignored(asked)
-        else:
-            self._ignored = self._ignored - set(asked)
+        if asked:
+            self._ignored = (self._ignored - set(asked)) | self._rules.ignored(asked)
 
     def _drop_old_rules(self) -> bool:
         """Forget rules whose files are gone; true if there were any."""
-        gone = [path for path in self._rule_files if (status := self._tree.status(path)) is None
+        gone = [path for path in self._rules.files if (status := self._tree.status(path)) is None
                 or not stat.S_ISREG(status.st_mode)]  # fmt: skip
         for path in gone:
-            del self._rule_files[path]
+            del self._rules.files[path]
         return bool(gone)
 
     def _add_rules(self, names: Mapping[str, Key]) -> bool:
@@ -312,8 +318,8 @@ class Store:
             if not path.endswith(IGNORES) or path.rpartition("/")[2] != IGNORES or not stat.S_ISREG(key[0]):
                 continue
             text = self._text(path, _MAX_RULES_BYTES)
-            if text is not None and self._rule_files.get(path) != text:
-                self._rule_files[path], new = text, True
+            if text is not None and self._rules.files.get(path) != text:
+                self._rules.files[path], new = text, True
         return new
 
     def _read_index(self) -> None:
@@ -362,13 +368,13 @@ class Store:
             self._list_status = (status.st_ino, status.st_size, status.st_mtime_ns)
             lines = self._list_file.read_bytes().split(b"\n")
         except FileNotFoundError:
-            self._seen, self._ignored, self._rule_files, self._lines = {}, set(), {}, 0
+            self._seen, self._ignored, self._rules.files, self._lines = {}, set(), {}, 0
             return
         self._seen, self._ignored, self._lines = {}, set(), len(lines)
         for line in lines[:-1]:  # after the last newline there is nothing, or what a crash left
             with suppress(*UNREADABLE):
                 self._take(*json.loads(line))
-        self._listed_rules = dict(self._rule_files)
+        self._listed_rules = dict(self._rules.files)
         kept = self.objects.names()
         for path, known in self._seen.items():
             if known.state.kind == "file" and known.state.readable and known.state.hash not in kept:
@@ -384,7 +390,7 @@ class Store:
             case ("ignored",):
                 self._ignored.add(path)
             case ("rules", rules):
-                self._rule_files = {str(name): text.encode("latin-1") for name, text in rules.items()}
+                self._rules.files = {str(name): text.encode("latin-1") for name, text in rules.items()}
             case ((mode, inode, size, changed, status_changed), state, listed):
                 key = (mode, inode, size, changed, status_changed)
                 self._seen[path] = Known(key, state_of(state), bool(listed))
@@ -398,9 +404,9 @@ class Store:
         rows: list[list[object]] = [[path] for path in gone]
         rows += [[path, "ignored"] for path in ignored]
         rows += [[path, known.key, row_of(known.state), known.listed] for path, known in changed.items()]
-        if anew or self._rule_files != self._listed_rules:
-            self._listed_rules = dict(self._rule_files)
-            rows.append(["", "rules", {path: text.decode("latin-1") for path, text in self._rule_files.items()}])
+        if anew or self._rules.files != self._listed_rules:
+            self._listed_rules = dict(self._rules.files)
+            rows.append(["", "rules", {path: text.decode("latin-1") for path, text in self._rules.files.items()}])
         data = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
         if anew:
             temporary = self._list_file.with_suffix(".new")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from difflib import Match, SequenceMatcher
+from itertools import islice, takewhile
 
 from ossia.tools.decoding import decode, describe
 
 _CONTEXT = 3
-_WINDOW, _MAX_WINDOW, _RUN, _MAX_COMPARED = 500, 32_000, 3, 200_000
-"""A window is made larger until it holds a run of equal lines. What is left at the end counts as replaced."""
+_WINDOW, _RUN, _MAX_COST = 500, 3, 500_000_000
+"""A window grows until it holds a run of equal lines. Beyond the cost, some 3 s, the rest counts as replaced."""
 _MAX_CHARS = 400_000
 
 
@@ -67,7 +69,7 @@ def _lines(pieces: list[str]) -> list[str]:
 
 
 def _hunks(a: list[str], b: list[str]) -> Iterator[str]:
-    for group in _Matcher(None, a, b).get_grouped_opcodes(_CONTEXT):
+    for group in _Matcher(a, b).get_grouped_opcodes(_CONTEXT):
         (_, a1, _, b1, _), (_, _, a2, _, b2) = group[0], group[-1]
         yield f"@@ -{_range(a1, a2)} +{_range(b1, b2)} @@\n"
         for kind, i1, i2, j1, j2 in group:
@@ -79,33 +81,53 @@ def _hunks(a: list[str], b: list[str]) -> Iterator[str]:
 
 
 class _Matcher(SequenceMatcher[str]):
-    """difflib's matcher, but it compares a window of lines at a time, and no more than `_MAX_COMPARED` in all.
+    """difflib's matcher, but it compares a window of lines at a time, and spends no more than `_MAX_COST` in all.
 
     difflib's time for whole texts grows with lines times changes: 500 changes in 50,000 lines took 6 s.
     """
 
+    def __init__(self, a: list[str], b: list[str]) -> None:
+        super().__init__(None, a, b)
+        self._texts = a, b
+
     def get_matching_blocks(self) -> list[Match]:
-        a, b = list(self.a), list(self.b)
+        a, b = self._texts
+        end = _common(reversed(a), reversed(b))
+        a, b = a[: len(a) - end], b[: len(b) - end]
         blocks: list[Match] = []
-        i = j = compared = 0
-        size = _WINDOW
-        while i < len(a) and j < len(b) and size <= _MAX_WINDOW and compared < _MAX_COMPARED:
-            start = i
-            while i < len(a) and j < len(b) and a[i] == b[j]:
-                i, j = i + 1, j + 1
-            if i > start:
-                blocks.append(Match(start, start + j - i, i - start))
-            found = SequenceMatcher(None, a[i : i + size], b[j : j + size]).get_matching_blocks()[:-1]
-            compared += size
-            is_rest = i + size >= len(a) and j + size >= len(b)
-            if is_rest or max((block.size for block in found), default=0) >= _RUN:
-                whole = found if is_rest else found[:-1]  # the last one may go on behind the window
-                blocks += [Match(i + block.a, j + block.b, block.size) for block in whole]
-                i, j = (len(a), len(b)) if is_rest else (i + found[-1].a, j + found[-1].b)
-                size = _WINDOW
-            else:
+        i = j = 0
+        size, left = _WINDOW, _MAX_COST
+        while i < len(a) and j < len(b):
+            same = _common(islice(a, i, None), islice(b, j, None))
+            blocks.append(Match(i, j, same))
+            i, j = i + same, j + same
+            here, there = a[i : i + size], b[j : j + size]
+            left -= _cost(here, there)
+            if left < 0:
+                break
+            found = SequenceMatcher(None, here, there).get_matching_blocks()[:-1]
+            if i + size >= len(a) and j + size >= len(b):
+                blocks += [Match(i + block.a, j + block.b, block.size) for block in found]
+                break
+            if max((block.size for block in found), default=0) < _RUN:
                 size *= 8
-        return [*blocks, Match(len(a), len(b), 0)]
+                continue
+            *found, last = found  # which may go on behind the window
+            blocks += [Match(i + block.a, j + block.b, block.size) for block in found]
+            i, j, size = i + last.a, j + last.b, _WINDOW
+        ends = [Match(len(a), len(b), end), Match(len(a) + end, len(b) + end, 0)]
+        return [*(block for block in blocks if block.size), *(block for block in ends[:1] if end), *ends[1:]]
+
+
+def _common(a: Iterable[str], b: Iterable[str]) -> int:
+    """The number of lines that both begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
+
+
+def _cost(a: list[str], b: list[str]) -> int:
+    """The most that difflib may need: the pairs of equal lines, but for frequent ones, times the lines."""
+    counts = Counter(b)
+    return sum(counts[line] for line in a if counts[line] <= max(len(b) // 100 + 1, 200)) * min(len(a), len(b))
 
 
 def _range(start: int, end: int) -> str:
