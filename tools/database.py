@@ -7,7 +7,7 @@ import sqlite3
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -53,6 +53,17 @@ class Database:
         """A connection; None without a file (it isn't made)."""
         with self._lock, self._faults():
             yield self._connection(make=False)
+
+    @contextmanager
+    def reading_or_empty(self) -> Iterator[sqlite3.Connection]:
+        """A connection; without a file, to an empty database in memory."""
+        with self.reading() as db:
+            if db is not None:
+                yield db
+                return
+            with closing(sqlite3.connect(":memory:", isolation_level=None)) as empty:
+                migrate(empty, self.path, self._form)
+                yield empty
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from ossia.tools.database import MOVE, Database, Format, migrate
+from ossia.tools.database import MOVE, Database, Format
 from ossia.tools.library._text import TOKENIZER, indexed
 
 _UNREADABLE: Final = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
@@ -100,13 +100,8 @@ class Store:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection; without a file, to an empty library in memory."""
-        with self._opened() as database, database.reading() as db:
-            if db is not None:
-                yield db
-                return
-        with closing(sqlite3.connect(":memory:", isolation_level=None)) as empty:
-            migrate(empty, self.path, _LIBRARY)
-            yield empty
+        with self._opened() as database, database.reading_or_empty() as db:
+            yield db
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
