@@ -331,12 +331,12 @@ class TestWithoutATerminal:
 
     def test_a_dry_run_shows_all_of_it(self, tmp_path: Path) -> None:
         """More than a model reads, and more than a question shows; cleaned, since a person reads it."""
-        lines = [f"line {number} \x1b[31mof many" for number in range(5_000)]
-        command = "; ".join(f"echo {number}" for number in range(5_000)) + " # \x1b]0;title\x07"
+        lines = [f"line {number} \x1b[31mof many" for number in range(1_500)]
+        command = "; ".join(f"echo {number}" for number in range(1_500)) + " # \x1b]0;title\x07"
         steps = (writes("a.md", "\n".join(lines)), runs(command), FINAL)
         told, work = self._run(tmp_path, *steps, flags=("--dry-run",))
         shown = told.splitlines()
-        assert shown[0].startswith("repo_browser.apply_patch would: ") and shown[4:5004] == [
+        assert shown[0].startswith("repo_browser.apply_patch would: ") and shown[4:1504] == [
             f"+{line}".replace("\x1b", "␛") for line in lines
         ]
         at = shown.index(command.replace("\x1b", "␛").replace("\x07", "␇"))
