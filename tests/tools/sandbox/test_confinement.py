@@ -34,7 +34,7 @@ SECRET = "a-secret-of-the-user"
 ROOT = os.geteuid() == 0
 LIMITS = replace(
     PYTHON_LIMITS, address_space_bytes=700 * MIB, memory_bytes=700 * MIB, processes=120, data_bytes=48 * MIB,
-    data_files=3000, file_bytes=24 * MIB,
+    data_files=1000, file_bytes=24 * MIB,
 )  # fmt: skip
 PRELUDE = """
 import ctypes, os, socket, sys
@@ -382,7 +382,7 @@ for folder in ('/dev/shm', '/tmp', '/home', os.environ['HOME'], '/run', '/'):
 @pytest.mark.parametrize(
     ("code", "why"),
     [
-        ("for n in range(5000): open(f'/mnt/data/f{n}', 'w').close()", "made more than 3000 files"),
+        ("for n in range(2000): open(f'/mnt/data/f{n}', 'w').close()", "made more than 1000 files"),
         ("for n in range(8): open(f'/mnt/data/l{n}', 'wb').write(bytes(8 << 20))", "wrote more than 48 MB"),
         (
             "for n in range(40): os.mkdir('d' * 200); os.chdir('d' * 200)\n"
@@ -492,11 +492,11 @@ class Growth:
 @pytest.mark.parametrize(
     "code",
     [
-        "import time; t = time.monotonic()\nwhile time.monotonic() < t + 2: print('z' * 10_000)",
+        "import time; t = time.monotonic()\nwhile time.monotonic() < t + 1: print('z' * 10_000)",
         "'r' * (60 << 20)",
         "print('s' * (20 << 20))",
         "import subprocess; subprocess.run('head -c 50000000 /dev/zero | tr \"\\\\0\" x', shell=True) and None",
-        "for _ in range(3000): display('d' * 1000)",
+        "for _ in range(1500): display('d' * 1000)",
     ],
     ids=["endless", "repr", "one print", "a child", "displays"],
 )
