@@ -12,7 +12,6 @@ from ossia.cli.clean import clean, one_line
 from ossia.cli.streams import stdout
 from ossia.cli.visible import visible
 from ossia.tools.present import present_of
-from ossia.tools.spec import INTERRUPTED
 
 if TYPE_CHECKING:
     from ossia.agent.events import TurnEnd
@@ -56,11 +55,6 @@ def undone_or_not(undone: Undone, *, skipping: bool = False, dry_run: bool = Fal
     if skipping:
         return "this would be forgotten" if dry_run else "forgotten"
     return "nothing would be restored" if dry_run else "nothing was restored"
-
-
-def for_user(reason: str) -> str:
-    """The reason in words for the user: `you stopped it` for the model's `interrupted by the user`."""
-    return re.sub(f"^{INTERRUPTED['user']}", "you stopped it", reason, flags=re.IGNORECASE)
 
 
 def when(seconds: float) -> str:

@@ -20,6 +20,7 @@ from ossia.harmony.render import developer_text, drop_past_analysis
 from ossia.harmony.tokens import CONSTRAIN
 from ossia.tools.calls.arguments import NO_ARGUMENTS
 from ossia.tools.functions.naming import MAX_NAME_CHARS, PREFIX, plain_name
+from ossia.tools.present import present_of
 from ossia.tools.spec import ToolSpec
 
 Json = dict[str, Any]
@@ -104,7 +105,7 @@ class Names:
                 legal = f"{_legal(name)[: MAX_NAME_CHARS - len(str(number)) - 1]}_{number}"
             self._out[name] = legal
         self._back = {legal: name for name, legal in self._out.items()}
-        self._texts = {"python", *(spec.name for spec in specs if spec.input == "text")}
+        self._texts = {spec.name for spec in specs if spec.input == "text"}
         self._trained = {*TRAINED_NAMES, *(spec.name for spec in specs if spec.trained)}
 
     def out(self, recipient: str) -> str:
@@ -118,8 +119,8 @@ class Names:
         return clean if clean in self._out or clean.startswith(PREFIX) else PREFIX + clean
 
     def takes_text(self, recipient: str) -> bool:
-        """True if the tool takes raw text. A function can't: it gets `{"code": …}`."""
-        return recipient in self._texts
+        """True if the tool takes raw text, also for a recorded call. A function can't: it gets `{"code": …}`."""
+        return recipient in self._texts or present_of(recipient).argument == ""
 
     def header(self, recipient: str) -> tuple[str, str]:
         """The channel and the content type of a call, as the model itself writes them."""
@@ -205,7 +206,7 @@ def _outward(message: Message, names: Names) -> Message:
 
 def _as_function(spec: ToolSpec, names: Names) -> ToolSpec:
     schema: Mapping[str, object] = spec.parameters or NO_ARGUMENTS
-    described = spec.section if spec.name == "python" and spec.section else spec.description
+    described = spec.section if spec.input == "text" and spec.section else spec.description
     if spec.input == "text" or schema.get("type") == "string":
         key = _CODE if spec.input == "text" else "input"
         schema = {"type": "object", "properties": {key: {"type": "string"}}, "required": [key]}
@@ -218,7 +219,7 @@ def _instructions(request: Request, names: Names) -> str | None:
     parts = [request.instructions or ""]
     trained, _ = as_namespaces(() if request.open_with else request.tools)
     for key, namespace in trained.items():
-        if namespace.description and key != "python":
+        if namespace.description and namespace.functions:
             parts.append(f"The functions {names.out(f'{key}.')}__*: {namespace.description}")
     if request.response_format:
         parts.append(developer_text(DeveloperPrompt(response_formats=(request.response_format,))))

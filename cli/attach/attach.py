@@ -23,9 +23,10 @@ from ossia.cli.clean import one_line
 from ossia.cli.mentions import Mention, mentions, standing
 from ossia.cli.terminal.input.typed import Typed
 from ossia.cli.visible import seen_line
-from ossia.cli.words import bytes_of, for_user, size_of
+from ossia.cli.words import bytes_of, size_of
 from ossia.tools.functions import ToolSettingUnusable
 from ossia.tools.names import in_ascii
+from ossia.tools.outcome import for_user
 from ossia.tools.spec import Stop, Taint, ToolFailed
 from ossia.tools.workspace import Workspace
 

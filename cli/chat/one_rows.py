@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from rich.cells import cell_len
@@ -13,14 +12,12 @@ from ossia.cli.runtime.progress import fitted
 from ossia.cli.terminal.input.line import is_long
 from ossia.cli.visible import seen_line
 from ossia.cli.words import count, length_of, short_arguments, size_words
+from ossia.tools.outcome import outcome_of
 from ossia.tools.spec import ToolFinished
-from ossia.tools.work.result import for_people
 
 _ARGUMENT_CHARS, _RESULT_CHARS = 200, 60
 _LEAST_ARGUMENT_CELLS = 12
 _SAID_CHARS, _RECALLED_LINES, _RECALLED_CHARS = 4_000, 3, 400
-_WARNING = re.compile(r"\A\[WARN\] (?:this is a new kernel|the kernel died|No output available).*\n?")
-"""What python says to the model before a result, or in place of one."""
 _LISTED_CALLS = 30  # of one tool in a row
 
 
@@ -92,9 +89,8 @@ def _made_with(calls: Sequence[ToolFinished], room: int) -> str:
 
 def _outcome(calls: Sequence[ToolFinished], max_chars: int) -> str:
     """Results in a few words: themselves where each is one short line, else their size."""
-    results = [for_people(_WARNING.sub("", done.result.text), done.call.name) for done in calls]
-    stripped = [result.strip() for result in results]
-    short = ", ".join(stripped)
-    if all(stripped) and len(short) <= max_chars and "\n" not in short:
+    results = [outcome_of(done) for done in calls]
+    short = ", ".join(results)
+    if all(results) and len(short) <= max_chars and "\n" not in short:
         return short
     return size_words("".join(results))

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ossia.agent.events import ApprovalAsked, Decision
 from ossia.cli.visible import seen_line, visible
 from ossia.tools.approval.policy import CAN, FROM_OUTSIDE
-from ossia.tools.approval.shell_words import one_line_of
+from ossia.tools.present import present_of
 
 if TYPE_CHECKING:
     from ossia.cli.terminal.question import Question
     from ossia.tools.spec import ToolSpec
 
 WORDS = {"y": "yes", "n": "no", "s": "this session", "w": "accept edits", "a": "always", "e": "edit"}
-_EDITED_ARGUMENT = {"container.exec": "command", "repo_browser.apply_patch": "patch"}
-"""Of these tools only this argument is edited, as plain text."""
-_SUFFIXES = {"python": ".py", "container.exec": ".sh", "repo_browser.apply_patch": ".patch"}
 _STILL_ASKED = "what holds secrets, files that run or instruct later tools, and what a rule of yours asks about"
 _SUBJECT_CHARS = 60
 
@@ -87,7 +84,7 @@ def question_of(
         asked.preview.language,
         f"Your change can't be used: {asked.fault}" if asked.fault else "",
         tuple((key, WORDS[key]) for key in keys),
-        f'"a" will always allow {_allowed(asked.rules)} {where}' if "a" in keys else "",
+        f'"a" will always allow {_allowed(asked)} {where}' if "a" in keys else "",
         explanation(asked, spec=spec, hint=hint),
         careful=asked.firm or bool(asked.preview.caution) or reason != asked.reason,
         elsewhere="Ctrl-O",
@@ -135,11 +132,12 @@ def told_of(asked: ApprovalAsked, key: str) -> str:
     return f"allowed until ossia ends: {_remembered(asked)}" if key == "s" else ""
 
 
-def _allowed(rules: Sequence[str]) -> str:
-    """A command as it is typed, a patch by its files, any other rule as it is written."""
-    commands = [rule.removeprefix("container.exec:") for rule in rules]
-    patches = [rule.removeprefix("repo_browser.apply_patch:") for rule in commands]
-    return f"{'' if patches == commands else 'patches of '}{', '.join(f'`{shown}`' for shown in patches)}"
+def _allowed(asked: ApprovalAsked) -> str:
+    """The rules: a command as it is typed, a patch by its files, any other rule as it is written."""
+    present, rules = present_of(asked.call.name), asked.rules
+    if present.is_command or present.language == "diff":
+        rules = tuple(rule.removeprefix(f"{asked.call.name}:") for rule in rules)
+    return f"{'patches of ' if present.language == 'diff' else ''}{', '.join(f'`{rule}`' for rule in rules)}"
 
 
 def _remembered(asked: ApprovalAsked) -> str:
@@ -163,14 +161,13 @@ def arguments_to_edit(asked: ApprovalAsked) -> tuple[str, str]:
 
         arguments_to_edit(…)    # ("ls -l", ".sh")
     """
-    key = _edited_alone(asked)
-    value: Any = asked.arguments
+    present, args = present_of(asked.call.name), asked.arguments
+    if _is_json(asked):
+        return asked.rejected or json.dumps(args, indent=2, ensure_ascii=False), ".json"
     if asked.rejected:
-        value = asked.rejected if key is None or _is_raw(asked) else json.loads(asked.rejected)
-    if key:
-        value = value[key] if isinstance(value[key], str) else one_line_of(value[key])
-    suffix = ".json" if key is None else _SUFFIXES.get(asked.call.name, ".txt")
-    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False), suffix
+        args = asked.rejected if present.argument == "" else json.loads(asked.rejected)
+    shown = present.text(args)
+    return (str(args), ".txt") if shown is None else (shown, present.suffix)
 
 
 def edited_arguments(asked: ApprovalAsked, text: str) -> str | None:
@@ -183,22 +180,12 @@ def edited_arguments(asked: ApprovalAsked, text: str) -> str | None:
     text = f"{text}\n" if shown.endswith("\n") and not text.endswith("\n") else text
     if not text.strip() or text == shown:
         return None
-    key = _edited_alone(asked)
-    if key is None or _is_raw(asked):
+    present = present_of(asked.call.name)
+    if _is_json(asked) or present.argument == "":  # code is sent as it is, not as JSON
         return text
-    new = ["bash", "-lc", text] if asked.call.name == "container.exec" else text
-    value = {**asked.arguments, key: new} if isinstance(asked.arguments, dict) else new
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(present.edited(asked.arguments, text), ensure_ascii=False)
 
 
-def _edited_alone(asked: ApprovalAsked) -> str | None:
-    """The argument that is edited as a text; "": the arguments are a text; None: they are edited as JSON."""
-    if isinstance(asked.arguments, str):
-        return ""
-    key = _EDITED_ARGUMENT.get(asked.call.name)
-    return key if isinstance(asked.arguments, dict) and key in asked.arguments else None
-
-
-def _is_raw(asked: ApprovalAsked) -> bool:
-    """Are the arguments code, which is sent as it is, not as JSON?"""
-    return asked.call.name == "python"
+def _is_json(asked: ApprovalAsked) -> bool:
+    """True if the arguments are edited as JSON, and not a text of theirs alone."""
+    return not isinstance(asked.arguments, str) and present_of(asked.call.name).text(asked.arguments) is None

@@ -1,8 +1,7 @@
-"""How a person is told of a failed call: first the whole reason, then what can be done about it."""
+"""A failed call on the screen: the whole reason, and the next step for the user."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -11,56 +10,29 @@ from ossia.cli.runtime.progress import fitted
 from ossia.cli.settings.table import Settings
 from ossia.cli.terminal.fold import hanging
 from ossia.cli.visible import seen_line
-from ossia.cli.words import count, for_user, short_arguments
+from ossia.cli.words import count, short_arguments
 from ossia.harmony.builtins import TRAINED_NAMES
-from ossia.tools.calls.names import resolve_name
-from ossia.tools.spec import CHANGED, ToolCall, ToolFinished, ToolSpec
-from ossia.tools.toolbox import REFUSED, REFUSED_AGAIN, UNASKED
-from ossia.tools.work.result import for_people
+from ossia.tools.build import TRAINED
+from ossia.tools.calls.names import resolve_name, work_tool
+from ossia.tools.outcome import reason_of
+from ossia.tools.spec import ToolCall, ToolFinished, ToolSpec
 
 MAX_ROWS = 6
-LEAST_MS = 50  # a call that took less took `0.0 s`, which isn't told
+LEAST_MS = 50  # a call that took less took `0.0 s`, which isn't shown
 _MAX_CHARS = 4_000  # of a reason: more than the rows hold
 _ARGUMENT_CHARS = 200
-_LED = re.compile(r"(?:Error(?: fetching URL `.*?`| during search for `.*?`)?: |\[ERROR\] )", re.DOTALL)
-_REMARK = re.compile(r"\[(.*)\]")
 _PACKAGES = {"PIL": "pillow", "bs4": "beautifulsoup4", "cv2": "opencv-python", "sklearn": "scikit-learn",
              "yaml": "pyyaml"}  # fmt: skip
 """Modules whose name isn't that of the package that brings them."""
-_REFUSED = (REFUSED, REFUSED_AGAIN, UNASKED)
-
-
-def reason_of(text: str, name: str) -> str:
-    """Why a call of `name` failed, on one line: what the model is told, without what leads up to the reason.
-
-        reason_of("Error fetching URL `https://a.test/x`: the name …", "browser.open")        # "the name …"
-        reason_of("Traceback (most recent call last):\\n …\\nKeyError: 'x'", "python")        # "KeyError: 'x'"
-        reason_of("ls: no such file\\n[exit status 2]", "container.exec")                    # "exit status 2: ls: no …"
-    """
-    if text.startswith(CHANGED):
-        text = text.partition("\n")[2]
-    text = for_people(text, name).strip()
-    if text in _REFUSED:  # what the model reads of it
-        return "refused"
-    led = _LED.match(text)
-    if led or text.startswith("Error"):
-        return one_line(text[led.end() :] if led else text)
-    lines = [line for line in text.splitlines() if line.strip()]
-    last = lines[-1] if lines else "it failed without a message"
-    remark = _REMARK.fullmatch(last.strip())
-    if remark is None:
-        return one_line(for_user(last.removeprefix("[ERROR] ")))
-    return one_line(": ".join([for_user(remark[1]), *lines[-2:-1]]))
-
 
 def failure_rows(done: ToolFinished, width: int, *, fix: str = "") -> tuple[list[str], list[str]]:
-    """The rows that tell of a failed call, clean and of at most `width` columns, and those of `fix`.
+    """The rows about a failed call, clean and of at most `width` columns, and those of `fix`.
 
     What doesn't fit into `MAX_ROWS` is counted; the arguments come last, as much of them as a row holds.
 
         ✗ browser.open: the name a.test isn't known · https://a.test/x · 0.2 s
     """
-    reason = reason_of(done.result.text, done.call.name)
+    reason = one_line(reason_of(done))
     rows = _wrapped(f"✗ {seen_line(done.call.name)}: {reason}", width)
     arguments = short_arguments(done.call.name, done.call.arguments, _ARGUMENT_CHARS)
     took = f"{done.ms / 1000:.1f} s" if done.ms >= LEAST_MS else ""
@@ -86,7 +58,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Fixes:
-    """What the user, not the model, could do about a failed call: the model never reads it.
+    """The next steps for the user, not the model, after failed calls: the model never reads them.
 
     `chat`: name the chat's own commands where there are any. `specs` are the tools on offer, by name; `off` says why
     others aren't (`Toolset.off`), `turned_off` whether the user turned one off. `folder`: there is a workspace.
@@ -126,16 +98,16 @@ class Fixes:
         name = call.name.removeprefix("functions.")
         meant = resolve_name(call.name, TRAINED_NAMES) or f"functions.{name}"
         family = meant.partition(".")[0]
-        whole = family if family in ("python", "browser") else meant
+        whole = family if family in TRAINED else meant
         if any(map(self.turned_off, (call.name, whole))):
             return f"/tools on {whole} turns it on"
         if why := self.off.get(whole):
             return f"{whole} is off: {why}"
-        if family in ("python", "browser") and self.settings.no_tools:
+        if family in TRAINED and self.settings.no_tools:
             return "all tools are off: --no-tools is set, here or among the settings"
-        if family in ("python", "browser"):
+        if family in TRAINED:
             return f"--tools {family} turns it on, beside what else --tools names" if self.settings.tools else ""
-        if family in ("container", "repo_browser") and not self.folder:
+        if work_tool(meant) and not self.folder:
             return f"{self._flag('--workspace DIR', '/tools workspace DIR')} gives it a folder to work in"
         return self._of_server(name)
 

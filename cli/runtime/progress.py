@@ -34,8 +34,8 @@ from ossia.cli.visible import seen, seen_line
 from ossia.cli.words import short_arguments, thinking_cut
 from ossia.harmony.messages import ANALYSIS
 from ossia.tools.host import Loading, Notice
+from ossia.tools.outcome import outcome_of, reason_of
 from ossia.tools.spec import NoStop, Stop
-from ossia.tools.work.result import for_people
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAME_S = 0.1
@@ -137,7 +137,7 @@ class Display:
                 if result.error:
                     self._failed(event)
                 else:
-                    shown = one_line(for_people(result.text, call.name), _SHOWN_CHARS)
+                    shown = one_line(outcome_of(event), _SHOWN_CHARS)
                     self.aside(f"{call.name}: done in {ms / 1000:.1f} s · {shown}")
             case ContextTrimmed(before, after, reason):
                 self.note(f"ossia: {reason} ({before:,} → {after:,} tokens)")
@@ -224,11 +224,11 @@ class Display:
             print(f"{_DIM}{text}{_PLAIN}" if self.colour else text, file=sys.stderr, flush=True)
 
     def _failed(self, done: ToolFinished) -> None:
-        from ossia.cli.runtime.failures import failure_rows, reason_of
+        from ossia.cli.runtime.failures import failure_rows
 
         fault, name = done.result.fault, done.call.name
         if not self._asides and fault and fault.kind in ("search", "key"):  # the answer is from less than was asked for
-            self.warn(f"{one_line(name)}: {reason_of(done.result.text, name)}")
+            self.warn(f"{one_line(name)}: {one_line(reason_of(done))}")
         if self._asides:
             told, fix = failure_rows(done, columns(sys.stderr) - 1, fix=self.fix(done))
             self.aside("\n".join([*told, *fix]), whole=True)

@@ -1,45 +1,14 @@
-"""What is said of calls that failed: why, and what the user can do."""
+"""The next steps for the user after a failed call."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from ossia.cli.runtime.failures import Fixes, reason_of
+from ossia.cli.runtime.failures import Fixes
 from ossia.cli.settings.table import Settings
-from ossia.tools.spec import CHANGED, Fault, FaultKind, ToolCall, ToolFinished, ToolResult, ToolSpec
-from ossia.tools.toolbox import REFUSED
-from ossia.tools.work.result import formed
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        (f"{CHANGED} container.exec {{}}\n{formed('no', Path('/w'), status=2)}", "exit status 2: no"),
-        ("Error: there is no file 'a'. repo_browser.list_dir shows what is there.",
-         "there is no file 'a'. repo_browser.list_dir shows what is there."),
-        ("Error fetching URL `http://a.test/`b`: c`: the name a.test isn't known", "c`: the name a.test isn't known"),
-        ("Error during search for `two\nlines`: ddgs: 403", "ddgs: 403"),
-        ("Error: patch: no such line:\n  one\n  two", "patch: no such line: one two"),
-        ("Traceback (most recent call last):\n  1/0\nZeroDivisionError: division by zero\n",
-         "ZeroDivisionError: division by zero"),
-        ("out\n[ERROR] Execution timed out after 2 seconds; state kept",
-         "Execution timed out after 2 seconds; state kept"),
-        ("one\nls: can't access 'x'\n[exit status 2]", "exit status 2: ls: can't access 'x'"),
-        ("[exit status 1]", "exit status 1"),
-        (formed("one\nls: can't access 'x'\n", Path("/w"), status=2), "exit status 2: ls: can't access 'x'"),
-        (formed("", Path("/w"), status=1), "exit status 1"),
-        ("[interrupted by the user]", "you stopped it"),
-        ("1\n[ERROR] Interrupted by the user; state kept", "you stopped it; state kept"),
-        (f"{CHANGED} python 1\nError: no", "no"),
-        (REFUSED, "refused"),
-        (" \n", "it failed without a message"),
-    ],
-)  # fmt: skip
-def test_the_reason(text: str, reason: str) -> None:
-    assert reason_of(text, "container.exec") == reason
+from ossia.tools.spec import Fault, FaultKind, ToolCall, ToolFinished, ToolResult, ToolSpec
 
 
 def failed(name: str, kind: FaultKind | None = None, subject: str = "") -> ToolFinished:
