@@ -16,7 +16,7 @@ _WARNING = re.compile(r"\A\[WARN\] (?:this is a new kernel|the kernel died|No ou
 
 def outcome_of(done: ToolFinished) -> str:
     """The result of a call that succeeded, without its form and python's warnings; "" where it printed nothing."""
-    return for_people(_WARNING.sub("", done.result.text), done.call.name).strip()
+    return for_people(_WARNING.sub("", done.result.text), done.call.name)
 
 
 def reason_of(done: ToolFinished) -> str:

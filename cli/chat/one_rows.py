@@ -90,7 +90,8 @@ def _made_with(calls: Sequence[ToolFinished], room: int) -> str:
 def _outcome(calls: Sequence[ToolFinished], max_chars: int) -> str:
     """Results in a few words: themselves where each is one short line, else their size."""
     results = [outcome_of(done) for done in calls]
-    short = ", ".join(results)
-    if all(results) and len(short) <= max_chars and "\n" not in short:
+    stripped = [result.strip() for result in results]
+    short = ", ".join(stripped)
+    if all(stripped) and len(short) <= max_chars and "\n" not in short:
         return short
     return size_words("".join(results))

@@ -53,7 +53,7 @@ def test_a_fault_says_that_a_call_was_refused_whatever_its_text() -> None:
     ("name", "text", "outcome"),
     [
         ("container.exec", formed("a\n", Path("/w")), "a"),
-        ("python", "[WARN] this is a new kernel: its variables are gone\n4\n", "4"),
+        ("python", "[WARN] this is a new kernel: its variables are gone\n4\n", "4\n"),
         ("python", formed("a", Path("/w")), formed("a", Path("/w"))),
     ],
 )
