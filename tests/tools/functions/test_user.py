@@ -332,16 +332,20 @@ def test_a_function_that_does_not_end_is_ended(tmp_path: Path, loop: str, how: s
 
 
 def test_a_function_that_cannot_be_ended_is_said_to_run_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    source = """
-        import time
+    reader, writer = os.pipe()
+    source = f"""
+        import os
         def stuck() -> None:
-            time.sleep(2.5)
+            os.read({reader}, 1)
             print("too late")
         """
     called = call(_load(tmp_path, source, timeout_s=0.1).tools, "functions.stuck", folder=tmp_path)
     assert "could not be ended and still runs" in called.text
+    os.write(writer, b"x")
     _until(lambda: not any(thread.name == "ossia-function" for thread in threading.enumerate()))
     assert capsys.readouterr() == ("", "")
+    os.close(reader)
+    os.close(writer)
 
 
 def _until(holds: object) -> None:
