@@ -350,6 +350,7 @@ def test_a_command_cut_off_by_a_closed_call_is_undone_too(tmp_path: Path, confin
     assert not (shell.root / "AGENTS.md").exists()
 
 
+@pytest.mark.parametrize("confined", ["unconfined"], indirect=True)  # the look is the same after any command
 def test_all_names_are_looked_at_in_a_large_workspace(tmp_path: Path, confined: str) -> None:
     shell = Shell(tmp_path, confined, journaled=False)
     many = shell.root / "a"
