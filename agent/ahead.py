@@ -26,12 +26,12 @@ _REPORTED_FROM = 64
 class ReadAhead:
     """`progress`: how many ids of the next prompt have been read, and out of how many; None while nothing is read.
 
-    `on_change` is called when it changes, `on_fault` with a fault of ours, both on the worker's thread. `done`: all
-    that is known of the next prompt has been read.
+    `before` is called before something is read, `on_change` when `progress` changes, `on_fault` with a fault of ours;
+    all of them on the worker's thread. `done`: all that is known of the next prompt has been read.
     """
 
-    def __init__(self, worker: Worker) -> None:
-        self._worker = worker
+    def __init__(self, worker: Worker, *, before: Callable[[], object] = lambda: None) -> None:
+        self._worker, self._before = worker, before
         self.on_change: Callable[[], None] = lambda: None
         self.on_fault: Callable[[Exception], None] = lambda error: None
         self.progress: tuple[int, int] | None = None
@@ -89,6 +89,7 @@ class ReadAhead:
                 control.stop()
 
         try:
+            self._before()
             responder.prefill(request, control=control, on_progress=on_progress)
         finally:
             self.progress = None

@@ -72,7 +72,7 @@ class Conversation:
         self.tools: Toolset | None = None
         self.tools_off: frozenset[str] = frozenset()
         self.turn: Turn | None = None
-        self.ahead = ReadAhead(worker)
+        self.ahead = ReadAhead(worker, before=lambda: self._read_next(self.model))
 
     @property
     def session(self) -> Session:
@@ -113,8 +113,8 @@ class Conversation:
     def _events(
         self, model: Model, tools: Toolset, said: UserText, limits: Limits, control: Control
     ) -> Generator[Event, Decision | None, None]:
-        set_private(model.engine, self.private)
-        model.last_read = None if self.private or self.store is None else self.opened.session_id
+        self._read_next(model)
+        model.last_read = self._stored_as
         tools.begin_turn(_PRIVATE_TURN if self.private else said.typed or said.text)  # undo stores this
         try:
             responder, toolbox = model.responder, tools.toolbox
@@ -164,9 +164,6 @@ class Conversation:
         if self.store:
             self.store.count_tokens = tools.counter
         self.session.vocabulary, self.session.model = model.engine.vocabulary.digest, model.name
-        set_private(model.engine, self.private)
-        if self.private:
-            model.last_read = None  # from now on the cache holds private text, even once the session is stored again
         self.offer_browser()
         self._restore_pages()
 
@@ -195,6 +192,17 @@ class Conversation:
 
     # -- on the engine -------------------------------------------------------------------------------------------------
 
+    @property
+    def _stored_as(self) -> str | None:
+        """The id under which the session is stored; None: it isn't."""
+        return None if self.private or self.store is None else self.opened.session_id
+
+    def _read_next(self, model: Model | None) -> None:
+        """From now on the engine reads this conversation, which may be private. On the worker's thread."""
+        if model is not None:
+            set_private(model.engine, self.private)
+            model.last_read = model.last_read if model.last_read == self._stored_as else None
+
     def measure(self) -> Future[ContextUse]:
         """How full the context is. With a model and tools in use."""
         assert self.model is not None and self.tools is not None
@@ -206,20 +214,25 @@ class Conversation:
 
         Returns the bytes, 0: nothing was stored. Nothing is if the cache may hold another session or private text.
         """
-        model, session_id = self.model, self.opened.session_id
-        if model is None or session_id is None or self.store is None or session_id != model.last_read:
-            return self.worker.submit(lambda: 0)
-        engine, folder = model.engine, self.host.kv
-        return self.worker.submit(lambda: save_session_cache(engine, folder, session_id))
+        model, session_id, folder = self.model, self._stored_as, self.host.kv
+
+        def save() -> int:
+            if model is None or session_id is None or session_id != model.last_read:
+                return 0
+            return save_session_cache(model.engine, folder, session_id)
+
+        return self.worker.submit(save)
 
     def load_cache(self) -> Future[int]:
         """Load the cache that was stored for a resumed session. Returns the tokens that needn't be read again."""
-        model, session_id = self.model, self.opened.session_id
+        model, session_id = self.model, self.opened.session_id if self.opened.resumed else None
         assert model is not None
-        model.last_read = None
-        if session_id is None or not self.opened.resumed:
-            return self.worker.submit(lambda: 0)
-        return self.worker.submit(lambda: load_session_cache(model.engine, self.host.kv, session_id))
+
+        def load() -> int:
+            model.last_read = None
+            return load_session_cache(model.engine, self.host.kv, session_id) if session_id is not None else 0
+
+        return self.worker.submit(load)
 
     def end(self) -> None:
         """Stop the turn under way, and end what the tools have running."""

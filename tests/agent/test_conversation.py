@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import datetime
+import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from ossia.agent.build import Model, model
+from ossia.agent.control import Control
 from ossia.agent.conversation import Conversation, OpenSession
+from ossia.agent.engine.base import Engine, Prompt
 from ossia.agent.events import ApprovalAsked, Decision, TurnEnded
 from ossia.agent.models.spec import ModelSpec
+from ossia.agent.respond import LocalResponder
 from ossia.agent.sessions.session import Options, Session
 from ossia.agent.sessions.store import SessionStore
 from ossia.agent.vocabulary import TokenCounter
@@ -33,7 +39,7 @@ def host(tmp_path: Path) -> Host:
 
 @pytest.fixture
 def scripted(tmp_path: Path, host: Host) -> Iterator[Model]:
-    steps = write_script(tmp_path, CALL, DONE, CALL, DONE)
+    steps = write_script(tmp_path, CALL, DONE, CALL, DONE, DONE)
     built = model(ModelSpec(script=Path(steps.removeprefix("script:"))), host)
     yield built
     built.close().result(10)
@@ -77,6 +83,66 @@ def test_two_of_them_share_a_model(scripted: Model, host: Host) -> None:
     assert first.save_cache().result(10) == second.save_cache().result(10) == 0  # the cache holds the private one's
     second.close()
     assert [message.text for message in store.load(opened.session_id or "").messages] == texts[0]
+    first.close()
+
+
+@dataclass
+class Caching:
+    """The scripted engine, with caches on disk as llama.cpp's has them."""
+
+    engine: Engine
+    stored: list[str] = field(default_factory=list)
+    prompts: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(writes=True))
+    ahead: threading.Event = field(default_factory=threading.Event)
+    capabilities: frozenset[str] = frozenset({"save"})
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.engine, name)
+
+    def save_cache(self, folder: Path, *, max_bytes: int) -> int:
+        self.stored.append(folder.name)
+        return 1
+
+    def load_cache(self, folder: Path) -> int:
+        return 0
+
+    def save_prompts(self) -> int:
+        return 0
+
+    def prefill(self, prompt: Prompt, *, control: Control, on_progress: object) -> None:
+        self.ahead.set()
+
+
+def test_nothing_private_is_stored_on_behalf_of_another_conversation(scripted: Model, host: Host) -> None:
+    """The worker runs one after another what two ask of it: what the cache holds counts when it is stored."""
+    scripted.engine = engine = Caching(scripted.engine)  # type: ignore[assignment]
+    store = SessionStore(host.sessions, now=lambda: 0.0)
+    stored, gate = Session(), threading.Event()
+    opened = OpenSession(stored, store, store.keep(stored))
+    first = Conversation(opened, scripted.worker, host)
+    second = Conversation(OpenSession(Session()), scripted.worker, host, private=True)
+    first.use(scripted, _tools(scripted, host, Rule("functions.double", "allow")))
+    second.use(scripted, _tools(scripted, host))
+    list(first.say("What is twice 21?"))
+    assert first.save_cache().result(10) == 1 and engine.stored == [opened.session_id]
+    scripted.worker.submit(lambda: gate.wait(10))
+    turn = second.say("And you?")
+    saved = first.save_cache()
+    gate.set()
+    asked = next(event for event in turn if isinstance(event, ApprovalAsked))
+    first.use(scripted, _tools(scripted, host))
+    assert not engine.prompts.writes
+    turn.answer(Decision(asked.call.id, allow=True))
+    list(turn)
+    assert saved.result(10) == 0
+    list(first.say("Once more?"))
+    assert engine.prompts.writes and first.save_cache().result(10) == 1
+    assert isinstance(scripted.responder, LocalResponder)
+    scripted.responder.engine = scripted.engine
+    second.ahead.begin(second.session.request_ahead(()), scripted.responder)
+    assert engine.ahead.wait(10) and not engine.prompts.writes
+    assert first.save_cache().result(10) == 0
+    second.close()
     first.close()
 
 
