@@ -56,8 +56,8 @@ def _measure(report: Report, tool: Exec, root: Path, folder: str) -> None:
     _tell(report, f"{name}, journal, later calls", *_timed(_caller(tool, root, journal, folder)))
     fresh = Journal(Path(folder, f"data-{name}"), root)
     started = time.perf_counter()
-    fresh.prepare()
-    _tell(report, f"{name}, journal, prepare() of a next session", (time.perf_counter() - started) * 1000)
+    fresh.commands_cannot_be_undone()
+    _tell(report, f"{name}, journal, first look of a next session", (time.perf_counter() - started) * 1000)
 
 
 def _stop_and_flood(report: Report, tool: Exec, root: Path, folder: str) -> None:

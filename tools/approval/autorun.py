@@ -59,7 +59,9 @@ _NAMED = pattern_of((".*", *(name for _, names in NAMES for name in names)))
 
 def plain(path: str) -> str:
     """A path normalised for comparing: lower case, since a file system may ignore case."""
-    return _AT_THE_END.sub("", (path if path.isascii() else _IGNORED.sub("", path)).casefold())
+    folded = (path if path.isascii() else _IGNORED.sub("", path)).casefold()
+    ends = folded.endswith((".", " ")) or "./" in folded or " /" in folded  # most have none, and a search is slow
+    return _AT_THE_END.sub("", folded) if ends else folded
 
 
 def is_named(name: str) -> bool:

@@ -155,13 +155,14 @@ class Look:
             if first:
                 self._listed.add(at.path)
                 self.inodes.update(entry.inode() for entry in entries)
-            names = {plain(entry.name) for entry in entries}
+            plain_names = [plain(entry.name) for entry in entries]
+            names = set(plain_names)
             bare = at.inside in ("", "cache", "package") and is_bare(names)
             folder = Spot(at.path, at.path or "HEAD", "git") if bare else at
             if first and folder.inside == "git":
                 self._gits.add(folder.part)
-            for entry in entries:
-                name, is_folder = plain(entry.name), entry.is_dir(follow_symlinks=False)
+            for entry, name in zip(entries, plain_names, strict=True):
+                is_folder = entry.is_dir(follow_symlinks=False)
                 if not (is_folder or self._links or folder.inside not in ("", "package")
                         or name in BARE or is_named(name)):  # fmt: skip
                     continue  # most files, at once: this makes the walk twice as fast

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ossia.tools._scratch import Scratch
-from ossia.tools.files import make_private, require_owner
+from ossia.tools.files import make_private, make_private_file, require_owner
 from ossia.tools.locks import file_lock
 from ossia.tools.names import escaped
 from ossia.tools.spec import ToolFailed
@@ -26,12 +26,11 @@ from ossia.tools.tree import Opened, State, Tree
 from ossia.tools.undo.restore import Skipped, Undone, undo_turn
 from ossia.tools.undo.shadow import PROGRAMS, find_git
 from ossia.tools.undo.store import KeepLimits, Snapshot, Store, TooMuch
-from ossia.tools.undo.stored import Bytes, private_file
+from ossia.tools.undo.stored import Bytes
 from ossia.tools.undo.turns import Pending, Turn, TurnFolder, TurnFolders
 
 __all__ = ["Before", "Journal", "KeepLimits", "Skipped", "Turn", "Undone"]
 
-_COLLECT_ABOVE_BYTES = 64 << 20
 _BY_HAND = "(calls by hand)"
 _NO_GIT = "git isn't installed, which keeps what commands change"
 _MAX_NAMES, _MAX_NAME_CHARS = 10, 80
@@ -162,12 +161,6 @@ class Journal:
 
     # -- the shell's writes --------------------------------------------------------------------------------------------
 
-    def prepare(self) -> None:
-        """Read all ahead of the first command, which may take a minute; `commands_cannot_be_undone` has what failed."""
-        with suppress(OSError), self._locked():
-            if self._store and not self._running and self._store.look_first() and not self._turns.any_running():
-                self._store.collect()
-
     def commands_cannot_be_undone(self) -> str:
         """The reason why a command's changes couldn't be undone now, in words for people; empty if they can."""
         if self._store is None:
@@ -193,7 +186,7 @@ class Journal:
                 with Opened(self._tree) as opened:
                     seen = store.look(opened)
                 if not self._turns.any_running():
-                    store.collect(above_bytes=_COLLECT_ABOVE_BYTES)
+                    store.collect()
                 self._running = True
                 pending = self._turns.begin_command(self._label, self._turn, seen.repositories, self._seen_in)
                 return Before(seen, pending, store.clock_ns())
@@ -235,11 +228,10 @@ class Journal:
     def ignored_line(self) -> str:
         """A line with the names that git ignores here, so that they can't be undone; "" after the first time."""
         said = self._folder / "ignored"
-        if self._store is None or said.exists() or not (names := sorted(self._store.last_seen().ignored)):
+        if self._store is None or not self._store.ignored or said.exists():
             return ""
-        with private_file(said):
-            pass
-        names.sort(key=lambda name: (name.count("/", 0, -1), not name.endswith("/")))
+        make_private_file(said)
+        names = sorted(self._store.ignored, key=lambda name: (name.count("/", 0, -1), not name.endswith("/"), name))
         more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
         shown = ", ".join(escaped(name)[:_MAX_NAME_CHARS] for name in names[:_MAX_NAMES])
         return f"undo won't restore what git ignores ({shown}{more}), only files there that run or instruct later tools"

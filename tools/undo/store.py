@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import shutil
 import stat
@@ -104,7 +105,7 @@ class Store:
         self._listed_rules: dict[str, bytes] = {}
         self._tracked: list[bytes] = []
         self._index_time = 0
-        self._lines = self._stale_bytes = 0
+        self._lines, self._stale_bytes = 0, math.inf
         self.new_rules = True
         self.looked = False
         self.too_much, self._ask_again_at = "", 0.0
@@ -168,6 +169,11 @@ class Store:
                 if status is not None and status.st_mtime_ns < since_ns - _SAME_TICK_NS:
                     found |= {path, *(path[:at] for at, character in enumerate(path) if character == "/")}
         return found
+
+    @property
+    def ignored(self) -> frozenset[str]:
+        """The names that git ignores, a folder with `/` at its end."""
+        return frozenset(self._ignored)
 
     def last_seen(self) -> Snapshot:
         """The last look, by whichever process."""
@@ -341,15 +347,17 @@ class Store:
 
     # -- the list on disk ----------------------------------------------------------------------------------------------
 
-    def collect(self, *, above_bytes: int = 0) -> None:
-        """Drop what is no longer in the workspace, if it may be more than `above_bytes` and takes too much room."""
-        if self._stale_bytes < above_bytes:
+    def collect(self) -> None:
+        """Drop what is no longer in the workspace if it may take too much room: it may at first, and after changes."""
+        if self._stale_bytes <= self._limits.spare_bytes:
             return
         self._stale_bytes = 0
         room = sum(known.key[2] for known in self._seen.values()) + self._limits.spare_bytes
         if self.objects.size_bytes() > room:
-            self.objects.keep_only({known.state.hash for known in self._seen.values()
-                                    if known.state.kind == "file" and known.state.readable})  # fmt: skip
+            wanted = {known.state.hash for known in self._seen.values()
+                      if known.state.kind == "file" and known.state.readable}  # fmt: skip
+            with suppress(OSError):  # a full disk: the next one may do it
+                self.objects.keep_only(wanted)
 
     def clock_ns(self) -> int:
         """The present time, by the clock of the file system."""
