@@ -21,7 +21,7 @@ from ossia.tools.host import Host, Loading, Notice, Report, silent
 if TYPE_CHECKING:
     from ossia.agent.engine.base import Engine
     from ossia.agent.engine.guiding import Guides
-    from ossia.agent.models.memory import GpuMemory
+    from ossia.agent.models.memory import GpuMemory, Memory
     from ossia.agent.models.model import ModelFile
     from ossia.agent.models.plan import Plan
     from ossia.agent.models.spec import ModelSpec
@@ -256,6 +256,13 @@ def _awaited(future: Future[_R], report: Report, now: Callable[[], Loading]) -> 
         with suppress(TimeoutError):
             future.exception(timeout=_REPORT_S)
     return future.result()
+
+
+def free_memory() -> Memory:
+    """The free memory of this machine and its GPUs, as a load counts it."""
+    from ossia.agent.models.memory import read_memory
+
+    return read_memory(_gpus())
 
 
 def _gpus() -> GpuMemory:

@@ -1,21 +1,24 @@
-"""The figures of the model's steps, added up."""
+"""The figures of turns, added up from their events."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
-if TYPE_CHECKING:
-    from ossia.agent.engine.base import StepStats
+from ossia.agent.engine.base import StepStats
+from ossia.agent.events import ContextTrimmed, Event, MessageAdded, Stats, ToolFinished, TurnEnded
 
 
 @dataclass(slots=True)
 class Sums:
-    """What some steps took. Seconds of monotonic time; `prompt`, `reused`, `evaluated` and `lost` are
-    tokens, summed over the steps: see `agent.engine.base.StepStats`. `untold` of the `prompt` are in neither `reused`
-    nor `evaluated`: a server didn't tell how much of them its cache held. They took `untold_s` of `prefill_s`.
+    """The sums over some turns and their steps; feed it every event. Seconds are of monotonic time.
 
-    Sums(steps=2, calls=1, prompt=812, reused=640, evaluated=172, completion=97, prefill_s=0.4, …)
+    `prompt`, `reused`, `evaluated` and `lost` are tokens, see `StepStats`. `unreported` of the `prompt` are in neither
+    `reused` nor `evaluated`: the server doesn't say how much of them its cache held. They took `unreported_s` of
+    `prefill_s`.
+
+        Sums(steps=2, calls=1, prompt=812, reused=640, evaluated=172, completion=97, prefill_s=0.4, …)
     """
 
     turns: int = 0
@@ -24,14 +27,27 @@ class Sums:
     prompt: int = 0
     reused: int = 0
     evaluated: int = 0
-    untold: int = 0
+    unreported: int = 0
     lost: int = 0
     completion: int = 0
     prefill_s: float = 0.0
-    untold_s: float = 0.0
+    unreported_s: float = 0.0
     decode_s: float = 0.0
     tools_s: float = 0.0
     trimmed: int = 0
+
+    def see(self, event: Event) -> None:
+        """Add one event of a turn."""
+        match event:
+            case MessageAdded(message, steers=False) if message.role == "user":
+                self.turns += 1
+            case Stats(step):
+                self.add(step)
+            case ToolFinished(ms=ms):
+                self.calls += 1
+                self.tools_s += ms / 1000
+            case ContextTrimmed():
+                self.trimmed += 1
 
     def add(self, step: StepStats) -> None:
         """Add one step."""
@@ -41,8 +57,8 @@ class Sums:
             self.reused += step.reused_tokens
             self.evaluated += step.evaluated_tokens
         else:
-            self.untold += step.prompt_tokens
-            self.untold_s += step.prefill_s
+            self.unreported += step.prompt_tokens
+            self.unreported_s += step.prefill_s
         self.lost += step.lost_tokens
         self.completion += step.completion_tokens
         self.prefill_s += step.prefill_s
@@ -56,11 +72,31 @@ class Sums:
     @property
     def prefill_per_s(self) -> float | None:
         """Prompt tokens read a second, without those that the cache held; None when there were none."""
-        seconds = self.prefill_s - self.untold_s
+        seconds = self.prefill_s - self.unreported_s
         return self.evaluated / seconds if seconds > 0 and self.evaluated else None
 
     @property
     def reused_share(self) -> float | None:
-        """Which part of the prompts the cache held already, from 0 to 1; None where that isn't known."""
-        told = self.prompt - self.untold
-        return self.reused / told if told else None
+        """The part of the prompts that the cache held already, from 0 to 1; None where that isn't known."""
+        reported = self.prompt - self.unreported
+        return self.reused / reported if reported else None
+
+
+@dataclass(slots=True)
+class Tally:
+    """The sums of a chat; feed it every event. `turn`: of the last turn, `chat`: of all turns since it was opened."""
+
+    clock: Callable[[], float] = time.monotonic
+    turn: Sums = field(default_factory=Sums)
+    chat: Sums = field(default_factory=Sums)
+    turn_s: float | None = None  # None while a turn is under way, or before the first one
+    _since: float = 0.0
+
+    def see(self, event: Event) -> None:
+        match event:
+            case MessageAdded(message, steers=False) if message.role == "user":
+                self.turn, self.turn_s, self._since = Sums(), None, self.clock()
+            case TurnEnded():
+                self.turn_s = self.clock() - self._since
+        self.turn.see(event)
+        self.chat.see(event)

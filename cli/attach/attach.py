@@ -334,7 +334,7 @@ class Attaching:
     def _load(self, url: str, stop: Control) -> Document:
         settings = self._settings()
         try:
-            from ossia.cli.runtime.toolset import web_of
+            from ossia.cli.runtime.assembly import web_of
             from ossia.tools.pages import PageLoader
 
             self._loader = self._loader or PageLoader(web_of(settings), paths.host(), private=settings.private)

@@ -18,6 +18,7 @@ from ossia.agent.conversation import Conversation, OpenSession
 from ossia.agent.events import ApprovalAsked, Event, MessageAdded, ToolFinished, ToolStarted, TurnEnded
 from ossia.agent.prompt import tool_texts
 from ossia.agent.sessions.session import Entry, Options, Session, UserText
+from ossia.agent.sums import Tally
 from ossia.agent.turn import Tapped, Turn
 from ossia.agent.worker import Worker
 from ossia.cli.attach.attach import Attaching
@@ -28,10 +29,9 @@ from ossia.cli.chat.model import ChatModel
 from ossia.cli.chat.notices import Notices, line_about
 from ossia.cli.chat.owner import Loaded
 from ossia.cli.chat.pager.transcript import Transcript
-from ossia.cli.chat.tally import Tally
 from ossia.cli.chat.titles import Titles
 from ossia.cli.clean import one_line
-from ossia.cli.runtime.assemble import control_names, limits_of
+from ossia.cli.runtime.assembly import control_names, limits_of
 from ossia.cli.settings.config import THIS_CHAT, Resolved
 from ossia.cli.settings.table import Settings
 from ossia.cli.terminal.input.typed import Typed, as_text

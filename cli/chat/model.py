@@ -18,8 +18,7 @@ from ossia.agent.control import Control
 from ossia.agent.errors import ContextFull
 from ossia.agent.kv_cache import save_prompt_cache, set_private
 from ossia.cli.chat.owner import Loaded
-from ossia.cli.runtime.assemble import begin_model, end_tools, finish
-from ossia.cli.runtime.toolset import collect, fixes_for
+from ossia.cli.runtime.assembly import begin_model, collect, end_tools, finish, fixes_for
 from ossia.cli.settings.engines import is_server
 
 if TYPE_CHECKING:

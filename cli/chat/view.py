@@ -26,8 +26,8 @@ from ossia.agent.kinds import is_answer
 from ossia.cli.chat.one_rows import beginning, call_row, edit_row, recalled, thought_row
 from ossia.cli.chat.pager.items import Item, diff_of, diffstat
 from ossia.cli.clean import clean, clean_parts, one_line
+from ossia.cli.runtime.activity import Reading
 from ossia.cli.runtime.failures import failure_rows
-from ossia.cli.runtime.pace import Reading
 from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
 from ossia.cli.words import ENDS, count, thinking_cut

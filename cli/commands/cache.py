@@ -162,8 +162,8 @@ def _warm(
     from ossia.agent.engine.prompts import stored_in
     from ossia.agent.sessions.session import Session
     from ossia.cli import paths
-    from ossia.cli.runtime.assemble import begin_model, finish
-    from ossia.cli.runtime.options import fresh_options
+    from ossia.cli.runtime.assembly import begin_model, finish
+    from ossia.cli.runtime.session import fresh_options
 
     began = time.time()
     begun = begin_model(resolved, folder, display, worker, stays=stays)
@@ -193,7 +193,7 @@ def _read(model: Model, request: Request, display: Display, control: Control) ->
     """Read and store, on the worker's thread. Returns the tokens that prompts begin with, and those stored before."""
     from ossia.agent.kv_cache import save_prompt_cache
     from ossia.agent.respond import LocalResponder
-    from ossia.cli.runtime.pace import Reading
+    from ossia.cli.runtime.activity import Reading
 
     responder, reading, reused = model.responder, Reading(), 0
     assert isinstance(responder, LocalResponder)

@@ -58,13 +58,13 @@ def list_() -> None:
 
     Looks into ossia's own folder and those of Hugging Face, llama.cpp, LM Studio and Ollama.
     """
+    from ossia.agent.build import free_memory
     from ossia.agent.models.catalog import DOWNLOADS
     from ossia.agent.models.find import find_models, unfinished
     from ossia.agent.models.memory import size_text
     from ossia.cli.clean import one_line
     from ossia.cli.commands.models_files import locations_here
     from ossia.cli.paths import data_dir
-    from ossia.cli.runtime.models import free_memory
 
     found, memory = find_models(locations_here()), free_memory()
     rows = [("NAME", "SIZE", "FITS", "FROM", "PATH"), *(_row(one, memory) for one in found)]
@@ -115,12 +115,12 @@ def plan(
     json: Json = False,
 ) -> None:
     """Print how a chat would load a model here: context, GPU, memory. Nothing is loaded."""
+    from ossia.agent.build import free_memory
     from ossia.agent.engine.llama import processor_features
     from ossia.agent.models.plan import plan
     from ossia.agent.models.resolve import locate, resolve
     from ossia.cli.commands.models_files import locations_here, say_engine, say_more, settings_with
-    from ossia.cli.runtime.model_spec import local_spec
-    from ossia.cli.runtime.models import free_memory
+    from ossia.cli.runtime.assembly import local_spec
 
     settings = settings_with(
         model=model, context=context, gpu_layers=gpu_layers, n_cpu_moe=n_cpu_moe, kv_type=kv_type, repack=repack

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 def located(model: str | None) -> Found:
     """The file that `model` names, the first one of that name; None: the one that a run without --model uses."""
+    from ossia.agent.build import free_memory
     from ossia.agent.models.find import found_at
     from ossia.agent.models.resolve import locate, resolve
-    from ossia.cli.runtime.models import free_memory
 
     where = locations_here()
     if model is None:
@@ -271,8 +271,7 @@ def _downloaded(name: str, model: CatalogModel) -> Path:
     from ossia.agent.models.pull import parts_kept, pull
     from ossia.cli.clean import clean, one_line
     from ossia.cli.paths import data_dir
-    from ossia.cli.runtime.models import download_line
-    from ossia.cli.runtime.progress import LiveLine
+    from ossia.cli.runtime.progress import LiveLine, download_line
 
     line, data = LiveLine(sys.stderr, shown=sys.stderr.isatty()), data_dir()
     try:

@@ -21,9 +21,9 @@ from ossia.cli import paths
 from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.oneshot.ask import Asker, Unasked, told_of
 from ossia.cli.oneshot.pump import follow
+from ossia.cli.runtime.assembly import collect, fixes_for
 from ossia.cli.runtime.ending import look_to_the_end
 from ossia.cli.runtime.progress import Display, make_display
-from ossia.cli.runtime.toolset import collect, fixes_for
 from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.streams import shown, stdout
 from ossia.cli.terminal.keyboard import plain_keys, without_sequences

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from ossia.agent.prompt import tool_texts
 from ossia.agent.vocabulary import own_tokenizer
 from ossia.cli import paths
+from ossia.cli.runtime.assembly import collect
 from ossia.cli.runtime.progress import make_display
-from ossia.cli.runtime.toolset import collect
 from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.streams import shown, stdout
 from ossia.cli.words import json_line

@@ -72,7 +72,7 @@ def engines(machine: Machine) -> Iterator[Finding]:
 def network(machine: Machine) -> Iterator[Finding]:
     """The web: searching, private hosts, proxies."""
     from ossia.cli import paths
-    from ossia.cli.runtime.toolset import web_of
+    from ossia.cli.runtime.assembly import web_of
     from ossia.tools.pages import browser
 
     settings = machine.settings

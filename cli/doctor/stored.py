@@ -21,7 +21,7 @@ from ossia.agent.models.resolve import resolve
 from ossia.agent.sessions.store import SessionStore
 from ossia.cli import paths
 from ossia.cli.doctor.check import Finding, Machine
-from ossia.cli.runtime.model_spec import local_spec
+from ossia.cli.runtime.assembly import local_spec
 from ossia.cli.settings.engines import is_server
 from ossia.cli.words import count, listed
 

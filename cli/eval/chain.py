@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ossia.cli.eval.task import Call, Judge, Task, Verdict, arguments_of
-from ossia.cli.eval.tools import Function
+from ossia.cli.eval.task import Call, Function, Judge, Task, Verdict, arguments_of
 from ossia.tools.spec import Tool, ToolFailed
 
 if TYPE_CHECKING:

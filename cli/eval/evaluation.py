@@ -18,14 +18,13 @@ from ossia.agent.worker import Worker
 from ossia.cli import paths
 from ossia.cli.clean import clean
 from ossia.cli.eval import chain, harmony, sums
-from ossia.cli.eval.keep import Kept, Outcome
 from ossia.cli.eval.play import Player
 from ossia.cli.eval.repo import repo
-from ossia.cli.eval.table import by_suite, duration, published, row_of, table
+from ossia.cli.eval.results import Kept, Outcome, by_suite, duration, published, row_of, table
 from ossia.cli.eval.task import Task
 from ossia.cli.eval.workbench import missing, remove_left
 from ossia.cli.exits import ExitCode, ExitError
-from ossia.cli.runtime.assemble import begin_model
+from ossia.cli.runtime.assembly import begin_model
 from ossia.cli.runtime.consent import agree
 from ossia.cli.runtime.ending import end_now
 from ossia.cli.runtime.progress import Display, make_display
@@ -247,9 +246,9 @@ class _Evaluation:
 
 def _file_of(settings: Settings) -> list[object]:
     """The model's file as it is now: other weights may have the same name, even the same size."""
+    from ossia.agent.build import free_memory
     from ossia.agent.models.find import locations
     from ossia.agent.models.resolve import resolve as find_model
-    from ossia.cli.runtime.models import free_memory
 
     path = find_model(settings.model, locations=locations(paths.host()), memory=free_memory()).path.resolve()
     status = path.stat()

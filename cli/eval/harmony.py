@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ossia.agent.kinds import is_answer
 from ossia.cli.eval.sums import is_number
-from ossia.cli.eval.task import Call, Judge, Task, Verdict, arguments_of, called
-from ossia.cli.eval.tools import HOST, Function, browser_over
+from ossia.cli.eval.task import HOST, Call, Function, Judge, Task, Verdict, arguments_of, browser_over, called
 from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, ResponseFormat
 from ossia.tools.spec import Tool, ToolFailed
 

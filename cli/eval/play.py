@@ -15,13 +15,13 @@ from ossia.agent.sessions.session import Options, Session
 from ossia.agent.sessions.store import SessionStore
 from ossia.agent.turn import Tapped
 from ossia.cli import paths
-from ossia.cli.eval.keep import Outcome
+from ossia.cli.eval.results import Outcome
 from ossia.cli.eval.task import Task, Verdict
 from ossia.cli.eval.workbench import Bench, fault_in, set_up
 from ossia.cli.oneshot.pump import follow
 from ossia.cli.oneshot.report import Report
-from ossia.cli.runtime.assemble import limits_of
-from ossia.cli.runtime.doing import Doing
+from ossia.cli.runtime.activity import Activity
+from ossia.cli.runtime.assembly import limits_of
 from ossia.cli.runtime.progress import Display
 from ossia.cli.settings.table import Settings
 from ossia.cli.words import ENDS
@@ -53,7 +53,7 @@ class Player:
         if self.store and kept:
             self.store.rename(kept, f"eval {task.id}, run {run}: {'solved' if verdict.passed else 'failed'}")
         sums = report.sums
-        figures = (time.monotonic() - started, sums.completion, sums.evaluated + sums.untold, len(report.calls))
+        figures = (time.monotonic() - started, sums.completion, sums.evaluated + sums.unreported, len(report.calls))
         known = (verdict.passed, verdict.reason, verdict.f1, report.end)
         return Outcome(task.id, run, *known, *figures, kept, task.digest)
 
@@ -91,13 +91,13 @@ class Player:
         talk = Conversation(OpenSession(session), self.model.worker, paths.host(), private=settings.private)
         talk.use(self.model, bench.tools)
         session.model = self.settings.model or self.model.name
-        report, doing = Report(session.model, schema=task.schema.schema if task.schema else None), Doing()
-        self.display.line.set(lambda: says(doing.text()))
+        report, activity = Report(session.model, schema=task.schema.schema if task.schema else None), Activity()
+        self.display.line.set(lambda: says(activity.text()))
 
         def see(event: Event | Tapped) -> None:
             if not isinstance(event, Tapped):
                 report.see(event)
-                doing.see(event)
+                activity.see(event)
 
         limits = limits_of(settings, session.options.effort)
         follow(talk.say(task.prompt, limits=limits), self.display, see, asker=None)

@@ -16,10 +16,9 @@ from pathlib import Path
 
 from ossia.agent.vocabulary import TokenCounter, tokenizer_for
 from ossia.cli import paths
-from ossia.cli.eval import runner
 from ossia.cli.eval.task import Task
+from ossia.cli.runtime.assembly import own_files
 from ossia.cli.runtime.progress import Display
-from ossia.cli.runtime.toolset import own_files
 from ossia.cli.settings.table import Settings
 from ossia.harmony.tokenizer import Tokenizer
 from ossia.tools.approval.rules import Rule
@@ -95,7 +94,7 @@ def fault_in(root: Path, task: Task, settings: Settings, display: Display, token
     """
     word = secrets.token_hex(8)
     hidden = {f"{_HIDDEN}/{name}": data for name, data in task.hidden.items()}
-    hidden[f"{_HIDDEN}/run.py"] = runner.TEXT.encode()
+    hidden[f"{_HIDDEN}/run.py"] = RUNNER.encode()
     with set_up(replace(task, files={}), settings, display, tokenizer) as bench:
         assert bench.folder is not None
         copy = bench.folder.workspace.root
@@ -161,3 +160,48 @@ def _python3_fault(settings: Settings, display: Display) -> str:
         return ""
     raised = next((line for line in reversed(text.splitlines()) if "rror" in line), "it gave no answer")
     return f"commands can't run python3 ({raised[:200]}): install it for all users, as in /usr/bin"
+
+
+RUNNER = '''\
+"""Runs the functions test_* of the files test_*.py beside it, or in tests/ (pytest runs them as well)."""
+
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+
+
+def main(root, folder, word):
+    sys.path.insert(0, str(root))
+    sys.dont_write_bytecode = True
+    failed = ran = 0
+    for path in sorted(folder.glob("test_*.py")):
+        try:
+            spec = importlib.util.spec_from_file_location(path.stem, path)
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            tests = [(name, one) for name, one in vars(module).items() if name.startswith("test_") and callable(one)]
+        except (Exception, SystemExit):
+            traceback.print_exc()
+            failed += 1
+            continue
+        for name, test in tests:
+            ran += 1
+            try:
+                test()
+            except (Exception, SystemExit):
+                failed += 1
+                print("FAILED", path.name, name)
+                traceback.print_exc()
+    print(ran - failed if ran > failed else 0, "passed,", failed, "failed", flush=True)
+    if ran and not failed:
+        print(word)
+    return 1 if failed or not ran else 0
+
+
+if __name__ == "__main__":
+    here = Path(__file__).resolve().parent
+    beside = bool(list(here.glob("test_*.py")))
+    sys.exit(main(here.parent if beside else here, here if beside else here / "tests", " ".join(sys.argv[1:])))
+'''
+"""Runs tests written as pytest's are, with nothing but Python: the commands of a sandbox may have no pytest."""

@@ -18,21 +18,17 @@ from ossia.agent.turn import Tapped
 from ossia.agent.worker import Worker
 from ossia.cli import paths
 from ossia.cli.exits import ExitCode, ExitError
-from ossia.cli.mentions import mentions
 from ossia.cli.oneshot.ask import Asker, told_of, told_of_plan
-from ossia.cli.oneshot.last_line import show_last_line
 from ossia.cli.oneshot.output import Answer, Json, Raw
+from ossia.cli.oneshot.prompt import question_of, with_mentioned
 from ossia.cli.oneshot.pump import follow
-from ossia.cli.oneshot.report import Report
-from ossia.cli.oneshot.stdin import read_stdin
-from ossia.cli.runtime.assemble import begin_model, control_names, end_tools, finish, limits_of
+from ossia.cli.oneshot.report import Report, show_last_line
+from ossia.cli.runtime.assembly import begin_model, control_names, end_tools, finish, fixes_for, limits_of
 from ossia.cli.runtime.consent import agree
 from ossia.cli.runtime.ending import end_now, look_to_the_end
-from ossia.cli.runtime.options import read_instructions
 from ossia.cli.runtime.progress import Display, make_display
 from ossia.cli.runtime.schema import read_schema
-from ossia.cli.runtime.session import Resume, moved_from, open_session
-from ossia.cli.runtime.toolset import fixes_for
+from ossia.cli.runtime.session import Resume, moved_from, open_session, read_instructions
 from ossia.cli.settings.config import ConfigError, Resolved, resolve
 from ossia.cli.settings.engines import is_server
 from ossia.cli.settings.workspace import resolve_with_folder
@@ -85,7 +81,7 @@ def _prepared(
     display = make_display(settings)
     given = schema if schema != _NO_SCHEMA else None
     answer = read_schema(given, of="--schema", warn=display.warn) if given is not None else None
-    text = _question(prompt, quiet=settings.quiet)
+    text = question_of(prompt, quiet=settings.quiet)
     if save and settings.private and resolved.origins["private"] == "--private":
         raise ExitError("use --save or --private, not both")
     for warning in resolved.warnings:
@@ -195,15 +191,9 @@ class _Run:
         self._warn_of_control_names(read_instructions(settings.instructions) or "", "--instructions")
         refused, tools = self._report.refused, talk.tools
         asker = Asker(self._display, yes=settings.yes, store=tools.store, refused=refused, hint=tools.hint)
-        turn = talk.say(self._with_mentioned(said), limits=limits_of(settings, talk.options.effort))
+        said = with_mentioned(said, settings, talk, display=self._display)
+        turn = talk.say(said, limits=limits_of(settings, talk.options.effort))
         follow(turn, self._display, self._see, asker=asker)
-
-    def _with_mentioned(self, said: UserText) -> UserText:
-        if not mentions(said.typed):
-            return said
-        from ossia.cli.oneshot.mentioned import with_mentioned
-
-        return with_mentioned(said, self._settings, self._talk, display=self._display)
 
     def _give_back(self) -> None:
         """Store the caches of the session and of the prompt's beginning, close everything.
@@ -242,11 +232,3 @@ class _Run:
         assert self._talk.model is not None
         if line := control_names(text, self._talk.model, where):
             self._display.warn(line)
-
-
-def _question(prompt: str | None, *, quiet: bool) -> str:
-    """The user's text: PROMPT and standard input with a blank line between them, or whichever there is."""
-    parts = [part for part in (prompt, read_stdin(quiet=quiet)) if part and part.strip()]
-    if not parts:
-        raise ExitError('no question: ask one, as in: ossia run "What is 48*17?"')
-    return "\n\n".join(parts)

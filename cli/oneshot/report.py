@@ -1,4 +1,4 @@
-"""What came of a turn, gathered from its events: the answer, the calls, the figures, and `--json`'s line."""
+"""The account of a turn, from its events: the answer, the calls, the figures; `--json`'s line, stderr's last one."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ from ossia.agent.kinds import is_answer
 from ossia.agent.sums import Sums
 from ossia.cli.clean import one_line
 from ossia.cli.exits import ExitCode, exit_code
+from ossia.cli.runtime.progress import Display
+from ossia.cli.settings.engines import is_server
+from ossia.cli.settings.table import Settings
+from ossia.cli.words import speed_of
 from ossia.harmony.conversation import message_to_json
 from ossia.harmony.messages import Message
 
@@ -44,6 +48,21 @@ _CODES: dict[TurnEnd, ExitCode] = {
     "steps": ExitCode.STEPS,
     "error": ExitCode.FAILED,
 }
+
+_CUT: dict[TurnEnd, str] = {
+    "tokens": "the answer is cut: --max-tokens was reached",
+    "time": "the answer is cut: --timeout was reached",
+    "context": "the answer is cut: the context is full; ask for less, or use a larger --context, up to the model's own",
+    "loop": "the answer is cut: the model repeated itself; ask again in other words",
+    "steps": "the step limit was reached: this is the answer from what there is",
+}
+_UNBOUND: dict[TurnEnd, str] = {
+    "loop": "the answer is cut: the model repeated itself",
+    "context": "the answer is cut: the context is full",
+}
+_BOUND = "; a bound in the schema (maximum, maxLength, maxItems) or --max-tokens stops it sooner"
+"""Said of an answer by a schema: the guide lets a number, a text or a list without a bound grow to the end."""
+_NOT_WHOLE = "; nothing is printed, since half an answer doesn't follow the schema"
 
 
 @dataclass(slots=True)
@@ -70,12 +89,13 @@ class Report:
     states: list[Mapping[str, object]] = field(default_factory=list)
     origin: Callable[[str], str | None] = lambda url: None  # where a document of the local library comes from
     steps: list[StepStats] = field(default_factory=list)
-    sums: Sums = field(default_factory=Sums)  # of the steps
+    sums: Sums = field(default_factory=Sums)
     schema: object | None = None
     _whole: str | None = None  # the last answer that came to its end
 
     def see(self, event: Event) -> None:
         """Take note of one event."""
+        self.sums.see(event)
         match event:
             case MessageAdded(message, cut):
                 self.messages.append(message)
@@ -94,7 +114,6 @@ class Report:
                 self.trimmed.append(event)
             case Stats(step):
                 self.steps.append(step)
-                self.sums.add(step)
             case TurnEnded(end, error):
                 self.end, self.error = end, error
 
@@ -193,3 +212,31 @@ class Report:
             "error": self.misfit if self.error is None else one_line(str(self.error)) or type(self.error).__name__,
             "exit": int(self.code),
         }
+
+
+def show_last_line(report: Report, settings: Settings, display: Display) -> None:
+    """Say why the answer is cut, or the figures of a whole one; nothing where an error has its own line."""
+    if report.end in _CUT:
+        half = not (settings.raw or settings.json) and report.schema is not None and report.answer is None
+        why = _servers_limit(report, settings) or _CUT[report.end]
+        if half and report.end in _UNBOUND:
+            why = _UNBOUND[report.end] + _BOUND
+        display.note(f"ossia: {why}{_NOT_WHOLE if half else ''}")
+    elif report.end == "answered":
+        speed = f" · {speed_of(tokens_per_s)}" if (tokens_per_s := report.sums.tokens_per_s) else ""
+        display.aside(f"{report.model} · {report.sums.completion} tokens{speed}")
+
+
+def _servers_limit(report: Report, settings: Settings) -> str:
+    """The line about a server's own limit that cut the answer; "" where it didn't."""
+    if not is_server(settings.engine):
+        return ""
+    if report.end == "context":
+        ours = " (or a larger --context)" if isinstance(settings.context, int) else ""
+        return f"the answer is cut: the context is full; give the server a larger one{ours}"
+    if report.end != "tokens":
+        return ""
+    if settings.max_tokens is None:
+        return "the answer is cut at the server's own limit: give --max-tokens N, or the server a larger context"
+    reached = report.sums.completion >= settings.max_tokens
+    return "" if reached else "the answer is cut at the server's own limit, before --max-tokens"

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext
-from typing import IO, TextIO, TypeVar
+from typing import IO, TYPE_CHECKING, TextIO, TypeVar
 
 from ossia.agent.events import (
     ConstraintDropped,
@@ -25,9 +25,9 @@ from ossia.agent.events import (
     ToolShown,
     ToolStarted,
 )
+from ossia.agent.models.memory import size_text
 from ossia.cli.clean import clean, one_line
-from ossia.cli.runtime.doing import Doing
-from ossia.cli.runtime.pace import loading_words
+from ossia.cli.runtime.activity import Activity, loading_words
 from ossia.cli.settings.table import Settings
 from ossia.cli.streams import stdout
 from ossia.cli.visible import seen, seen_line
@@ -36,6 +36,9 @@ from ossia.harmony.messages import ANALYSIS
 from ossia.tools.host import Loading, Notice
 from ossia.tools.outcome import outcome_of, reason_of
 from ossia.tools.spec import NoStop, Stop
+
+if TYPE_CHECKING:
+    from ossia.agent.models.transfer import PullProgress
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAME_S = 0.1
@@ -109,14 +112,14 @@ class Display:
         self._thinking = thinking
         self.colour = colour
         self._verbose = verbose and not quiet
-        self._doing = Doing()
+        self._activity = Activity()
         self._index = -1  # of the message that the last delta belongs to
         self._open = False  # a line of thinking is under way, without its newline
 
     def see(self, event: Event) -> None:
         """Show one event."""
-        if self._doing.see(event):
-            self.line.set(self._doing.text)
+        if self._activity.see(event):
+            self.line.set(self._activity.text)
         match event:
             case Delta(index=index, channel=channel, text=text, recipient=recipient):
                 if index != self._index:
@@ -264,6 +267,22 @@ def make_display(settings: Settings) -> Display:
         verbose=settings.verbose,
         quiet=settings.quiet,
     )
+
+
+def download_line(line: LiveLine, name: str) -> Callable[[PullProgress], None]:
+    """Shows each report on `line`, as `gpt-oss-20b: 42 %, 5.1 of 12.1 GB, 35 MB/s`."""
+    started: dict[str, tuple[float, int]] = {}
+
+    def show(progress: PullProgress) -> None:
+        now = time.monotonic()
+        since, from_byte = started.setdefault(progress.phase, (now, progress.done))
+        speed = f", {size_text(int((progress.done - from_byte) / (now - since)))}/s" if now > since else ""
+        what = "checking " if progress.phase == "check" else ""
+        share = 100 * progress.done // max(progress.total, 1)
+        line.set(f"{what}{name}: {share} %, {size_text(progress.done)} of {size_text(progress.total)}{speed}")
+        line.tick()
+
+    return show
 
 
 def columns(stream: IO[str] | IO[bytes]) -> int:

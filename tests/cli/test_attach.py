@@ -19,7 +19,7 @@ from ossia.cli.attach.attach import Attached, Attachment, Bounds, attach, output
 from ossia.cli.attach.user_command import Ran, run_command
 from ossia.cli.exits import ExitError
 from ossia.cli.mentions import Mention, mentions, open_mention, written
-from ossia.cli.runtime.options import read_instructions
+from ossia.cli.runtime.session import read_instructions
 from ossia.tools.browser.document import Document
 from ossia.tools.pages import PageLoader, Web
 from ossia.tools.spec import NoStop, Stop, ToolFailed

@@ -19,9 +19,9 @@ from ossia.agent.engine.base import Engine
 from ossia.agent.prompt import compose
 from ossia.agent.sessions.session import Session
 from ossia.cli.clean import clean
-from ossia.cli.runtime.options import fresh_options
+from ossia.cli.runtime.assembly import collect
 from ossia.cli.runtime.progress import Display
-from ossia.cli.runtime.toolset import collect
+from ossia.cli.runtime.session import fresh_options
 from ossia.cli.settings.config import Resolved
 from ossia.cli.settings.table import Settings
 from ossia.cli.settings.workspace import open_folder

@@ -25,9 +25,9 @@ from pathlib import Path
 
 IMPORTED = (
     *("ossia.cli.main", "ossia.cli.app", "ossia.cli.commands", "ossia.cli.exits"),
-    *("ossia.cli.oneshot.once", "ossia.cli.oneshot.ask", "ossia.cli.oneshot.report", "ossia.cli.runtime.assemble"),
-    *("ossia.cli.runtime.toolset", "ossia.cli.runtime.session", "ossia.cli.runtime.ending", "ossia.agent.build"),
-    *("ossia.tools.build", "ossia.cli.runtime.model_spec", "ossia.cli.runtime.consent", "ossia.cli.visible"),
+    *("ossia.cli.oneshot.once", "ossia.cli.oneshot.ask", "ossia.cli.oneshot.report", "ossia.cli.runtime.assembly"),
+    *("ossia.cli.runtime.session", "ossia.cli.runtime.ending", "ossia.agent.build"),
+    *("ossia.tools.build", "ossia.cli.runtime.consent", "ossia.cli.visible"),
     "ossia.cli.settings.workspace",
     *("ossia.cli.terminal.markdown", "ossia.agent.loop", "ossia.agent.worker", "ossia.agent.respond"),
     *("ossia.agent.engine.scripted", "ossia.agent.sessions.store", "ossia.agent.models.resolve"),
@@ -37,7 +37,7 @@ IMPORTED = (
     *("ossia.tools.python._kernel", "ossia.tools.browser", "ossia.tools.library", "ossia.tools.approval.autorun"),
     *("ossia.agent.engine.sampling", "ossia.agent.engine.guiding", "ossia.agent.models.transfer"),
     *("ossia.agent.models.gpt_oss", "ossia.cli.commands.tools_list", "ossia.cli.runtime.failures"),
-    *("ossia.agent.pace", "ossia.agent.vocabulary", "ossia.cli.runtime.models"),
+    *("ossia.agent.pace", "ossia.agent.vocabulary", "ossia.cli.runtime.activity"),
     *("ossia.cli.settings.mcp", "ossia.tools.library.library"),
     *("ossia.tools.mcp.config", "ossia.tools.python.environment", "ossia.tools.functions"),
     *("ossia.cli.chat.app", "ossia.cli.chat.screen_face", "ossia.cli.terminal.vt"),

@@ -143,7 +143,7 @@ def _show_raw(face: Face, prompt: str, reply: str) -> None:
 def _whose(instructions: str | None) -> str:
     """Who wrote the instructions. (With tools on, a sentence of ours about what tools read stands behind them.)"""
     from ossia.agent.prompt import WORK
-    from ossia.cli.runtime.options import own_instructions
+    from ossia.cli.runtime.session import own_instructions
     from ossia.tools.folder import NOTES_HEAD
 
     whole = instructions or ""
@@ -171,11 +171,11 @@ def _sums(block: Block, sums: Sums, turn_s: float | None) -> None:
     share = f" · {100 * sums.reused_share:.0f} %" if sums.reused_share is not None else ""
     pace = f" · {short(round(sums.prefill_per_s))} tok/s" if sums.prefill_per_s else ""
     block.row(f"  prompts  {sums.prompt:>9,} tokens")
-    if not sums.untold or sums.untold < sums.prompt:
+    if not sums.unreported or sums.unreported < sums.prompt:
         block.row(f"    reused {sums.reused:>9,} from the cache{share}")
-        block.row(f"    read   {sums.evaluated:>9,} in {sums.prefill_s - sums.untold_s:.1f} s{pace}")
-    if sums.untold:
-        block.row(f"    other  {sums.untold:>9,} in {sums.untold_s:.1f} s: the server told nothing of its cache")
+        block.row(f"    read   {sums.evaluated:>9,} in {sums.prefill_s - sums.unreported_s:.1f} s{pace}")
+    if sums.unreported:
+        block.row(f"    other  {sums.unreported:>9,} in {sums.unreported_s:.1f} s: the server doesn't report its cache")
     if sums.lost:
         block.row(f"    {sums.lost:,} of these had to be read again: they had left the cache")
     if sums.trimmed:

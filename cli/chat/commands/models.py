@@ -98,12 +98,12 @@ def _names(period: int) -> tuple[Choice, ...]:
 
 
 def _found() -> list[_Row]:
+    from ossia.agent.build import free_memory
     from ossia.agent.errors import ModelError
     from ossia.agent.models.find import find_models, locations
     from ossia.agent.models.memory import size_text
     from ossia.agent.models.model import open_model
     from ossia.agent.models.needs import fits
-    from ossia.cli.runtime.models import free_memory
 
     memory, rows = free_memory(), []
     for one in find_models(locations(paths.host())):
@@ -256,7 +256,7 @@ def _pull(talk: Chat, face: Face, name: str) -> None:
 
     def work() -> str:
         from ossia.agent.models.pull import pull
-        from ossia.cli.runtime.models import download_line
+        from ossia.cli.runtime.progress import download_line
 
         show = download_line(talk.notices.line, name)
 

@@ -29,7 +29,7 @@ _MAX_SHOWN = 200
 
 def new(talk: Chat, face: Face, argument: str) -> None:
     """`/new`: a conversation without what was said before; settings and tools stay as they are."""
-    from ossia.cli.runtime.options import fresh_options
+    from ossia.cli.runtime.session import fresh_options
 
     no_argument(argument, "send the text as the first line of the new conversation")
     before = talk.opened
@@ -62,7 +62,7 @@ def sessions(talk: Chat, face: Face, argument: str) -> None:
 
 def resume(talk: Chat, face: Face, argument: str) -> None:
     """`/resume [ID|TEXT]`: go on with a stored one; alone it lists them."""
-    from ossia.cli.runtime.options import following
+    from ossia.cli.runtime.session import following
 
     if not argument:
         return sessions(talk, face, "")

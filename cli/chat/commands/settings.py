@@ -86,7 +86,7 @@ def system(talk: Chat, face: Face, argument: str) -> None:
     """`/system [TEXT|off|edit]`: the instructions of the conversation. `@FILE` reads them from a file."""
     own = talk.settings.instructions
     if argument == "edit":
-        from ossia.cli.runtime.options import read_instructions
+        from ossia.cli.runtime.session import read_instructions
 
         face.edit(read_instructions(own) or "", lambda text: _edited(talk, face, text))
     elif argument:
@@ -192,7 +192,7 @@ def _show(talk: Chat, face: Face) -> None:
 
 def _set_system(talk: Chat, face: Face, text: str | None) -> None:
     """The user's instructions; those of the workspace stay behind them."""
-    from ossia.cli.runtime.options import fresh_options
+    from ossia.cli.runtime.session import fresh_options
 
     settings = replace(talk.settings, instructions=text)
     fresh = fresh_options(replace(talk.resolved, settings=settings), talk.folder)  # raises for a file that isn't there

@@ -253,7 +253,7 @@ KEYS: Sequence[Choice] = (
     ("Ctrl-C", "stop; twice: leave"),
     ("Ctrl-T, Ctrl-O", "show the thinking; read the whole conversation"),
     ("Ctrl-G", "stop thinking, answer now"),
-    ("Ctrl-X Enter", "send it after the turn; Enter: after the next tool result"),
+    ("Ctrl-X Enter", "send it after the turn, not behind a tool result"),
     ("Alt-Enter, Ctrl-X Ctrl-E", "new line; write in your editor"),
     ("@FILE, !COMMAND", "include a file or a command's output"),
 )

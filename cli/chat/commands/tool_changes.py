@@ -11,7 +11,7 @@ from ossia.cli import paths
 from ossia.cli.chat.commands.common import CommandError, must_be, path_of
 from ossia.cli.chat.welcome import enter
 from ossia.cli.exits import ExitCode, ExitError
-from ossia.cli.runtime.toolset import trained_tools
+from ossia.cli.runtime.assembly import trained_tools
 from ossia.cli.settings.config import THIS_CHAT, Resolved
 from ossia.cli.settings.table import SETTINGS, Settings
 from ossia.cli.settings.workspace import resolve_with_folder
@@ -205,7 +205,7 @@ def with_values(resolved: Resolved, values: dict[str, Any]) -> tuple[Resolved, F
 
 def _follow_folder(talk: Chat, folder: Folder | None) -> None:
     """The instructions follow the workspace. What nobody has read yet has brought nothing in."""
-    from ossia.cli.runtime.options import following
+    from ossia.cli.runtime.session import following
 
     options = talk.session.options
     talk.session.options = following(options if talk.session.entries else replace(options, taints=frozenset()), folder)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ossia.cli import paths
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be, path_of
 from ossia.cli.chat.commands.tool_changes import functions, trust, turn_off, turn_on, web, workspace
-from ossia.cli.runtime.toolset import trained_tools
+from ossia.cli.runtime.assembly import trained_tools
 from ossia.cli.terminal.pictures import FORMATS
 from ossia.cli.words import listed
 from ossia.tools.build import TRAINED

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from string import Template
 
-from ossia.cli.eval import runner
+from ossia.cli.eval.workbench import RUNNER
 
 PACKAGES = ("granary", "harbour", "orchard", "foundry", "atelier", "lantern", "quarry", "tannery")
 NOUNS = ("crate", "ticket", "parcel", "recipe", "sensor", "badge", "voucher", "barrel", "ledger", "spool")
@@ -50,7 +50,7 @@ def filled(job: Job, chance: random.Random, *, package: str, noun: str) -> Fille
     after: dict[str, str | None] = {fill(name): fill(text) for name, text in job.after.items()}
     after |= dict.fromkeys(name for name in before if name not in after)
     others = chance.sample(sorted(_MODULES), chance.randrange(1, len(_MODULES)))
-    files = {"README.md": fill(_README), "run_tests.py": runner.TEXT, f"{package}/__init__.py": fill(_INIT)}
+    files = {"README.md": fill(_README), "run_tests.py": RUNNER, f"{package}/__init__.py": fill(_INIT)}
     for name in others:
         code, test = _MODULES[name]
         files |= {f"{package}/{name}.py": code, f"tests/test_{name}.py": fill(test)}

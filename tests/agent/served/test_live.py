@@ -22,7 +22,7 @@ from ossia.agent.served.engine import ServedEngine, serve
 from ossia.agent.served.respond import ServedResponder
 from ossia.agent.served.wire import Names
 from ossia.agent.sessions.session import Options, Session
-from ossia.cli.eval.tools import Function
+from ossia.cli.eval.task import Function
 from ossia.harmony.codec import Codec
 from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, Message
 from ossia.harmony.tokenizer import Tokenizer

@@ -912,6 +912,6 @@ def test_sums_say_none_where_nothing_was() -> None:
 def test_sums_of_steps_whose_server_told_no_cache_figures_are_kept_apart() -> None:
     sums = Sums(prompt=100, reused=40, evaluated=60, completion=50, prefill_s=0.5, decode_s=2.0)
     sums.add(StepStats(70, 0, 10, 3.0, 1.0, "stop", evaluated_tokens=70, cache_reported=False))
-    assert (sums.prompt, sums.reused, sums.evaluated, sums.untold) == (170, 40, 60, 70)
-    assert (sums.prefill_s, sums.untold_s) == (3.5, 3.0)
+    assert (sums.prompt, sums.reused, sums.evaluated, sums.unreported) == (170, 40, 60, 70)
+    assert (sums.prefill_s, sums.unreported_s) == (3.5, 3.0)
     assert (sums.prefill_per_s, sums.reused_share) == (120.0, 0.4)

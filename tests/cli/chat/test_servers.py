@@ -226,7 +226,7 @@ def test_a_server_without_ids_says_so_once_and_a_call_is_made(tmp_path: Path) ->
             await say("And now?", "Still 816.")
             assert "\n".join(stage.rows).count("fewer guarantees") == 1
             await stage.settle()  # what is shown isn't over yet
-            await say("/stats", "the server told nothing of its cache")
+            await say("/stats", "the server doesn't report its cache")
             assert re.search(r"reused +\d+ from the cache", "\n".join(stage.rows)), "of the turn that was told"
             await say(f"/model 127.0.0.1:{server.port}", "for a server put http:// before its address")
 

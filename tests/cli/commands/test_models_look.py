@@ -250,7 +250,7 @@ def test_gpus_count_as_they_do_in_a_run(toy: Path, monkeypatch: pytest.MonkeyPat
     large = _own(toy, "gpt-oss-20b-mxfp4.gguf")
     inflated_gguf(toy, large)
     monkeypatch.setattr("ossia.agent.engine.llama.gpu_memory", lambda: GpuMemory((10**12,)))
-    monkeypatch.setattr("ossia.cli.runtime.models.read_memory", lambda gpus: Memory(10**12, gpus.free))
+    monkeypatch.setattr("ossia.agent.models.memory.read_memory", lambda gpus: Memory(10**12, gpus.free))
     assert _out(ossia_here("models", "path")) == f"{large}\n"
     assert _out(ossia_here("models", "show")).startswith(f"gpt-oss-20b  {large}\n")
     assert json.loads(_out(ossia_here("models", "plan", "--json")))["path"] == str(large)

@@ -8,7 +8,7 @@ import pytest
 
 from ossia.agent.models.spec import ModelSpec
 from ossia.cli.exits import ExitError
-from ossia.cli.runtime.model_spec import model_spec
+from ossia.cli.runtime.assembly import model_spec
 from ossia.cli.settings.config import resolve
 
 

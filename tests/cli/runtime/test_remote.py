@@ -18,9 +18,9 @@ import pytest
 from ossia.agent.models.catalog import ETUDE_PATH
 from ossia.cli import paths
 from ossia.cli.exits import ExitCode, ExitError
+from ossia.cli.runtime.assembly import own_files
 from ossia.cli.runtime.consent import must_be_agreed
 from ossia.cli.runtime.progress import Display
-from ossia.cli.runtime.toolset import own_files
 from ossia.cli.settings.config import ConfigError, resolve
 from ossia.cli.settings.engines import address_of, engine_names
 from ossia.cli.settings.mcp import configured_servers

@@ -6,12 +6,14 @@ import io
 
 import pytest
 
-from ossia.agent.events import Progress
+from ossia.agent.events import Delta, MessageAdded, Progress, ToolStarted
 from ossia.cli.chat.view import ChatView
-from ossia.cli.runtime.pace import Reading, loading_words, worded
+from ossia.cli.runtime.activity import Activity, Reading, loading_words, worded
 from ossia.cli.runtime.progress import Display, LiveLine
 from ossia.cli.terminal.markdown.paint import Painter
+from ossia.harmony.messages import Message
 from ossia.tools.host import Loading, Notice
+from ossia.tools.spec import Preview, ToolCall
 
 
 class Clock:
@@ -90,3 +92,21 @@ def test_the_chat_says_the_same() -> None:
     clock.now += 5
     view.see(Progress(100, 633))
     assert view.activity() == "reading the prompt · 100 of 633 · 27 s"
+
+
+def test_each_activity_is_said_until_the_next_one() -> None:
+    activity = Activity()
+    assert activity.text() == "waiting"
+    assert activity.see(Progress(212, 633))
+    assert activity.text() == "reading the prompt · 212 of 633"
+    activity.see(Progress(1, 90, phase="summary"))
+    assert activity.text() == "summing up older turns · 1 token"
+    activity.see(Delta(0, "Hm", channel="analysis"))
+    assert activity.text() == "thinking · 1 token"
+    assert not activity.see(MessageAdded(Message("assistant", ("Hm",), channel="analysis")))
+    activity.see(Delta(1, "Yes", channel="final"))
+    assert activity.text() == "writing · 2 tokens"
+    activity.see(ToolStarted(ToolCall("1", "python", "1"), Preview("run")))
+    assert activity.text() == "running python"
+    activity.see(Progress(40, 100, reused=40))
+    assert activity.text() == "reading the prompt · 0 of 60"

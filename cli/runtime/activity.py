@@ -1,4 +1,4 @@
-"""How far something slow is, in words: `reading the prompt · 212 of 633 · 24 s`."""
+"""The progress of something slow, in words: `reading the prompt · 212 of 633 · 24 s`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ossia.agent.events import Delta, Event, Progress, ToolStarted
 from ossia.agent.pace import Pace
+from ossia.cli.words import count
+from ossia.harmony.messages import ANALYSIS
 
 if TYPE_CHECKING:
-    from ossia.agent.engine.base import Progress
     from ossia.tools.host import Loading
 
 
@@ -48,3 +50,35 @@ def worded(what: str, so_far: str, left_s: int | None) -> str:
     """`reading the prompt · 212 of 633 · 24 s`, without the seconds where they aren't known."""
     left = "" if left_s is None else f" · {f'{left_s // 60} min {left_s % 60} s' if left_s >= 100 else f'{left_s} s'}"
     return f"{what} · {so_far}{left}"
+
+
+class Activity:
+    """The activity of a turn, in words: feed it each event, and ask for `text` as often as it is drawn.
+
+    `reading the prompt · 212 of 633 · 24 s`, `thinking · 31 tokens`, `running python`; "waiting" before the first.
+    """
+
+    def __init__(self) -> None:
+        self._reading = Reading()
+        self._tokens = 0
+        self._words = "waiting"
+
+    def see(self, event: Event) -> bool:
+        """Take note of an event. False: the activity stays."""
+        match event:
+            case Progress(done, phase="summary"):
+                self._words = f"summing up older turns · {count(done, 'token')}"
+            case Progress():
+                self._reading.see(event)
+                self._words = ""
+            case Delta(channel=channel):
+                self._tokens += 1
+                self._words = f"{'thinking' if channel == ANALYSIS else 'writing'} · {count(self._tokens, 'token')}"
+            case ToolStarted(call):
+                self._words = f"running {call.name}"
+            case _:
+                return False
+        return True
+
+    def text(self) -> str:
+        return self._words or self._reading.text()

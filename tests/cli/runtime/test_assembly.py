@@ -7,9 +7,9 @@ from typing import Any
 
 from ossia.agent.engine.base import Sampling
 from ossia.agent.worker import Worker
-from ossia.cli.runtime.assemble import begin_model, finish
-from ossia.cli.runtime.options import fresh_options
+from ossia.cli.runtime.assembly import begin_model, finish
 from ossia.cli.runtime.progress import Display
+from ossia.cli.runtime.session import fresh_options
 from ossia.cli.settings.config import Resolved
 from ossia.cli.settings.table import Settings
 from ossia.tools.build import Toolset

@@ -1,0 +1,115 @@
+"""The text of a run: the prompt, standard input, and the files that the prompt mentions with `@`."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ossia.agent.control import Control
+from ossia.agent.sessions.session import UserText
+from ossia.cli import paths
+from ossia.cli.exits import ExitError
+from ossia.cli.mentions import mentions
+from ossia.cli.runtime.assembly import web_of
+from ossia.cli.runtime.progress import Display
+from ossia.cli.settings.table import Settings
+from ossia.tools.pages import PageLoader
+
+if TYPE_CHECKING:
+    from ossia.agent.conversation import Conversation
+    from ossia.cli.attach.attach import Attached
+
+
+def question_of(prompt: str | None, *, quiet: bool) -> str:
+    """PROMPT and standard input with a blank line between them, or the one of them that says something.
+
+    Raises ExitError if neither does, and for input that isn't text.
+    """
+    parts = [part for part in (prompt, _read_stdin(quiet=quiet)) if part and part.strip()]
+    if not parts:
+        raise ExitError('no question: ask one, as in: ossia run "What is 48*17?"')
+    return "\n\n".join(parts)
+
+
+def _read_stdin(*, quiet: bool) -> str | None:
+    """All of standard input if that is a pipe, a socket or a file, without the last newline; None: nothing to read.
+
+    After a second of waiting stderr says what is waited for.
+    """
+    if not _is_readable():
+        return None
+    notice = threading.Timer(1.0, _say_waiting)
+    notice.daemon = True
+    if not quiet:
+        notice.start()
+    try:
+        if hasattr(os, "set_blocking"):  # a parent may have made it non-blocking: then reading would stop too early
+            os.set_blocking(sys.stdin.fileno(), True)
+        data = sys.stdin.buffer.read()
+    finally:
+        notice.cancel()
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        where = f"byte {error.start} is {data[error.start]:#04x}"
+        raise ExitError(f"standard input isn't UTF-8 text ({where}): convert it first") from None
+    if "\0" in text:
+        raise ExitError("standard input is binary (it has a NUL byte), not text: convert it first")
+    return text.removesuffix("\n") or None
+
+
+def _is_readable() -> bool:
+    if sys.stdin is None or sys.stdin.closed:
+        return False
+    try:
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(mode) or stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
+
+
+def _say_waiting() -> None:
+    print("ossia: reading standard input until it ends (Ctrl-D, or </dev/null for none)", file=sys.stderr, flush=True)
+
+
+def with_mentioned(said: UserText, settings: Settings, talk: Conversation, *, display: Display) -> UserText:
+    """The text with the files, folders and pages that its typed part mentions, as in the chat; nobody is asked.
+
+    The worker reads them, so that Ctrl-C is answered meanwhile. For each that can't be attached there is a warning.
+    """
+    if not mentions(said.typed):
+        return said
+    stop = Control()
+    try:
+        attached = display.wait(talk.worker.submit(lambda: _attached(said, settings, talk, stop)))
+    except BaseException:
+        stop.stop()
+        raise
+    for attachment in attached.attachments:
+        display.aside(f"  {attachment.shown}")
+    for problem in attached.problems:
+        display.warn(problem)
+    return replace(attached.user_text, typed=said.typed)
+
+
+def _attached(said: UserText, settings: Settings, talk: Conversation, stop: Control) -> Attached:
+    from ossia.cli.attach.attach import Bounds, attach
+
+    assert talk.model is not None and talk.tools is not None
+    folder, loader = talk.tools.folder, PageLoader(web_of(settings), talk.host, private=settings.private)
+    try:
+        return attach(
+            said.text,
+            shown=said.typed,
+            folder=paths.here(),
+            workspace=folder.workspace if folder else None,
+            load_page=lambda url: loader.load(url, refresh=False, stop=stop),
+            stop=stop,
+            bounds=Bounds.within(talk.model.engine.context_tokens // 2),
+        )
+    finally:
+        loader.close()
