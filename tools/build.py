@@ -120,6 +120,10 @@ class Toolset:
         self.offer(but=self._turned_off)
         return self.browses
 
+    def browser_joins_for(self, said: str) -> bool:
+        """True if the browser waits for an address, and this text has one."""
+        return self.browser is not None and not self.browses and has_address(said)
+
     @property
     def missing(self) -> Mapping[str, str]:
         """`off`, with the browser while that waits."""

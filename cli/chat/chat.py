@@ -238,9 +238,10 @@ class Chat:
         self.go_on()
 
     def _may_steer(self, line: Waiting, turn: Turn) -> bool:
-        """True if the turn is under way and may take the line, which comes alone and after no other."""
+        """True if the turn is under way and can take the line: it comes alone, after no other, and needs no browser."""
         alone = not (line.waits or self.queue or self.attaching.needed(line)) and line.replaces is None
-        return alone and turn.control is self.control and not turn.control.stopped
+        joins = self.loaded is not None and self.loaded.tools.browser_joins_for(line.text)
+        return alone and not joins and turn.control is self.control and not turn.control.stopped
 
     def go_on(self) -> None:
         """Do what waited for the end of a turn, then say the next line that waits, if the model is ready for it."""
@@ -475,6 +476,8 @@ class Chat:
             line = self.steering.popleft()
             self.face.view.user(line.shown)
             self.transcript.add_user(line.text, steers=True)
+            if self.loaded:
+                self._warn_of_control_names(line.text, "your text", self.loaded)
         self.transcript.see(event)
         self.tally.see(event)
         self.face.view.see(event)

@@ -172,8 +172,8 @@ class ChatModel:
         if self.absent:
             self.take()
             return True
-        if isinstance(self.state, Connecting):
-            self.state.control.stop()
+        if isinstance(state := self.state, Connecting):  # looked at once: another thread changes it
+            state.control.stop()
             return True
         return False
 
@@ -185,7 +185,8 @@ class ChatModel:
 
     def give_up(self) -> bool:
         """Stop looking for a model, and connecting to a server. False: neither is done, or it is stopped already."""
-        looking, server = self.looking, self.state.control if isinstance(self.state, Connecting) else None
+        looking, state = self.looking, self.state  # looked at once: another thread changes it
+        server = state.control if isinstance(state, Connecting) else None
         going = looking is not None or (server is not None and (self._wanted is not None or not server.stopped))
         self.looking = None
         if looking:

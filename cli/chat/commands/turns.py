@@ -49,7 +49,7 @@ def retry(talk: Chat, face: Face, argument: str) -> None:
     no_argument(argument, "/edit TURN goes back further")
     turn = turn_of(talk, "")
     loaded(talk)
-    asked = _question(talk, turn)
+    asked = _question(talk, face, turn)
     talk.go_back(turn)
     typed = asked.message.text if asked.typed is None else asked.typed
     face.view.user(typed or one_line(asked.message.text, 200))
@@ -59,7 +59,7 @@ def retry(talk: Chat, face: Face, argument: str) -> None:
 def edit(talk: Chat, face: Face, argument: str) -> None:
     """`/edit [TURN]`: put a question back into the input; once sent, it replaces that turn and those after it."""
     turn = turn_of(talk, argument)
-    asked = _question(talk, turn)
+    asked = _question(talk, face, turn)
     if not asked.typed and "outside" in asked.taints:  # sent from the input it would count as the user's own words
         raise CommandError(f"turn {turn + 1} isn't your own text, so it can't be edited: /retry asks it again")
     if asked.typed and asked.message.text.removeprefix(asked.typed).startswith(f"\n\n{OUTPUT}"):
@@ -122,13 +122,14 @@ def turns(talk: Chat, prefix: str) -> Sequence[Choice]:
 # -- within ------------------------------------------------------------------------------------------------------------
 
 
-def _question(talk: Chat, turn: int) -> Entry:
+def _question(talk: Chat, face: Face, turn: int) -> Entry:
     """The user's message of a turn. (Not always its first entry: an open call may be answered before it.)"""
-    found = (one for one in talk.session.entries if one.turn == turn and one.message.role == "user")
-    asked = next(found, None)
-    if asked is None:
+    said = [one for one in talk.session.entries if one.turn == turn and one.message.role == "user"]
+    if not said:
         raise CommandError(f"turn {turn + 1} has no question: choose another with /edit TURN")
-    return asked
+    if said[1:]:
+        face.note(f"what you said during turn {turn + 1} goes, too: say it again where it is needed")
+    return said[0]
 
 
 def _copied(talk: Chat, argument: str) -> tuple[str, str]:

@@ -31,8 +31,9 @@ class Item:
     """One thing that happened. `text` is raw outside text: the user's, the model's, or a call's result.
 
     `turn` counts from 0; -1: before the first. `cut`: it was never closed. `tokens` and `seconds` (of generation) are
-    None if unknown. `attached`: the part of a user's message that they didn't type. `attachments`: files that a call
-    made. `name`: a call's whole recipient; for a note on the end of a turn, that end; "" for others.
+    None if unknown. `attached`: the part of a user's message that they didn't type; `steers`: they said it within a
+    turn. `attachments`: files that a call made. `name`: a call's whole recipient; for a note on the end of a turn, that
+    end; "" for others.
 
     A call has `arguments` (as the model wrote them; `ran` if the user changed them), an `id` once it is known,
     `answered` once it has its result, `ms` spent in the tool (None: not known, or it runs), and while it runs `output`:
@@ -51,6 +52,7 @@ class Item:
     tokens: int | None = None
     seconds: float | None = None
     attached: str = ""
+    steers: bool = False
     attachments: tuple[Attachment, ...] = ()
     id: str = ""
     answered: bool = False

@@ -155,7 +155,7 @@ class Pager:
         """The place and the keys, in words; the least important parts are left out where there is no room."""
         view = self.view
         width, wide = view.painter.width, view.painter.width > 60
-        turns = sum(block.item.kind == "user" for block in view.blocks)
+        turns = sum(block.item.kind == "user" and not block.item.steers for block in view.blocks)
         here = view.lines[0].block.item.turn + 1 if view.lines else 0
         last = view.lines[-1].block.item.turn + 1 if view.lines else 0
         spans = f"{max(1, here)}–{last}" if last > max(1, here) else f"{max(1, here)}"

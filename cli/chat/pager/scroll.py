@@ -200,7 +200,7 @@ class View:
         """To the next turn (1), or to the beginning of this one, then to the one before (-1)."""
         self.sync()
         here = self._block
-        users = [block for block in self.blocks if block.item.kind == "user"]
+        users = [block for block in self.blocks if block.item.kind == "user" and not block.item.steers]
         at_head = self._piece == 0 and self._row <= 1
         if step > 0:
             target = next((block for block in users if block.index > here), None)

@@ -160,9 +160,9 @@ def foldable(item: Item, switches: Switches) -> bool:
 
 
 def _user(item: Item, *, opened: bool) -> list[Section]:
-    turn = Section("rule", f"── {item.turn + 1}", "dim", gap=True)
+    begins = [] if item.steers else [Section("rule", f"── {item.turn + 1}", "dim", gap=True)]
     shown = item.text.expandtabs(_TAB).replace("\n", "\n  ")  # below the first line, as it was typed
-    done = [turn, *_plain(f"› {shown}", "bold")]
+    done = [*begins, *_plain(f"› {shown}", "bold", gap=item.steers)]
     if item.attached and opened:
         done += _plain(item.attached, "dim", gap=True)
     elif item.attached:

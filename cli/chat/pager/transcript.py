@@ -173,9 +173,9 @@ class Transcript:
 
     def _user_said(self, text: str) -> Item:
         self._turn += 1
-        item, self._typed = self._typed, None
-        if item is None:
-            return self._add("user", text)
+        before = next((item for item in reversed(self.items) if item.kind == "user" and item is not self._typed), None)
+        item, self._typed = self._typed or self._add("user", text), None
+        item.steers = before is not None and before.turn == self._turn
         self.items.remove(item)  # something may have come in between
         self.items.append(item)
         item.turn = self._turn

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import re
 from pathlib import Path
 
@@ -81,6 +83,33 @@ def test_a_line_within_a_turn_steers_it(tmp_path: Path) -> None:
             assert [row[2:] for row in shown_rows] == ["Look.", "only b", "and then"], stage.rows
             turns = [item.turn for item in stage.talk.transcript.items if item.kind == "user"]
             assert turns == [0, 0, 1]
+
+    chatting(case)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the call waits for a pipe")
+def test_an_address_within_a_turn_waits_for_the_browser(tmp_path: Path) -> None:
+    """It joins only between turns. What spells a control token is warned about; what a /retry loses is said."""
+
+    async def case() -> None:
+        code = "from pathlib import Path\ndef look() -> str:\n    return Path({!r}).read_text()\n"
+        (tmp_path / "own.py").write_text(code.format(str(tmp_path / "pipe")))
+        os.mkfifo(tmp_path / "pipe")
+        script = write_script(tmp_path, call("look"), answer("Done."), answer("Then this."), answer("Again."))
+        async with ChatScreen(engine=script, no_tools=None, tools=(str(tmp_path / "own.py"),)) as stage:
+            await stage.type("Look.\r")
+            await stage.until(lambda: stage.talk.calls_tools)
+            await stage.type("<|end|>\rhttps://a.example/b\rand then\r")
+            await stage.until(lambda: "queued: and then" in shown(stage))
+            await asyncio.to_thread((tmp_path / "pipe").write_text, "seen")
+            await stage.until(lambda: "Again." in stage.rows)
+            await stage.settle()
+            said = [(one.turn, one.message.text) for one in stage.talk.session.entries if one.message.role == "user"]
+            assert said == [(0, "Look."), (0, "<|end|>"), (1, "https://a.example/b"), (2, "and then")]
+            text = shown(stage)
+            assert text.index("your text spells <|end|>") < text.index("the browser joins") < text.index("Then this.")
+            await stage.type("/edit 1\r")
+            await stage.until(lambda: "what you said during turn 1 goes, too" in shown(stage))
 
     chatting(case)
 

@@ -25,6 +25,7 @@ from ossia.agent.events import (
 from ossia.agent.sessions.json import dump_session, session_from_json
 from ossia.agent.sessions.session import Entry, Session, Summary, UserText
 from ossia.cli.chat.pager.items import TAIL_CHARS, Item
+from ossia.cli.chat.pager.sections import Switches, sections
 from ossia.cli.chat.pager.transcript import Transcript
 from ossia.harmony.messages import Message, Sampled
 from ossia.harmony.tokenizer import Tokenizer
@@ -38,7 +39,7 @@ ASKED = ToolCall("call_1", "python", "6*7")
 def told(item: Item) -> tuple[object, ...]:
     """An item, less what nobody stores."""
     text = item.text if item.name != "error" else ""
-    marks = tuple(name for name in ("cut", "error", "answered") if getattr(item, name))
+    marks = tuple(name for name in ("cut", "error", "answered", "steers") if getattr(item, name))
     what = (item.kind, item.turn, item.name, item.arguments, text, item.tokens, item.attached, item.attachments)
     return (*what, item.state, marks)
 
@@ -80,6 +81,19 @@ def test_live_and_loaded_are_the_same_over_turns(etude_tokenizer: Tokenizer) -> 
     assert sum(item.kind == "user" for item in live.items) == len(CASES)
     assert [item.turn for item in live.items] == sorted(item.turn for item in live.items)
     assert failed > 3
+
+
+def test_what_was_said_within_a_turn_begins_none(etude_tokenizer: Tokenizer) -> None:
+    stage = Stage(etude_tokenizer, (CALL, FINAL, FINAL))
+    for text in ("Use y.", "And be quick."):
+        stage.control.steer(text)
+    live = seen(stage.play("one"))
+    seen(stage.play("two"), live)
+    assert lasting(live) == lasting(Transcript.of(stage.session))
+    said = [(item.text, item.turn, item.steers) for item in live.items if item.kind == "user"]
+    assert said == [("one", 0, False), ("Use y.", 0, True), ("And be quick.", 0, True), ("two", 1, False)]
+    rules = [section.source for item in live.items for section in sections(item, Switches(), opened=False)]
+    assert [text for text in rules if text.startswith("──")] == ["── 1", "── 2"]
 
 
 @pytest.mark.parametrize("at", range(1, 16))
