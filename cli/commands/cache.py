@@ -30,7 +30,7 @@ _GRACE_S = 0.6
 
 
 def show(json: Json = False) -> None:
-    """List them: kind, tokens, size, last use, whether they hold text of yours, model."""
+    """List the stored caches: kind, tokens, size, last use, whether they hold your own text, model."""
     from json import dumps
 
     from ossia.agent.engine.stored import inspect
@@ -66,10 +66,10 @@ def show(json: Json = False) -> None:
 
 
 app = group(
-    """Show, remove or prepare the KV caches stored on disk: show, rm, warm.
+    """Show, remove or prepare stored KV caches: show, rm, warm.
 
-    A KV cache is a model's computation on the text it reads. Those of stored sessions and of the beginnings of prompts
-    are stored, so that the text needn't be read again. Only you can read them. --private stores none.
+    A KV cache holds what a model computed from the text it read. ossia stores those of sessions and of the beginnings
+    of prompts, so that the model needn't read the text again. Only you can read them. --private stores none.
     """,
     alone=show,
 )
@@ -78,7 +78,7 @@ app.command()(show)
 
 @app.command()
 def rm() -> None:
-    """Remove all of them. Sessions stay; their prompts are read once more."""
+    """Remove all stored caches. Sessions stay; the model reads their text once more."""
     from ossia.agent.engine.prompts import unfinished_in
     from ossia.agent.engine.stored import delete
     from ossia.cli import paths
@@ -104,10 +104,10 @@ def warm(
     private: Annotated[bool | None, option("private")] = None,
     quiet: Annotated[bool | None, option("quiet")] = None,
 ) -> None:
-    """Read and store the beginnings of today's prompts: for a timer or a login, at low priority.
+    """Read and store the beginnings of today's prompts, at low priority: for a timer or a login.
 
-    Those of a run and, with --workspace, of a run in that folder. Give the flags of your runs. Ctrl-C stores the
-    complete parts. Not with --private.
+    Prepares for a run and, with --workspace, for a run in that folder. Use the flags of your runs. Ctrl-C stores
+    the parts that are complete. Doesn't work with --private.
     """
     flags: dict[str, object] = dict(locals())
     if hasattr(os, "nice"):
@@ -122,7 +122,7 @@ def warm(
             runs.insert(0, resolve_with_folder({**flags, "workspace": None, "trust": None}))
         resolved = runs[-1][0]
         if resolved.settings.private:
-            raise exit_error(f"cache warm: {resolved.origins['private']} stores no cache: take that back first")
+            raise exit_error(f"cache warm: {resolved.origins['private']} forbids storing a cache: turn it off")
         if resolved.settings.engine != LLAMA:
             raise exit_error("cache warm: only a model that runs here has a KV cache to store: leave out --engine")
         _warm_all(runs)

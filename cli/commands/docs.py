@@ -11,7 +11,7 @@ from ossia.cli.commands import exit_error, group
 from ossia.cli.settings.table import option
 from ossia.cli.terminal.keyboard import plain_keys
 
-app = group("Keep documents of yours for the model to search.")
+app = group("Index your documents for the model to search.")
 
 VERSION = 1
 """The version of what `--json` prints."""
@@ -24,13 +24,13 @@ Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
 def add(
     places: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[PATH|URL]...", help="Folders, files, web pages. [default: all that were added]"),
+        typer.Argument(metavar="[PATH|URL]...", help="Folders, files, web pages. [default: update all]"),
     ] = None,
     allow_host: Annotated[list[str] | None, option("allow_host")] = None,
     proxy: Annotated[str | None, option("proxy")] = None,
     verbose: Annotated[bool, typer.Option("--verbose", help="Name every skipped file, and why.")] = False,
 ) -> None:
-    """Add to the library, or bring it up to date. Text, Markdown, HTML, PDF, notebooks, source code.
+    """Add documents to the library, or update it. Text, Markdown, HTML, PDF, notebooks, source code.
 
     Only what has changed is read again; what is gone is removed. Hidden files, links, what .gitignore names and what
     may hold secrets (.env, keys) are skipped. Ctrl-C keeps what is done.
@@ -59,7 +59,7 @@ def add(
 
 @app.command("list")
 def list_(json: Json = False) -> None:
-    """Print what was added: how many documents, how much text, where."""
+    """Print what was added: number of documents, amount of text, place."""
     from ossia.agent.models.memory import size_text
     from ossia.cli.runtime.library import faults, open_library
     from ossia.cli.streams import shown
@@ -88,7 +88,7 @@ def list_(json: Json = False) -> None:
 def rm(
     what: Annotated[list[str], typer.Argument(metavar="PATH|URL|ID...", help="As `list` and `search` print them.")],
 ) -> None:
-    """Remove what was added, all of a folder, or single documents. The files themselves stay."""
+    """Remove folders, pages or single documents from the library. The files themselves stay."""
     from ossia.cli.runtime.library import faults, open_library, place_of
     from ossia.cli.streams import shown
     from ossia.cli.words import count
@@ -106,7 +106,7 @@ def rm(
 
 @app.command()
 def search(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words; the last one may be the beginning of one.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words; the last one may be incomplete.")],
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="At most N documents.")] = 10,
     json: Json = False,
 ) -> None:
@@ -133,7 +133,7 @@ def search(
 
 @app.command()
 def show(number: Annotated[str, typer.Argument(metavar="ID", help="As `search` prints it.")]) -> None:
-    """Print the text of a document, as it was when it was indexed."""
+    """Print the indexed text of a document."""
     from ossia.cli.runtime.library import open_library
     from ossia.cli.streams import shown
     from ossia.tools.library.library import without_links

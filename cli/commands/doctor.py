@@ -11,10 +11,10 @@ from ossia.cli.exits import ExitCode
 
 
 def doctor(json: Json = False) -> None:
-    """Check this machine: what works, what doesn't, and how to mend it.
+    """Check this machine: what works, what doesn't, and how to fix it.
 
     Looks at llama.cpp and the devices it leaves unused, models, confinement, terminal, stored sessions, disk, caches,
-    network settings and the config. Changes nothing and asks nobody over the network. Exits with 1 if something that
+    network settings and the config. Changes nothing and sends nothing over the network. Exits with 1 if something that
     ossia needs doesn't work (a fault), else with 0.
     """
     from ossia.cli.doctor.examine import examine, print_findings

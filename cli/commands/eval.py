@@ -14,9 +14,9 @@ def evaluate(
         list[str] | None, typer.Argument(metavar="[SUITE]...", help="harmony, chain, repo, math. [default: all]")
     ] = None,
     task: Annotated[list[str] | None, typer.Option(metavar="ID", help="Only this task. Repeatable.")] = None,
-    list_: Annotated[bool, typer.Option("--list", help="Print the ids of the tasks, and run none.")] = False,
+    list_: Annotated[bool, typer.Option("--list", help="Print the tasks' ids and run nothing.")] = False,
     runs: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Run each task N times.")] = 1,
-    new: Annotated[bool, typer.Option("--new", help="Begin anew: results from before don't count.")] = False,
+    new: Annotated[bool, typer.Option("--new", help="Start over; ignore stored results.")] = False,
     aime: Annotated[
         str | None, typer.Option(metavar="FILE", help="AIME's problems: JSON lines or CSV, with problem and answer.")
     ] = None,
@@ -25,7 +25,7 @@ def evaluate(
     allow_engine: Annotated[list[str] | None, option("allow_engine")] = None,
     effort: Annotated[str | None, option("effort")] = None,
     seed: Annotated[
-        str | None, typer.Option(metavar="N", help="Make the tasks of math and repo, and sampling, from N.")
+        str | None, typer.Option(metavar="N", help="The seed of sampling and of the tasks of math and repo.")
     ] = None,
     temperature: Annotated[str | None, option("temperature")] = None,
     context: Annotated[str | None, option("context")] = None,
@@ -38,13 +38,13 @@ def evaluate(
         str | None, typer.Option(metavar="S", help="End a task after S seconds. [default: 1800]")
     ] = None,
     json: Annotated[
-        bool | None, typer.Option("--json", help="Print JSON, a line for each task, then the table.")
+        bool | None, typer.Option("--json", help="Print JSON: one line per run, then the table.")
     ] = None,
     quiet: Annotated[bool | None, option("quiet")] = None,
 ) -> None:
     """Run tasks with known answers, and print how many were solved.
 
-    Interrupted, the same command goes on where it was. Each task's run is kept: `ossia sessions show ID`.
+    After an interrupt, the same command resumes. Each run is stored as a session: `ossia sessions show ID`.
     """
     from pathlib import Path
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from ossia.harmony.render import DropPolicy
     from ossia.harmony.tokenizer import Tokenizer
 
-app = group("See prompts and completions as ids and text.")
+app = group("Show prompts and completions as ids and text.")
 
 Purpose = Literal["completion", "training"]
 Drop = Literal["before-last-final", "reference", "none"]
 Form = Literal["harmony", "chat"]
-_WHOSE = "Whose vocabulary. [default: a gpt-oss model's here, or tiktoken's"
+_WHOSE = "The model with the vocabulary. [default: a gpt-oss model here, or tiktoken's"
 Model = Annotated[str | None, typer.Option(metavar="PATH|NAME", help=f"{_WHOSE}]")]
 AnyModel = Annotated[str | None, typer.Option(metavar="PATH|NAME", help=f"{_WHOSE}, else the built-in model's]")]
 
@@ -35,19 +35,19 @@ def render(
     ] = None,
     drop: Annotated[
         Drop | None,
-        typer.Option(help="Which analysis to leave out. [default: before-last-final with --for, else none]"),
+        typer.Option(help="The analysis to leave out. [default: before-last-final with --for, else none]"),
     ] = None,
     form: Annotated[
-        Form, typer.Option("--from", help="How FILE is written: as openai_harmony does, or as chat messages.")
+        Form, typer.Option("--from", help="The form of FILE: openai_harmony's, or chat messages.")
     ] = "harmony",
     text: Annotated[
         bool, typer.Option("--text", help="Print the text, with control tokens by name, instead of ids.")
     ] = False,
     model: AnyModel = None,
 ) -> None:
-    """Print a conversation as a JSON array of ids. No message is ever added.
+    """Print a conversation as a JSON array of ids. Adds no message.
 
-    Without --for, these are the messages as they stand.
+    Without --for, the messages are rendered as they stand.
     """
     import json
 
@@ -74,7 +74,7 @@ def parse(
     ] = "",
     model: Model = None,
 ) -> None:
-    """Print a completion as messages. It is JSON, with the repairs that were needed to read the ids."""
+    """Print a completion as messages: JSON, with the repairs that its ids needed."""
     import json
 
     from ossia.harmony.conversation import message_to_json
@@ -101,9 +101,9 @@ def tokens(
     text: Annotated[str, typer.Argument(metavar="TEXT|-", help="The text; - reads it from standard input.")],
     model: AnyModel = None,
 ) -> None:
-    """Print the tokens of a text, one a line: its id and its text.
+    """Print the tokens of a text, one per line: id and text.
 
-    The text is plain text, as everything from outside is: a control token that it spells is split like any word.
+    The text never becomes a control token: a name like <|end|> is split like any other word.
     """
 
     tokenizer = _tokenizer(model, any_will_do=True)

@@ -35,7 +35,7 @@ def add(
     command: Annotated[
         list[str] | None, typer.Argument(metavar="[-- COMMAND [ARG]...]", help="The program to start.")
     ] = None,
-    url: Annotated[str | None, typer.Option(metavar="URL", help="Or the address of a server.")] = None,
+    url: Annotated[str | None, typer.Option(metavar="URL", help="A server's address, instead of a program.")] = None,
     env: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="An environment variable for it. Repeatable.")
     ] = None,
@@ -44,21 +44,21 @@ def add(
         typer.Option(metavar="HEADER", help="An HTTP header for its address: 'KEY: VALUE' or KEY=VALUE. Repeatable."),
     ] = None,
     client_id: Annotated[
-        str | None, typer.Option(metavar="ID", help="For a server that knows only clients registered by hand.")
+        str | None, typer.Option(metavar="ID", help="The ID of a client that you registered by hand, if it needs one.")
     ] = None,
     client_secret: Annotated[
         str | None, typer.Option(metavar="'${VAR}'", help="The client's secret. [default: `mcp login` asks for it]")
     ] = None,
     callback_port: Annotated[
-        int | None, typer.Option(metavar="PORT", help="Logging in ends at http://localhost:PORT/callback.")
+        int | None, typer.Option(metavar="PORT", help="Make the login end at http://localhost:PORT/callback.")
     ] = None,
-    cwd: Annotated[str | None, typer.Option(metavar="DIR", help="Where to start it. [default: your home]")] = None,
-    timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds for one call. [default: 60]")] = None,
+    cwd: Annotated[str | None, typer.Option(metavar="DIR", help="The program's folder. [default: your home]")] = None,
+    timeout: Annotated[float | None, typer.Option(metavar="S", help="Seconds per call. [default: 60]")] = None,
 ) -> None:
     """Add a server to the mcp.json beside the config file.
 
-    Write a secret as '${VAR}': it comes from the environment, as in --env TOKEN='${MY_TOKEN}'. Paths of files that
-    exist are stored in full, since the server may be started elsewhere.
+    Write a secret as '${VAR}', to be read from the environment: --env TOKEN='${MY_TOKEN}'. Paths of existing files
+    are stored in full, since the server may start in another folder.
     """
     from ossia.cli.settings.mcp import add_server, mcp_file
     from ossia.cli.streams import say
@@ -81,7 +81,7 @@ def add(
 
 @app.command(name="list")
 def list_() -> None:
-    """List the servers that are configured, and where."""
+    """List the configured servers and their config files."""
     from ossia.cli.settings.mcp import configured_servers
     from ossia.cli.visible import seen_line
 
@@ -97,7 +97,7 @@ def list_() -> None:
 
 @app.command()
 def rm(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Remove a server from the mcp.json. What was accepted of it is forgotten."""
+    """Remove a server from the mcp.json, with its accepted tools and its key."""
     from ossia.cli import paths
     from ossia.cli.settings.mcp import mcp_file, remove_server
     from ossia.cli.streams import say
@@ -115,9 +115,9 @@ def rm(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 @app.command()
 @plain_keys()
 def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Log in to a server over HTTP, in the browser. The key is kept in the data folder, for you only.
+    """Log in to a server over HTTP, in the browser. Only you can read the stored key.
 
-    For a server with a client ID and no secret in its config, the secret is asked for first, and kept as the key is.
+    If the config has a client ID but no secret, asks for the secret first and stores it the same way.
     """
     from ossia.cli import paths
     from ossia.cli.settings.mcp import configured_servers
@@ -154,7 +154,7 @@ def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 
 @app.command()
 def logout(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Forget the key that `ossia mcp login` got. The server doesn't learn of it."""
+    """Delete the key that `ossia mcp login` stored. The server isn't notified."""
     from ossia.cli import paths
     from ossia.cli.streams import say
 
@@ -167,12 +167,12 @@ def logout(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 @plain_keys()
 def test(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="[default: all]")] = None,
-    accept: Annotated[bool, typer.Option("--accept", help="Accept what is new or has changed.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Accept new and changed tools.")] = False,
 ) -> None:
     """Connect to servers, and show their tools as the model reads them.
 
-    A server that is shown for the first time is accepted by that. Tools that are new or have changed since are marked,
-    and off until --accept. The servers of a folder that you trust are shown in that folder.
+    Showing a server for the first time accepts its tools. Later, new and changed tools are marked, and stay off until
+    --accept. To see the servers of a trusted folder, run this in that folder.
     """
     from ossia.cli.runtime.progress import LiveLine
     from ossia.cli.settings.mcp import configured_servers

@@ -33,7 +33,7 @@ _NETWORK = (
 )
 """The parts of a network in words, by our names of the numbers; the first number of each is needed."""
 
-app = group("Look at models, get or remove them: list, show, plan, pull, rm, default, path.")
+app = group("Find, inspect, download or remove models: list, show, plan, pull, rm, default, path.")
 
 
 def _named(model: str | None) -> str | None:
@@ -48,7 +48,7 @@ Model = Annotated[
 ]
 MaybeModel = Annotated[
     str | None,
-    typer.Argument(metavar="[NAME|PATH]", help="As `list` prints it. [default: the one that is used]", callback=_named),
+    typer.Argument(metavar="[NAME|PATH]", help="As `list` prints it. [default: the model in use]", callback=_named),
 ]
 
 
@@ -81,7 +81,7 @@ def list_() -> None:
 
 @app.command()
 def show(model: MaybeModel = None, json: Json = False) -> None:
-    """Describe a model, and say if it can be used.
+    """Describe a model, and say whether it can be used.
 
     Its architecture, experts, context, and the types of its tensors. If it can't be used, the exit code is 3.
     """
@@ -143,7 +143,7 @@ def plan(
 
 @app.command()
 def path(model: MaybeModel = None, json: Json = False) -> None:
-    """Print where a model's (first) file is."""
+    """Print the path of a model's (first) file."""
     from ossia.cli.commands.models_files import first_file, located
 
     found = first_file(located(model))
@@ -155,7 +155,7 @@ def path(model: MaybeModel = None, json: Json = False) -> None:
 
 @app.command()
 def default(model: Model) -> None:
-    """Use this model from now on: `ossia config set model`, but only if it can be used."""
+    """Use this model from now on, as `ossia config set model` does, but only if it can be used."""
     from pathlib import Path
 
     from ossia.agent.models.memory import read_memory

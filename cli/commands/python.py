@@ -10,7 +10,7 @@ import typer
 from ossia.cli.commands import exit_error, group
 from ossia.cli.terminal.keyboard import plain_keys
 
-app = group("Give the model's Python packages of its own, or list them.")
+app = group("Install or list packages for the model's Python.")
 
 
 @app.command()

@@ -19,7 +19,7 @@ VERSION = 1
 """The version of what `--json` prints."""
 
 app = group(
-    """Look through stored conversations: list, show, search, export, import, fork, rm.
+    """Manage stored conversations: list, show, search, export, import, fork, rm.
 
     A chat stores its session as it goes, unless it is --private; `ossia run` stores one with --save. To continue one:
     ossia --continue, ossia --resume ID.
@@ -27,15 +27,15 @@ app = group(
 )
 
 Ref = Annotated[str, typer.Argument(metavar="ID|TEXT", help="Its id, the beginning of its id, or part of its title.")]
-Thinking = Annotated[bool, typer.Option("--thinking", help="Include the chain of thought.")]
+Thinking = Annotated[bool, typer.Option("--thinking", help="Include the thinking.")]
 
 
 @app.command("list")
 def list_(
-    limit: Annotated[int, typer.Option(metavar="N", min=0, help="The last N; 0: all.")] = 20,
+    limit: Annotated[int, typer.Option(metavar="N", min=0, help="At most N sessions; 0: all.")] = 20,
     json: Json = False,
 ) -> None:
-    """Print the sessions, the last one first: id, time, turns, title."""
+    """Print the sessions, the latest first: id, time, turns, title."""
     from dataclasses import asdict
 
     with opened_sessions() as store:
@@ -57,7 +57,7 @@ def show(
     thinking: Thinking = False,
     all_: Annotated[bool, typer.Option("--all", help="Include what a retry or an edit replaced.")] = False,
 ) -> None:
-    """Print a session to read, as Markdown."""
+    """Print a session as Markdown."""
     from ossia.cli.export.forms import export
 
     with _holding(ref) as store:
@@ -69,12 +69,12 @@ def show(
 
 @app.command()
 def search(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="Words, or parts of them; all must be in one message.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Words or parts of words; all must be in one message.")],
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="At most N sessions.")] = 20,
-    thinking: Annotated[bool, typer.Option("--thinking", help="Also in the chain of thought.")] = False,
+    thinking: Annotated[bool, typer.Option("--thinking", help="Search the thinking, too.")] = False,
     json: Json = False,
 ) -> None:
-    """Search what was said in all sessions, and their titles. Prints the best match of each."""
+    """Search the messages and titles of all sessions. Prints the best match of each."""
     from dataclasses import asdict
 
     from ossia.cli.clean import one_line
@@ -102,11 +102,11 @@ def export(
         typer.Option(help="json: all of it; harmony: openai-harmony's; chat: the Chat API's. [default: by FILE, md]"),
     ] = None,
     thinking: Annotated[
-        bool, typer.Option("--thinking", help="Include the chain of thought (json and harmony always do).")
+        bool, typer.Option("--thinking", help="Include the thinking (json and harmony always do).")
     ] = False,
     output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
 ) -> None:
-    """Write a session for others: to stdout, or to a file that only you can read."""
+    """Export a session: to stdout, or to a file that only you can read."""
     from ossia.cli.export.forms import default_form, write_text
     from ossia.cli.export.forms import export as exported
 
@@ -122,14 +122,14 @@ def export(
 
 @app.command("import")
 def import_(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="JSON: ours, openai-harmony's, chat messages. -: stdin.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="JSON of ossia, openai-harmony or a chat; -: stdin.")],
     trust: Annotated[
-        bool, typer.Option("--trust", help="It is your own session: keep its tokens, and what it says you typed.")
+        bool, typer.Option("--trust", help="Treat it as your own: keep its tokens, and what it marks as typed.")
     ] = False,
 ) -> None:
     """Store a conversation from a file as a new session. Prints its id.
 
-    Without --trust, all of it counts as written by somebody else: calls that send or write then ask for approval.
+    Without --trust, all of it counts as somebody else's text: calls that send or write then need approval.
     """
     from ossia.agent.sessions.json import import_session
 
@@ -143,7 +143,7 @@ def import_(
 
 @app.command()
 def rm(refs: Annotated[list[str], typer.Argument(metavar="ID...", help="As `list` prints them.")]) -> None:
-    """Remove sessions for good. Files that the model's code left stay where they are."""
+    """Remove sessions for good. Files written by the model's code stay."""
     from ossia.agent.kv_cache import delete_session_cache
     from ossia.cli import paths
     from ossia.cli.clean import one_line
@@ -161,7 +161,7 @@ def fork(
     ref: Ref,
     turn: Annotated[int | None, typer.Option(metavar="N", min=1, help="Only the first N turns. [default: all]")] = None,
 ) -> None:
-    """Copy a session, to continue it in another way. Prints the copy's id."""
+    """Copy a session, to continue it differently. Prints the copy's id."""
     from ossia.cli.words import count
 
     with opened_sessions() as store:

@@ -33,12 +33,12 @@ def call(
         str | None, typer.Argument(metavar="[JSON]", help="Its arguments; for python, the code. [default: none]")
     ] = None,
     script: Annotated[
-        str | None, typer.Option(metavar="FILE|-", help='A file of calls, each a line: {"name": …, "arguments": …}.')
+        str | None, typer.Option(metavar="FILE|-", help='A file of calls, one per line: {"name": …, "arguments": …}.')
     ] = None,
 ) -> None:
     """Call a tool by hand, as the model would.
 
-    Prints the exact result for the model, also a tool's error. Takes every other flag of `ossia run` as well.
+    Prints exactly what the model would read, errors included. Takes every other flag of `ossia run`, too.
     """
     from ossia.cli.commands.tools_call import call_once, call_script
 

@@ -135,7 +135,9 @@ def describe(offer: Offer) -> list[str]:
     if others:
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
         lines.append(f"others    {', '.join(map(_line, others[:5]))}{more}")
-    lines.append("files     all of them count as your own: writes and commands no longer ask because of their text")
+    lines.append(
+        "files     count as your own: 'session' and 'always' hold here; writes and commands are still asked about"
+    )
     return lines
 
 

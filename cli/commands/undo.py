@@ -21,14 +21,14 @@ def undo(
         str | None, typer.Option(metavar="DIR", help="The workspace that was changed. [default: this folder]")
     ] = None,
     listed: Annotated[bool, typer.Option("--list", help="List what can be undone, the last turn first.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Also restore files that were changed since.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also restore files that you changed since.")] = False,
     skip: Annotated[bool, typer.Option("--skip", help="Give up on files that can't be restored.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be undone, and do nothing.")] = False,
 ) -> None:
-    """Undo what the last turn changed in a workspace. Repeat it for the turns before.
+    """Undo what the last turn changed in a workspace. Repeat it for earlier turns.
 
-    Files that you changed since are named and left as they are; the exit code is then 1, as it is when there is nothing
-    to undo. What commands change is kept if git is installed, but for files that git ignores.
+    Files that you changed since are named and left as they are. The exit code is then 1, as it is if there is nothing
+    to undo. Changes by commands can be undone if git is installed, except to files that git ignores.
     """
     import shlex
 

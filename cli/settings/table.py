@@ -95,7 +95,8 @@ class Settings:
     model: str | None = _setting(None, kinds.path(),
         Flag("A GGUF file, etude, gpt-oss-20b or -120b; with a server, its model.", "PATH|NAME", _ALL))
     engine: str = _setting("llama", kinds.engine(),
-        Flag("llama, script:FILE, http://HOST:PORT or the NAME of [engines.NAME].", "ENGINE", _RUN_CHAT))
+        Flag("Where the model runs: llama (here), http://HOST:PORT, NAME of [engines.NAME], script:FILE.", "ENGINE",
+             _RUN_CHAT))
     allow_engine: tuple[str, ...] = _setting((), kinds.texts("a list of hosts, e.g. 'gpu.example:8000'"),
         Flag("Send prompts to this host without asking. Repeatable.", "HOST", _RUN_CHAT))
     effort: Literal["low", "medium", "high"] = _setting("medium", kinds.one_of("low", "medium", "high"),
@@ -105,7 +106,7 @@ class Settings:
     # None: the default set; else names of trained tools, files (`*.py`) and packages. `--tools python` overrides
     # a `no_tools` in the file; where both are in one place, `no_tools` wins.
     tools: tuple[str, ...] | None = _setting(None, kinds.names(), Flag(
-        "Add the functions in FILE.py or PACKAGE; python or browser keeps only that one of them.", "NAMES", _ALL),
+        "Add the functions in FILE.py or PACKAGE; `python` or `browser` keeps only that built-in tool.", "NAMES", _ALL),
         replaces="no_tools")
     no_tools: bool = _setting(False, kinds.switch(), Flag("No tools at all.", listed=_ALL))
     workspace: str | None = _setting(None, kinds.path(),
@@ -118,13 +119,13 @@ class Settings:
     deny: tuple[str, ...] = _setting((), kinds.texts("a list of rules, e.g. 'container.exec:git push*'"),
         Flag("Never allow these calls; overrides --allow. Repeatable.", "NAME[:PATTERN]", _RUN_TOOLS))
     yes: bool = _setting(False, kinds.switch(),
-        Flag("Answer yes to approvals, except those that only you may give.", listed=_RUN_TOOLS))
+        Flag("Approve calls without asking, except those that need your own answer.", listed=_RUN_TOOLS))
     strict_approvals: bool = _setting(False, kinds.switch(),
-        Flag("Exit with 8 if nobody could be asked about a call.", listed=_RUN_TOOLS))
+        Flag("Exit with 8 if a call was refused because nobody could be asked.", listed=_RUN_TOOLS))
     plan: bool = _setting(False, kinds.switch(),
-        Flag("Only look and make a plan: nothing can be changed.", listed=_RUN_CHAT))
+        Flag("Look and make a plan; nothing can be changed.", listed=_RUN_CHAT))
     dry_run: bool = _setting(False, kinds.switch(),
-        Flag("Show writes and commands without carrying them out.", listed=_RUN_TOOLS))
+        Flag("Show writes and commands instead of running them.", listed=_RUN_TOOLS))
     web: str | None = _setting(None, kinds.text(), Flag(
         "Search the web: a SearXNG's address, or brave, exa, mojeek, serper, tavily, you, ddgs.", "URL|NAME", _ALL))
     web_key: str | None = _setting(None, kinds.variable(),
@@ -139,20 +140,20 @@ class Settings:
         Flag("The Python that runs the model's code.", "PATH", _RUN_TOOLS))
     unconfined: bool = _setting(False, kinds.switch(),
         Flag("Run code even where nothing confines it.", listed=_RUN_TOOLS))
-    show_thinking: bool = _setting(False, kinds.switch(), Flag("Show the chain of thought, on stderr."))
+    show_thinking: bool = _setting(False, kinds.switch(), Flag("Show the thinking, on stderr."))
     verbose: bool = _setting(False, kinds.switch(), Flag("Say more, on stderr.", listed=_RUN_TOOLS), replaces="quiet")
     quiet: bool = _setting(False, kinds.switch(),
         Flag("Print only errors and security notices.", listed=_RUN_TOOLS),
         replaces="verbose")
     raw: bool = _setting(False, kinds.switch(), Flag("Print the Harmony stream as it comes."), replaces="json")
     json: bool = _setting(False, kinds.switch(), Flag("Print one line of JSON about the whole turn.", listed=_RUN_TOOLS,
-        tools="Print JSON, a line for each answer."), replaces="raw")
+        tools="Print JSON, one line per result."), replaces="raw")
     guide: Literal["on", "off"] = _setting("on", kinds.on_or_off(),
         Flag("Don't constrain the model to valid headers, arguments and answers.", off="--no-guide"))
     max_tokens: int | None = _setting(None, kinds.whole(1),  # None: to the end of the context
         Flag("Generate at most N tokens, thinking included.", "N"), InChat("the most tokens per turn", "limits"))
     think_tokens: int | str | None = _setting(None, kinds.thinking(), Flag(
-        "Cap thinking at N tokens (or per effort: low=N,high=N), then answer.", "N", _RUN_CHAT),
+        "Cap reasoning at N tokens (or per effort: low=N,high=N), then answer.", "N", _RUN_CHAT),
         InChat("cap thinking at N tokens, then answer", "limits"))
     temperature: float | None = _setting(None, kinds.number("a number of at least 0", lambda number: number >= 0),
         Flag("Randomness; 0 is greedy. [default: 1.0; étude: 0]", "T"), InChat("randomness; 0 is greedy", "sampling"))
@@ -169,31 +170,32 @@ class Settings:
         Flag("Make sampling repeatable.", "N"), InChat("make sampling repeatable", "sampling"))
     context: int | Literal["max"] | None = _setting(None, kinds.whole(1, "max"),
         Flag("Context size in tokens. [default: what fits]", "N|max", _RUN_CHAT))
-    threads: int | None = _setting(None, kinds.whole(1), Flag("CPU threads. [default: one for each core]", "N"))
+    threads: int | None = _setting(None, kinds.whole(1), Flag("CPU threads. [default: one per core]", "N"))
     gpu_layers: int | None = _setting(None, kinds.whole(0), Flag("Layers on the GPU. [default: all that fit]", "N"))
     n_cpu_moe: int | None = _setting(None, kinds.whole(0),
-        Flag("Layers, from the first, whose experts stay on the CPU. [default: as few as fit]", "N"))
+        Flag("Keep the experts of the first N layers on the CPU. [default: as few as possible]", "N"))
     kv_type: Literal["f16", "q8_0"] = _setting("f16", kinds.one_of("f16", "q8_0"),
         Flag("The KV cache's precision: f16, or q8_0 (half the memory, coarser). [default: f16]", "TYPE"))
     repack: Literal["auto", "on", "off"] = _setting("auto", kinds.one_of("auto", "on", "off"),
         Flag("Keep a faster, repacked copy of the weights: auto (in a chat, if it fits), on, off.", "HOW"))
     timeout: float | None = _setting(None, kinds.number("a number of seconds above 0", lambda number: number > 0), Flag(
-        "End the turn after S seconds, loading not counted.", "S", _RUN_TOOLS, tools="End a call after S seconds."),
+        "End the turn after S seconds; also covers a server's start-up requests, not the loading of a local model.",
+        "S", _RUN_TOOLS, tools="End a call after S seconds."),
         InChat("the most seconds per turn", "limits"))
     think: Literal["off", "on", "peek"] = _setting("off", kinds.one_of("off", "on", "peek"),
-        Flag("The chain of thought: off (default), on, or peek: its last lines.", "HOW", _CHAT),
+        Flag("Show the thinking: off (default), on, or peek (its last lines).", "HOW", _CHAT),
         InChat("the thinking on screen", "screen"))
     bell: float = _setting(20.0, kinds.number("a number of seconds, 0 for never", lambda number: number >= 0),
         Flag("Ring the bell after turns of S seconds or more. [default: 20]", "S", _CHAT),
         InChat("ring the bell after turns of S seconds or more; 0: never", "screen"))
-    vi: bool = _setting(False, kinds.switch(), Flag("Use the keys of vi.", listed=_CHAT))
+    vi: bool = _setting(False, kinds.switch(), Flag("Use vi keys.", listed=_CHAT))
     # "auto": not on battery, nor where others need the processors.
     prefill_ahead: Literal["auto", "on", "off"] = _setting("auto", kinds.one_of("auto", "on", "off"),
         Flag("Read the prompt while you type: auto (idle, not on battery), on, off.", "WHEN", _CHAT))
     titles: Literal["model", "question"] = _setting("model", kinds.one_of("model", "question"),
-        Flag("A session's title: model (when idle), question (what you asked).", "HOW", _CHAT))
-    private: bool = _setting(False, kinds.switch(), Flag("Store no text and no cache; undo still keeps changed files.",
-        listed=_RUN_CHAT))
+        Flag("Session titles: model (written when idle) or question (what you asked first).", "HOW", _CHAT))
+    private: bool = _setting(False, kinds.switch(), Flag(
+        "Store no conversation and no prompt cache; undo still keeps changed files.", listed=_RUN_CHAT))
 # fmt: on
 
 

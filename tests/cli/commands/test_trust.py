@@ -60,7 +60,7 @@ def test_it_shows_all_that_would_take_effect(project: Path, capsys: pytest.Captu
         "  server    web: url=http://127.0.0.1:1/mcp",
         "  notes     AGENTS.md (10 bytes) is added to the instructions",
         "  others    .ossia/prompt␛[2J.md",
-        "  files     all of them count as your own: writes and commands no longer ask because of their text",
+        "  files     count as your own: 'session' and 'always' hold here; writes and commands are still asked about",
     ]
     assert err == f"ossia: {project} is trusted, until its .ossia or AGENTS.md changes\n"
     assert _store().state(project) == "trusted"
@@ -82,7 +82,7 @@ def test_it_asks_on_a_terminal(project: Path, answer: str, state: str) -> None:
 def test_on_a_terminal_it_is_broken_between_words(project: Path) -> None:
     child = spawn("trust", str(project), "--yes", columns=50)
     shown = child.read()
-    assert "  files     all of them count as your\r\n            own: writes and commands no longer ask" in shown
+    assert "  files     count as your own: 'session'\r\n            and 'always' hold here; writes and\r\n" in shown
     child.close()
 
 
