@@ -32,7 +32,7 @@ def as_namespaces(specs: Iterable[ToolSpec]) -> tuple[dict[str, Namespace], dict
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """A message addressed to a tool. `fault` is set if it must not run: it tells the model what is wrong with it."""
+    """A message addressed to a tool. `fault`: the error for the model, if it must not run."""
 
     message: Message
     call: ToolCall

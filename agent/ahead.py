@@ -26,7 +26,7 @@ _REPORTED_FROM = 64
 class ReadAhead:
     """`progress`: how many ids of the next prompt have been read, and out of how many; None while nothing is read.
 
-    `before` is called before something is read, `on_change` when `progress` changes, `on_fault` with a fault of ours;
+    `before` is called before something is read, `on_change` when `progress` changes, `on_fault` with a bug's error;
     all of them on the worker's thread. `done`: all that is known of the next prompt has been read.
     """
 

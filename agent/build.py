@@ -94,7 +94,7 @@ class Begun:
     _served: tuple[str, ...] = ()
 
     def finish(self, tap: Tap | None = None) -> Model:
-        """Wait for the weights. `tap` gets the ids as they are drawn; raises SettingRefused where there are none.
+        """Wait for the weights. `tap` gets the ids as they are drawn; raises SettingRefused where ids never come.
 
         Raises ModelError, DoesNotFit, EngineFailed and SettingRefused.
         """
@@ -119,7 +119,7 @@ class Begun:
         """Give it up, instead of `finish`: the engine is freed as soon as it is loaded."""
 
         def free() -> None:
-            with suppress(AgentError):  # then there is none
+            with suppress(AgentError):  # then nothing was loaded
                 self._loading.result().engine.close()
 
         self._worker.submit(free)
@@ -240,7 +240,7 @@ def _local(spec: ModelSpec, host: Host, report: Report, worker: Worker, began: f
 
 
 def _notices_of(model: ModelFile, planned: Plan) -> tuple[Notice, ...]:
-    """How the model was loaded: the plan's warnings, and what is said of it with `--verbose`."""
+    """The notices of a load: the plan's warnings, and the details of `--verbose`."""
     from ossia.agent.models.plan import memory_lines, on_gpu
 
     where = f"{model.name}: {model.path}, context {planned.context_tokens:,} tokens, {on_gpu(planned)}"

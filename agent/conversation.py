@@ -204,7 +204,7 @@ class Conversation:
             model.last_read = model.last_read if model.last_read == self._stored_as else None
 
     def measure(self) -> Future[ContextUse]:
-        """How full the context is. With a model and tools in use."""
+        """The use of the context. With a model and tools in use."""
         assert self.model is not None and self.tools is not None
         responder, request = self.model.responder, self.session.request(self.tools.toolbox.specs)
         return self.worker.submit(lambda: responder.measure(request))

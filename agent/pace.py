@@ -1,4 +1,4 @@
-"""How far something slow is: the seconds that are left, and the loading of a model."""
+"""The seconds left of something slow, and the progress of a load."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ossia.agent.models.memory import mapped_bytes
 from ossia.tools.host import Loading
 
 _FIRST_S, _FIRST_SHARE = 2.0, 0.02
-"""What is over within the first needs no forecast; with less than the second done, there is too little for one."""
+"""No forecast before both have passed: the time, and the share of the work."""
 _OFF_S, _OFF_SHARE = 2.0, 0.2
-"""How wrong a forecast may be before it is corrected: the number counts down with the clock till then."""
+"""A forecast that is off by more is corrected; until then the number counts down with the clock."""
 _BEGUN = 0.01  # of the file
 
 

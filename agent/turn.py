@@ -83,7 +83,7 @@ class Turn:
                 yield event
 
     def result(self) -> TurnEnded | None:
-        """The end, once it is over; None for a single call. Raises what broke by a fault of ours."""
+        """The end, once it is over; None for a single call. Raises the error of a bug."""
         self.done.result()
         return self._ended
 

@@ -47,7 +47,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Called:
-    """Some of a call: `text` is of its arguments. `key` tells calls of one answer apart; a name may come in pieces."""
+    """Some of a call: `text` is of its arguments. `key`: one for each call of an answer; a name may come in pieces."""
 
     key: str
     name: str = ""

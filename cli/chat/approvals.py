@@ -9,8 +9,8 @@ from ossia.cli.runtime.approval_text import (
     arguments_to_edit,
     decision_of,
     edited_arguments,
+    lasting_line,
     question_of,
-    told_of,
     unseen,
 )
 from ossia.cli.visible import seen_line
@@ -55,8 +55,8 @@ class Approvals:
         if key == "e":
             text, suffix = arguments_to_edit(asked)
             if hidden := unseen(text, asked.preview.language):
-                told = f"the text holds {count(hidden, 'hidden character')}, which your editor may not show"
-                chat.face.note(told, "yellow")
+                warning = f"the text holds {count(hidden, 'hidden character')}, which your editor may not show"
+                chat.face.note(warning, "yellow")
             chat.face.edit(text, lambda edited: self._edited(asked, edited), suffix=suffix)
             return
         self._asked, store = None, loaded.tools.store
@@ -66,8 +66,8 @@ class Approvals:
             chat.face.note(f"rule not stored, it holds for this session only: {error}", "yellow")
             key, decision = "s", decision_of(asked, "s", store)
         self._decide(decision)
-        if told := told_of(asked, key):
-            chat.face.note(seen_line(told))
+        if line := lasting_line(asked, key):
+            chat.face.note(seen_line(line))
 
     def _edited(self, asked: ApprovalAsked, edited: str | None) -> None:
         """The user has left their editor. About a changed call the toolbox asks again, about an unchanged one we do."""

@@ -48,7 +48,7 @@ def evaluate(
     """
     from pathlib import Path
 
-    from ossia.cli.eval.evaluation import Wanted, list_tasks
+    from ossia.cli.eval.evaluation import TaskRequest, list_tasks
     from ossia.cli.eval.evaluation import evaluate as evaluated
 
     given: dict[str, object] = {
@@ -56,7 +56,7 @@ def evaluate(
         "temperature": temperature, "context": context, "threads": threads, "gpu_layers": gpu_layers,
         "max_tokens": max_tokens, "timeout": timeout, "json": json, "quiet": quiet,
     }  # fmt: skip
-    wanted = Wanted(tuple(suites or ()), tuple(task or ()), runs, new, Path(aime) if aime is not None else None)
+    request = TaskRequest(tuple(suites or ()), tuple(task or ()), runs, new, Path(aime) if aime is not None else None)
     if list_:
-        return list_tasks(wanted, given)
-    raise typer.Exit(evaluated(wanted, given))
+        return list_tasks(request, given)
+    raise typer.Exit(evaluated(request, given))

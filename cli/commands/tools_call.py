@@ -1,4 +1,4 @@
-"""What `ossia tools call` does: one call, or a script of them, through the same toolbox as a model's."""
+"""`ossia tools call`: one call, or a script of them, through the same toolbox as a model's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ossia.agent.vocabulary import own_tokenizer
 from ossia.agent.worker import Worker
 from ossia.cli import paths
 from ossia.cli.exits import ExitCode, ExitError
-from ossia.cli.oneshot.ask import Asker, Unasked, told_of
+from ossia.cli.oneshot.ask import NOBODY, Asker, Unasked, refused_line
 from ossia.cli.oneshot.pump import follow
 from ossia.cli.runtime.assembly import collect, fixes_for
 from ossia.cli.runtime.ending import look_to_the_end
@@ -128,7 +128,7 @@ class _Caller:
     def require_asked(self) -> None:
         """With `--strict-approvals`: raises ExitError where a call was refused since nobody could be asked."""
         if self._strict and self._refused:
-            raise ExitError(told_of(self._refused), ExitCode.UNASKED)
+            raise ExitError(refused_line((one.name for one in self._refused), NOBODY), ExitCode.UNASKED)
 
     def close(self) -> None:
         self._tools.close()
@@ -136,7 +136,7 @@ class _Caller:
 
     def _warn(self, done: ToolFinished) -> None:
         for notice in done.result.notices:
-            self._display.tell(notice)
+            self._display.notice(notice)
 
     def _see(self, event: Event | Tapped) -> None:
         if isinstance(event, ToolFinished):
@@ -186,6 +186,6 @@ def _call(line: str, where: str) -> tuple[str, str]:
 
 def _print_json(done: ToolFinished) -> None:
     result = done.result
-    told = {"text": result.text, "notices": list(result.notices), "error": result.error}
-    line = {"name": done.call.name, **told, "ms": done.ms}
+    line: dict[str, object] = {"name": done.call.name, "text": result.text, "notices": list(result.notices)}
+    line |= {"error": result.error, "ms": done.ms}
     print(json_line(line), file=stdout(), flush=True)

@@ -1,4 +1,4 @@
-"""What `ossia tools list` prints."""
+"""`ossia tools list`: the tools that are on, with their texts for the model."""
 
 from __future__ import annotations
 

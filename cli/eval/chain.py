@@ -102,7 +102,7 @@ def _judge(answer: str, calls: Sequence[Call]) -> Judge:
 
 
 def f1(made: Sequence[Call], right: Sequence[Call]) -> float:
-    """How well the calls fit: the harmonic mean of precision and recall of those that match, in order.
+    """The fit of the calls: the harmonic mean of precision and recall of those that match, in order.
 
     f1([a, b, x], [a, b, c])    # 2 of 3 were right, 2 of 3 were made: 0.67
     """

@@ -1,4 +1,4 @@
-"""All the tasks, one after another: what `ossia eval` does once its flags are read."""
+"""All the tasks, one after another, once the flags of `ossia eval` are read."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ossia import __version__
 from ossia.agent.build import Model
-from ossia.agent.engine.base import Sampling
 from ossia.agent.sessions.session import Options
 from ossia.agent.sessions.store import SessionStore
 from ossia.agent.worker import Worker
@@ -20,7 +19,7 @@ from ossia.cli.clean import clean
 from ossia.cli.eval import chain, harmony, sums
 from ossia.cli.eval.play import Player
 from ossia.cli.eval.repo import repo
-from ossia.cli.eval.results import Kept, Outcome, by_suite, duration, published, row_of, table
+from ossia.cli.eval.results import Outcome, Results, by_suite, duration, published, row_of, table
 from ossia.cli.eval.task import Task
 from ossia.cli.eval.workbench import missing, remove_left
 from ossia.cli.exits import ExitCode, ExitError
@@ -28,6 +27,7 @@ from ossia.cli.runtime.assembly import begin_model
 from ossia.cli.runtime.consent import agree
 from ossia.cli.runtime.ending import end_now
 from ossia.cli.runtime.progress import Display, make_display
+from ossia.cli.runtime.session import sampling_of
 from ossia.cli.settings.config import Resolved, nearest, resolve
 from ossia.cli.settings.kinds import Value
 from ossia.cli.settings.table import SAMPLING, Settings
@@ -51,8 +51,8 @@ SUITES = {"harmony": harmony.tasks, "chain": chain.tasks, "repo": repo.tasks, "m
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What the command line asks for. `runs` of each task; `anew`: results from before don't count."""
+class TaskRequest:
+    """The tasks that the command line names. `runs` of each; `anew`: results from before don't count."""
 
     suites: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
@@ -61,26 +61,26 @@ class Wanted:
     aime: Path | None = None
 
 
-def list_tasks(wanted: Wanted, flags: Mapping[str, object]) -> None:
+def list_tasks(request: TaskRequest, flags: Mapping[str, object]) -> None:
     """Print the ids of the tasks, a line each."""
     seed = resolve(flags, environ=os.environ).settings.seed or 0
-    for task in chosen(wanted.suites, wanted.tasks, seed=seed, aime=wanted.aime):
+    for task in chosen(request.suites, request.tasks, seed=seed, aime=request.aime):
         print(shown(task.id), file=stdout())
 
 
 @plain_keys()
-def evaluate(wanted: Wanted, flags: Mapping[str, object]) -> int:
+def evaluate(request: TaskRequest, flags: Mapping[str, object]) -> int:
     """Run what isn't done yet, print the table; returns the exit code. Raises what `cli.main` turns into one."""
     resolved = _plain(resolve(flags, environ=os.environ))
     settings = resolved.settings
     agree(settings)
-    tasks = chosen(wanted.suites, wanted.tasks, seed=settings.seed or 0, aime=wanted.aime)
+    tasks = chosen(request.suites, request.tasks, seed=settings.seed or 0, aime=request.aime)
     display = make_display(settings)
     for warning in resolved.warnings:
         display.warn(warning)
     remove_left()
     tasks = _possible(tasks, settings, display)
-    return _Evaluation(resolved, display, tasks, wanted).whole()
+    return _Evaluation(resolved, display, tasks, request).whole()
 
 
 def _plain(resolved: Resolved) -> Resolved:
@@ -110,15 +110,15 @@ def _possible(tasks: Sequence[Task], settings: Settings, display: Display) -> li
 class _Evaluation:
     """The tasks that are left, on one loaded model."""
 
-    def __init__(self, resolved: Resolved, display: Display, tasks: Sequence[Task], wanted: Wanted) -> None:
+    def __init__(self, resolved: Resolved, display: Display, tasks: Sequence[Task], request: TaskRequest) -> None:
         self._resolved, self._settings, self._display = resolved, resolved.settings, display
-        self._tasks, self._wanted = tasks, wanted
+        self._tasks, self._request = tasks, request
         self._worker = Worker()
         self._speed: Speed | None = None
         self._done: list[Outcome] = []
         self._left: list[tuple[Task, int]] = []
         self._model = ""
-        self._kept = Kept(None, {})
+        self._results = Results(None, {})
 
     def whole(self) -> int:
         settings = self._settings
@@ -128,7 +128,7 @@ class _Evaluation:
             self._begin(model)
             store = None if settings.private else SessionStore(paths.eval_sessions_file(), now=time.time)
             player = Player(model, self._display, settings, self._options(), store, self._progress)
-            self._tell_time(player, model)
+            self._announce_time(player, model)
             self._play_all(player)
             if store:
                 store.close()
@@ -144,12 +144,12 @@ class _Evaluation:
     # -- before --------------------------------------------------------------------------------------------------------
 
     def _begin(self, model: Model) -> None:
-        """What is done already, and what is left."""
-        self._kept = Kept(None if self._settings.private else paths.eval_dir(), self._identity(model))
-        if self._wanted.anew:
-            self._kept.forget()
-        wanted = {(task.id, run): task for run in range(1, self._wanted.runs + 1) for task in self._tasks}
-        found = {(one.task, one.run): one for one in self._kept.load()}
+        """Load the results from before: the tasks that are done, and those that are left."""
+        self._results = Results(None if self._settings.private else paths.eval_dir(), self._identity(model))
+        if self._request.anew:
+            self._results.delete()
+        wanted = {(task.id, run): task for run in range(1, self._request.runs + 1) for task in self._tasks}
+        found = {(one.task, one.run): one for one in self._results.load()}
         valid = {key: one for key, one in found.items() if key in wanted and wanted[key].digest == one.task_digest}
         self._done = list(valid.values())
         self._left = [(task, key[1]) for key, task in wanted.items() if key not in valid]
@@ -160,7 +160,7 @@ class _Evaluation:
                 self._print_line(one)
 
     def _identity(self, model: Model) -> dict[str, object]:
-        """What must be the same for two results to stand in one table."""
+        """All that must be the same for two results to stand in one table."""
         settings = self._settings
         sampling = {key: getattr(settings, key) for key in SAMPLING}
         limits = {key: getattr(settings, key) for key in ("guide", "max_tokens", "think_tokens", "timeout")}
@@ -170,10 +170,9 @@ class _Evaluation:
 
     def _options(self) -> Options:
         settings = self._settings
-        sampling = Sampling(**{key: getattr(settings, key) for key in SAMPLING})
-        return Options(settings.effort, None, datetime.date.today().isoformat(), sampling=sampling)
+        return Options(settings.effort, None, datetime.date.today().isoformat(), sampling=sampling_of(settings))
 
-    def _tell_time(self, player: Player, model: Model) -> None:
+    def _announce_time(self, player: Player, model: Model) -> None:
         """Say how long it will take, and how that is known, before the first task begins."""
         if not self._left:
             return
@@ -197,14 +196,14 @@ class _Evaluation:
     def _play_all(self, player: Player) -> None:
         while self._left:
             outcome = player.play(*self._left[0])
-            self._kept.add(outcome)
+            self._results.add(outcome)
             del self._left[0]
             self._done.append(outcome)
             if self._settings.json:
                 self._print_line(outcome)
             if not outcome.passed:
                 look = f" · ossia sessions show {outcome.session}" if outcome.session else ""
-                run = f", run {outcome.run}" if self._wanted.runs > 1 else ""
+                run = f", run {outcome.run}" if self._request.runs > 1 else ""
                 self._display.note(clean(f"failed: {outcome.task}{run}: {outcome.reason[:160]}{look}"))
 
     def _progress(self, doing: str) -> str:
@@ -216,7 +215,7 @@ class _Evaluation:
     def _interrupted(self) -> int:
         self._display.pause()
         whole = len(self._done) + len(self._left)
-        if self._kept.path and whole:
+        if self._results.path and whole:
             again = "the same command goes on from there"
             self._display.note(f"ossia: interrupted: {len(self._done)} of {whole} are done and kept; {again}")
         else:
@@ -237,9 +236,9 @@ class _Evaluation:
             head = {"model": self._model, "effort": settings.effort, "seed": settings.seed, "ossia": __version__}
             print(json_line({"type": "table", **head, "suites": [asdict(row) for row in rows]}), file=stdout())
             return
-        runs = f" · {count(self._wanted.runs, 'run')} of each"
+        runs = f" · {count(self._request.runs, 'run')} of each"
         tasks = count(sum(row.tasks for row in rows), "task")
-        head_line = f"{self._model} · effort {settings.effort} · {tasks}{runs if self._wanted.runs > 1 else ''}"
+        head_line = f"{self._model} · effort {settings.effort} · {tasks}{runs if self._request.runs > 1 else ''}"
         for line in (head_line, "", *table(rows), *published(rows, model=self._model, effort=settings.effort)):
             print(shown(line), file=stdout())
 

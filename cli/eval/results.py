@@ -16,7 +16,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one run of a task.
+    """The outcome of one run of a task.
 
     `run` counts from 1; `end` is how the turn ended; `tokens` were generated, `read` were read of prompts. `session`
     is the id that `ossia sessions show` takes. `task_digest`: which version of the task it was.
@@ -40,11 +40,11 @@ class Outcome:
         return self.task.partition("/")[0]
 
 
-class Kept:
+class Results:
     """The outcomes of one way to run the tasks (`of`: the model, the effort, …), in a file of their own.
 
     A line is written whole, in one call, and synced; half a line, as a full disk leaves it, is skipped. `folder` None:
-    nothing is kept.
+    nothing is stored.
     """
 
     def __init__(self, folder: Path | None, of: Mapping[str, object]) -> None:
@@ -60,7 +60,7 @@ class Kept:
         return [one for one in found if one is not None]
 
     def add(self, outcome: Outcome) -> None:
-        """Keep one more. Raises OSError when it can't be written."""
+        """Store one more. Raises OSError when it can't be written."""
         if self.path is None:
             return
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -75,8 +75,8 @@ class Kept:
             file.write(data)
             os.fsync(file.fileno())
 
-    def forget(self) -> None:
-        """Begin anew."""
+    def delete(self) -> None:
+        """Delete the file: begin anew."""
         if self.path is not None:
             self.path.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""What a task is worked on with: the tools that `ossia run` would have, in a folder that is thrown away afterwards."""
+"""The bench for a task: the tools of `ossia run`, in a folder that is thrown away afterwards."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ def write(root: Path, files: Mapping[str, bytes]) -> None:
 
 
 def fault_in(root: Path, task: Task, settings: Settings, display: Display, tokenizer: Tokenizer) -> str:
-    """What the hidden tests find in the folder, in a line; "" if all of them pass.
+    """The fault that the hidden tests find in the folder, in a line; "" if all of them pass.
 
-    They run confined, in a copy: what the model left running or linked elsewhere has no part in it. The word that tells
-    of success is made up for each run, so that code which ends the process early doesn't pass.
+    They run confined, in a copy: what the model left running or linked elsewhere has no part in it. The word of
+    success is made up for each run, so that code which ends the process early doesn't pass.
     """
     word = secrets.token_hex(8)
     hidden = {f"{_HIDDEN}/{name}": data for name, data in task.hidden.items()}
@@ -132,7 +132,7 @@ def _why_off(confinement: Confinement) -> str:
 
 
 def missing(tasks: Sequence[Task], settings: Settings, display: Display) -> Mapping[str, str]:
-    """What these tasks need and isn't here, and why: `{"python": "bubblewrap isn't installed …"}`; "commands" too."""
+    """The missing needs of these tasks, `"python"` or `"commands"`: `{"python": "bubblewrap isn't installed …"}`."""
     found: dict[str, str] = {}
     if any(task.python for task in tasks):
         try:
@@ -148,7 +148,7 @@ def missing(tasks: Sequence[Task], settings: Settings, display: Display) -> Mapp
 
 
 def _python3_fault(settings: Settings, display: Display) -> str:
-    """Why commands can't run python3, which the tests of repositories need; "" if they can.
+    """The reason that commands can't run python3, as the tests of repositories must; "" if they can.
 
     It is tried as the tests are run: one that is installed may lie where commands can't see it, and then every task
     would fail without any fault of the model's.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
 
-from ossia.agent.events import ApprovalAsked, Decision, ToolFinished
+from ossia.agent.events import ApprovalAsked, Decision
 from ossia.cli.clean import widest
 from ossia.cli.runtime.approval_text import WORDS, answers, decision_of, hint_on, reason_of, title_of
 from ossia.cli.runtime.progress import Display, columns
@@ -41,21 +41,16 @@ class Unasked:
     allow: str
 
 
-def told_of(refused: Sequence[Unasked]) -> str:
-    """`2 calls were refused, since nobody could be asked: container.exec (1), browser.open (1)`."""
-    counts = Counter(one.name for one in refused)
-    calls = "1 call was" if len(refused) == 1 else f"{len(refused)} calls were"
-    return f"{calls} refused, since nobody could be asked: " + ", ".join(f"{name} ({n})" for name, n in counts.items())
+NOBODY, PLANNING = ", since nobody could be asked", " while a plan is made"
+"""The causes, for `refused_line`."""
 
 
-def told_of_plan(calls: Iterable[ToolFinished]) -> str:
-    """`1 call was refused while a plan is made: repo_browser.apply_patch`; "": none was."""
-    names = Counter(done.call.name for done in calls if (fault := done.result.fault) and fault.kind == "planning")
-    if not names:
-        return ""
-    number = "1 call was" if names.total() == 1 else f"{names.total()} calls were"
-    told = ", ".join(name if n == 1 else f"{name} ({n})" for name, n in names.items())
-    return f"{number} refused while a plan is made: {told}"
+def refused_line(names: Iterable[str], cause: str) -> str:
+    """`3 calls were refused, since nobody could be asked: container.exec (2), browser.open`; "" without names."""
+    counts = Counter(names)
+    calls = "1 call was" if counts.total() == 1 else f"{counts.total()} calls were"
+    listed = ", ".join(name if number == 1 else f"{name} ({number})" for name, number in counts.items())
+    return f"{calls} refused{cause}: {listed}" if counts else ""
 
 
 class Asker:

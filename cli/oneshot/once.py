@@ -1,4 +1,4 @@
-"""One turn from the command line: what `ossia run` does once its flags are read."""
+"""One turn from the command line, once the flags of `ossia run` are read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ossia.agent.turn import Tapped
 from ossia.agent.worker import Worker
 from ossia.cli import paths
 from ossia.cli.exits import ExitCode, ExitError
-from ossia.cli.oneshot.ask import Asker, told_of, told_of_plan
+from ossia.cli.oneshot.ask import NOBODY, PLANNING, Asker, refused_line
 from ossia.cli.oneshot.output import Answer, Json, Raw
 from ossia.cli.oneshot.prompt import question_of, with_mentioned
 from ossia.cli.oneshot.pump import follow
@@ -137,10 +137,10 @@ class _Run:
             look_to_the_end(display.warn)
             if self._talk.worker.busy:
                 end_now(report.code)  # a C call doesn't notice Ctrl-C, and Python's own exit would wait for it
-        if report.refused:
-            display.note(f"ossia: {told_of(report.refused)}")
-        if self._settings.plan and (refused := told_of_plan(report.calls)):
-            display.note(f"ossia: {refused}")
+        planned = (done.call.name for done in report.calls if (fault := done.result.fault) and fault.kind == "planning")
+        for line in (refused_line((one.name for one in report.refused), NOBODY), refused_line(planned, PLANNING)):
+            if line:
+                display.note(f"ossia: {line}")
         self._give_back()
         if isinstance(report.error, Exception):
             raise report.error
@@ -226,7 +226,7 @@ class _Run:
             if self._talk.tools and (warning := self._talk.tools.counter.warning()):
                 self._display.note(f"ossia: {warning}")
             for notice in event.result.notices:
-                self._display.tell(notice)
+                self._display.notice(notice)
 
     def _warn_of_control_names(self, text: str, where: str) -> None:
         assert self._talk.model is not None

@@ -1,4 +1,4 @@
-"""What goes to stdout: the answer, or one of the two documented exceptions to it (`--raw`, `--json`)."""
+"""The output on stdout: the answer, or one of the two documented exceptions to it (`--raw`, `--json`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Answer:
     """
 
     def __init__(self, report: Report, *, before: Callable[[], None]) -> None:
-        self._streams = stdout().isatty() and report.schema is None  # half a structured answer is none
+        self._streams = stdout().isatty() and report.schema is None  # half a structured answer is useless
         self._before = before
         self._report = report
         self._citations: Citations | None = None

@@ -12,8 +12,8 @@ from ossia.cli.runtime.progress import Display
 
 _TICK_S = 0.05
 _FRAME_S = 0.03
-"""How often text is shown while it comes. Waking this thread for each token would make the token take 1 % longer:
-the decoding threads use all the processors, and each of them waits for the slowest."""
+"""The time between two draws of streamed text. Waking this thread for each token would make tokens take 1 % longer: the
+decoding threads use all the processors, and each of them waits for the slowest."""
 
 
 def follow(
@@ -27,7 +27,7 @@ def follow(
     """Show `see` every event of a turn, to its end. `asker` answers what is asked, None: the answer is no.
 
     On Ctrl-C the turn is stopped; what still comes within `grace_s` is shown, then KeyboardInterrupt is raised. (A run
-    has to be over within a second.) Raises what broke by a fault of ours.
+    has to be over within a second.) Raises the error of a bug.
     """
 
     def step() -> None:

@@ -84,7 +84,7 @@ class Report:
     strict: bool = False
     repairs: list[Repaired] = field(default_factory=list)
     sampled_again: list[SampledAgain] = field(default_factory=list)
-    let_go: list[ConstraintDropped] = field(default_factory=list)
+    dropped: list[ConstraintDropped] = field(default_factory=list)
     trimmed: list[ContextTrimmed] = field(default_factory=list)
     states: list[Mapping[str, object]] = field(default_factory=list)
     origin: Callable[[str], str | None] = lambda url: None  # where a document of the local library comes from
@@ -109,7 +109,7 @@ class Report:
             case SampledAgain():
                 self.sampled_again.append(event)
             case ConstraintDropped():
-                self.let_go.append(event)
+                self.dropped.append(event)
             case ContextTrimmed():
                 self.trimmed.append(event)
             case Stats(step):
@@ -123,9 +123,7 @@ class Report:
 
     @property
     def answer(self) -> str | None:
-        """The text of the last `final` message that isn't blank; None when there is none.
-
-        With a schema, only a text that is whole and follows it.
+        """The text of the last `final` message that isn't blank; with a schema, only if it is whole and follows it.
         """
         if self.schema is not None:
             return self._whole if self._whole is not None and self.misfit is None else None
@@ -134,7 +132,7 @@ class Report:
 
     @property
     def misfit(self) -> str | None:
-        """Why a whole answer doesn't follow the schema; None: it does, or there is no answer or no schema."""
+        """The reason that a whole answer doesn't follow the schema; None: it does, or one of them is missing."""
         if self.schema is None or self._whole is None:
             return None
         from ossia.cli.runtime.schema import fault_of
@@ -151,7 +149,7 @@ class Report:
         return cite(self.answer, self.page)
 
     def page(self, cursor: int) -> Cited | None:
-        """The page behind a cursor of the browser; None when there is none."""
+        """The page behind a cursor of the browser; None: the cursor shows no page."""
         from ossia.cli.footnotes import page_behind
 
         return page_behind(self.states, cursor, self.origin)
@@ -206,7 +204,7 @@ class Report:
             },
             "repairs": [{"code": repair.code, "message": repair.message} for repair in self.repairs],
             "sampled_again": [again.reason for again in self.sampled_again],
-            "let_go": [asdict(one) for one in self.let_go],
+            "let_go": [asdict(one) for one in self.dropped],
             "trimmed": [asdict(trim) for trim in self.trimmed],
             "end": self.end,
             "error": self.misfit if self.error is None else one_line(str(self.error)) or type(self.error).__name__,

@@ -34,17 +34,17 @@ def answers(asked: ApprovalAsked) -> tuple[str, ...]:
 
 
 def title_of(asked: ApprovalAsked) -> str:
-    """What is asked about, in a line: `container.exec: run ls -l`."""
+    """The call in a line: `container.exec: run ls -l`."""
     return seen_line(f"{asked.call.name}: {asked.preview.summary}")
 
 
 def unseen(text: str, language: str = "") -> int:
-    """How many characters of a text are shown by a sign: a terminal wouldn't show them."""
+    """The number of characters that a sign stands for: a terminal wouldn't show them."""
     return visible(text, language)[1]
 
 
 def reason_of(asked: ApprovalAsked) -> str:
-    """Why it is asked, and a warning of what a terminal wouldn't show."""
+    """The reason to ask, and a warning of characters that a terminal wouldn't show."""
     preview = asked.preview
     hidden = unseen(preview.detail, preview.language) + sum(map(unseen, (preview.summary, *asked.rules)))
     return asked.reason + (f"; it holds invisible characters ({hidden})" if hidden else "")
@@ -92,14 +92,14 @@ def question_of(
 
 
 def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str = "") -> str:
-    """Why it is asked, what the call may do, what each answer means; several lines."""
+    """The reason to ask, the effects of the call, the meaning of each answer; several lines."""
     preview = asked.preview
     effects = preview.effects if preview.effects is not None else spec.effects if spec else frozenset()
     may = ", ".join(CAN[effect] for effect in CAN if effect in effects)
     lines = [title_of(asked), f"Asked because: {asked.reason}."]
     if asked.form is not None:
-        meanings = {"y": "your answer, with the values that are shown", "n": "the server is told that you declined"}
-        change = ["e  edit: change the values, as JSON, in your editor; null is none"] if asked.form else []
+        meanings = {"y": "your answer, with the values that are shown", "n": "the server learns that you declined"}
+        change = ["e  edit: change the values, as JSON, in your editor; null: no value"] if asked.form else []
         lines += ["", *(f"{key}  {WORDS[key]}: {said}" for key, said in meanings.items()), *change]
         return "\n".join(map(seen_line, lines))
     if asked.firm:
@@ -111,7 +111,7 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
     lines += [f"It is about: {', '.join(preview.subjects)}"] if preview.subjects and not preview.command else []
     meanings = {
         "y": "this call runs, once",
-        "n": "it doesn't run, and the model is told so; the same call isn't asked about again",
+        "n": "it doesn't run, and the model reads that; the same call isn't asked about again",
         "s": f"it runs, and you aren't asked about {_remembered(asked)} again until ossia ends",
         "w": "it runs, and edits of this folder's files aren't asked about until ossia ends, whatever the model has "
         f"read; deleting a file counts, too: /undo restores it; {_STILL_ASKED} still is",
@@ -119,11 +119,11 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
         f"{', '.join(asked.rules)} (`ossia trust --forget RULE` undoes that)",
     }
     lines += ["", *(f"{key}  {WORDS[key]}: {meanings[key]}" for key in answers(asked))]
-    lines += ["e  edit: change the call in your editor; it is shown again before it runs, and the model is told"]
+    lines += ["e  edit: change the call in your editor; it is shown again before it runs, and the model reads it"]
     return "\n".join(seen_line(line) for at, line in enumerate(lines) if line or at)
 
 
-def told_of(asked: ApprovalAsked, key: str) -> str:
+def lasting_line(asked: ApprovalAsked, key: str) -> str:
     """A line for the chat on an answer that holds for other calls, too; "" for one that doesn't."""
     if key == "a":
         return f"always allowed: {', '.join(asked.rules)} · /allow remove RULE takes it back"
@@ -141,7 +141,7 @@ def _allowed(asked: ApprovalAsked) -> str:
 
 
 def _remembered(asked: ApprovalAsked) -> str:
-    """What an answer for the session covers: `functions.write_file on a.md`."""
+    """The calls that an answer for the session covers: `functions.write_file on a.md`."""
     subjects = ", ".join(asked.preview.subjects)
     if asked.preview.command:
         return f"exactly `{seen_line(subjects, _SUBJECT_CHARS)}`"
@@ -171,10 +171,10 @@ def arguments_to_edit(asked: ApprovalAsked) -> tuple[str, str]:
 
 
 def edited_arguments(asked: ApprovalAsked, text: str) -> str | None:
-    """What the user has made of `arguments_to_edit`, as the arguments of a call; None: nothing was changed.
+    """The edited text of `arguments_to_edit`, as the arguments of a call; None: nothing was changed.
 
-    An emptied text is no change either: there is no call without arguments to be asked about. A newline that the text
-    ended with is put back: editors add one of their own, and it was taken off with that.
+    An emptied text is no change either: there is no call without arguments to be asked about. If the text ended
+    with a newline, so does the new one: the editor's own was removed with it.
     """
     shown, _ = arguments_to_edit(asked)
     text = f"{text}\n" if shown.endswith("\n") and not text.endswith("\n") else text

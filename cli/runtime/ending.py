@@ -1,4 +1,4 @@
-"""How an interrupted process ends: what a command left is still looked at, and no thread is waited for."""
+"""The end of an interrupted process: it still checks what a command left, and waits for no thread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WAIT_S = 0.02
 
 
 def stoppable(job: Callable[[], _R], control: Control) -> _R:
-    """What `job` returns, which runs on a thread of its own: no interrupt falls between two of its steps.
+    """The result of `job`, on a thread of its own: no interrupt falls between two of its steps.
 
     Ctrl-C stops `control`; once the job has ended, KeyboardInterrupt is raised. A second Ctrl-C ends the process.
     """

@@ -1,4 +1,4 @@
-"""The local library: opened, brought up to date, and the account of what came of that."""
+"""The local library: opening it, bringing it up to date, and the account of that."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ossia.tools.spec import Stop
 
 CHANGES = ("added", "updated", "unchanged", "removed", "failed")
-"""What may become of a document, in the order in which the sums are told."""
+"""The changes of a document, in the order of the report."""
 _NAMED = 3  # files whose encoding was guessed
 
 
@@ -44,7 +44,7 @@ def faults() -> Iterator[None]:
 
 
 class Account:
-    """Counts what comes of indexing any number of roots. A subclass that shows it overrides the last three methods.
+    """Counts the outcomes of indexing any number of roots. A subclass that shows it overrides the last three methods.
 
     `changes` counts documents, by `CHANGES`; `reasons` counts what was passed by, by the reason why; `guesses` are what
     was read in a guessed encoding, as `a.txt (GBK)`; `unreadable` are the roots that couldn't be read at all, `named`
@@ -98,7 +98,7 @@ class Account:
         return f"encoding guessed for {count(len(self.guesses), 'file')}: {', '.join(named)}{rest}" if named else ""
 
     def show(self, done: int, total: int, root: Root) -> None:
-        """How far it is; `total` 0: nobody has counted the files yet."""
+        """The progress; `total` 0: the files aren't counted yet."""
 
     def passed_by(self, origin: str, reason: str) -> None:
         """A file was left out on purpose."""
@@ -130,7 +130,7 @@ def index(
 
 
 def target_of(name: str) -> tuple[RootKind, str]:
-    """What a word of the command line means: a folder, a file or a URL. Raises `ExitError`."""
+    """The target that a word of the command line names: a folder, a file or a URL. Raises `ExitError`."""
     place = place_of(name)
     if _is_url(place):
         return "url", place

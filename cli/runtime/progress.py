@@ -1,4 +1,4 @@
-"""What stderr shows while a turn runs: a live line, the calls, the thinking when it is asked for."""
+"""The display on stderr while a turn runs: a live line, the calls, the thinking when it is asked for."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class LiveLine:
 
     @property
     def text(self) -> str:
-        """What it says at this moment; it may be raw text from outside."""
+        """The text at this moment; it may be raw text from outside."""
         return self.says if isinstance(self.says, str) else self.says()
 
     def tick(self) -> None:
@@ -154,10 +154,10 @@ class Display:
                 self.detail(f"the guide stopped constraining the {what}: {reason}")
             case Stats(step):
                 lost = f" ({step.lost_tokens:,} for the second time)" if step.lost_tokens else ""
-                told = f"{step.reused_tokens:,} reused, {step.evaluated_tokens:,} read{lost}"
-                told = told if step.cache_reported else "an unknown number reused, the rest read"
+                used = f"{step.reused_tokens:,} reused, {step.evaluated_tokens:,} read{lost}"
+                used = used if step.cache_reported else "an unknown number reused, the rest read"
                 self.detail(
-                    f"step: {step.prompt_tokens:,} prompt tokens: {told} in {step.prefill_s:.2f} s; "
+                    f"step: {step.prompt_tokens:,} prompt tokens: {used} in {step.prefill_s:.2f} s; "
                     f"{step.completion_tokens:,} tokens, {step.forced_tokens:,} forced, "
                     f"in {step.decode_s:.2f} s; {step.end}"
                 )
@@ -185,7 +185,7 @@ class Display:
             case Notice(_, text):
                 self.detail(text)
 
-    def tell(self, notice: str) -> None:
+    def notice(self, notice: str) -> None:
         """A notice of a call (`ToolResult.notices`), whatever else is shown: `--quiet` doesn't hide it."""
         self._write(f"ossia: warning: {notice}")
 
@@ -233,8 +233,8 @@ class Display:
         if not self._asides and fault and fault.kind in ("search", "key"):  # the answer is from less than was asked for
             self.warn(f"{one_line(name)}: {one_line(reason_of(done))}")
         if self._asides:
-            told, fix = failure_rows(done, columns(sys.stderr) - 1, fix=self.fix(done))
-            self.aside("\n".join([*told, *fix]), whole=True)
+            rows, fix = failure_rows(done, columns(sys.stderr) - 1, fix=self.fix(done))
+            self.aside("\n".join([*rows, *fix]), whole=True)
 
     def _think(self, text: str) -> None:
         if not text:
@@ -253,10 +253,10 @@ class Display:
 
 
 def make_display(settings: Settings) -> Display:
-    """What stderr shows, by the settings and by where it goes."""
+    """The display of the settings, for a terminal, a pipe or a file."""
     terminal = sys.stderr.isatty()
     live = terminal and os.environ.get("TERM") != "dumb"
-    streaming = settings.raw and stdout().isatty()  # lines of ours would stand in the middle of the stream
+    streaming = settings.raw and stdout().isatty()  # a note would stand in the middle of the stream
     asides = terminal and not settings.quiet and not streaming
     return Display(
         terminal=terminal,

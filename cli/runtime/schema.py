@@ -15,7 +15,7 @@ from ossia.cli.exits import ExitError
 from ossia.harmony.messages import ResponseFormat
 
 NAME = "answer"
-"""The name under which the model is told of the schema."""
+"""The name of the schema in the prompt."""
 _WRAPS = ("name", "schema", "strict", "description")
 _MAX_BYTES = 1 << 20  # of a file: more is not read; what can be followed is less
 
@@ -38,8 +38,8 @@ def read_schema(given: str, *, of: str, warn: Callable[[str], object]) -> Respon
         raise ExitError(f"{where}: not a JSON Schema: {one_line(str(error), 200)}") from None
     except SchemaUnusable as error:
         raise ExitError(f"{where}: this schema can't be used: {one_line(str(error), 400)}") from None
-    if told := _not_enforced(schema):
-        warn(f"{where}: {told}")
+    if ignored := _not_enforced(schema):
+        warn(f"{where}: {ignored}")
     return ResponseFormat(NAME, schema)
 
 
@@ -54,7 +54,7 @@ def _unwrapped(schema: Any) -> Any:
 
 
 def _not_enforced(schema: Any) -> str:
-    """Which of its words the guide doesn't hold an answer to; "" when there is none."""
+    """The warning about its keywords that the guide doesn't enforce; "" without such."""
     from ossia.agent.guide import idle_keywords
 
     words = idle_keywords(schema)
@@ -63,7 +63,7 @@ def _not_enforced(schema: Any) -> str:
 
 
 def fault_of(text: str, schema: Any) -> str | None:
-    """What is wrong with an answer by its schema: `"it is no JSON (…)"`. None: nothing. No `$ref` is fetched."""
+    """The fault of an answer by its schema: `"it is no JSON (…)"`. None: it follows it. No `$ref` is fetched."""
     from jsonschema.exceptions import best_match
     from referencing import Registry
     from referencing.exceptions import Unresolvable
@@ -99,7 +99,7 @@ def _draft_of(schema: Any) -> Any:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is none of its numbers")
+    raise ValueError(f"{constant} isn't a number of JSON")
 
 
 def _aside(call: Callable[[], None]) -> None:

@@ -18,7 +18,7 @@ from ossia.agent.sessions.store import SessionStore
 from ossia.cli import paths
 from ossia.cli.exits import ExitError
 from ossia.cli.settings.config import Resolved
-from ossia.cli.settings.table import SAMPLING
+from ossia.cli.settings.table import SAMPLING, Settings
 from ossia.tools.folder import NOTES_HEAD, Folder
 from ossia.tools.safe_files import real_name
 from ossia.tools.spec import Taint
@@ -52,7 +52,7 @@ def open_session(resolved: Resolved, folder: Folder | None, *, resume: Resume, s
 
 
 def moved_from(stored: str | None, folder: Folder | None, *, chat: bool = False) -> str:
-    """What to say of a session that was begun in the workspace `stored` and goes on without it; else "".
+    """The warning that a session was begun in the workspace `stored` and goes on without it; else "".
 
     A workspace is what the model may read and change: it isn't opened again because a session once had it.
     """
@@ -83,18 +83,21 @@ def _older(resolved: Resolved, folder: Folder | None, resume: Resume) -> OpenSes
     return opened
 
 
-def fresh_options(resolved: Resolved, folder: Folder | None) -> Options:
-    """How a new session is answered, by the settings. Raises ExitError for instructions that can't be read.
+def sampling_of(settings: Settings) -> Sampling:
+    """The sampling of a new session."""
+    return Sampling(**{key: getattr(settings, key) for key in SAMPLING})
 
-    In a workspace those of the user take the place of ours, and a trusted folder's AGENTS.md stands behind either.
+
+def fresh_options(resolved: Resolved, folder: Folder | None) -> Options:
+    """The options of a new session, by the settings. Raises ExitError for instructions that can't be read.
+
+    In a workspace those of the user replace the built-in ones; a trusted folder's AGENTS.md stands behind either.
     """
     settings, notes = resolved.settings, _notes(folder)
     whole = _joined(read_instructions(settings.instructions) or (WORK if folder else None), notes)
     today = datetime.date.today().isoformat()
-    sampling = Sampling(**{key: getattr(settings, key) for key in SAMPLING})
-    return Options(
-        settings.effort, whole, today, sampling=sampling, taints=_taints(folder), planning=settings.plan
-    )
+    sampling, taints = sampling_of(settings), _taints(folder)
+    return Options(settings.effort, whole, today, sampling=sampling, taints=taints, planning=settings.plan)
 
 
 def resumed_options(stored: Options, resolved: Resolved, folder: Folder | None) -> Options:
@@ -115,7 +118,7 @@ def resumed_options(stored: Options, resolved: Resolved, folder: Folder | None) 
 
 
 def following(options: Options, folder: Folder | None) -> Options:
-    """The options in this workspace, or in none: the user's instructions stay, ours and the notes follow it."""
+    """The options in this workspace, or without one: the user's instructions stay, the rest of them follows it."""
     own = own_instructions(options.instructions)
     instructions = _joined(own or (WORK if folder else None), _notes(folder))
     return replace(options, instructions=instructions, taints=options.taints | _taints(folder))

@@ -1,4 +1,4 @@
-"""What a repository is made of: a package with some modules, their tests, and the files that a job is about."""
+"""The parts of a repository: a package with some modules, their tests, and the files that a job is about."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def test_the_guide_can_be_turned_off_by_a_setting(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("constant", ["NaN", "-Infinity"])
 def test_json_has_no_such_numbers(constant: str) -> None:
-    assert fault_of(f'{{"a": {constant}}}', {}) == f"it is no JSON ({constant} is none of its numbers)"
+    assert fault_of(f'{{"a": {constant}}}', {}) == f"it is no JSON ({constant} isn't a number of JSON)"
 
 
 def test_a_reference_to_elsewhere_is_not_followed() -> None:
