@@ -1,5 +1,5 @@
-"""The chat: a `conversation`, and the `face` that a terminal gives it.
+"""The chat: a conversation, and the `face` that a terminal gives it.
 
-Begin with `app`, which brings the two together, then `conversation` and `face`. `commands/` holds what begins with
-`/`, `pager/` the transcript on a screen of its own.
+Begin with `app`, then `chat`, `turn`, `outbox` and `face`. `commands/` carries out lines that begin with `/`, `pager/`
+shows the transcript on its own screen.
 """

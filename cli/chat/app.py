@@ -17,28 +17,28 @@ from ossia.cli.settings.workspace import resolve_with_folder
 
 
 def chat(flags: Mapping[str, object], resume: Resume) -> int:
-    """Talk until the user leaves; returns the exit code. Raises what `cli.main` turns into one line and a code."""
+    """Talk until the user leaves; returns the exit code. Raises errors for `cli.main`."""
     from ossia.cli.chat.screen_face import ScreenFace  # with prompt_toolkit's keys and layout
 
     return _talk(flags, resume, ScreenFace)
 
 
 def plain_chat(flags: Mapping[str, object], resume: Resume) -> int:
-    """The same, line by line, for a terminal that can do no more (`TERM=dumb`); Ctrl-D and /quit leave."""
-    from ossia.cli.chat.plain_face import PlainFace
+    """The same, line by line, for a terminal that can only print lines (`TERM=dumb`)."""
+    from ossia.cli.chat.faces import PlainFace
 
     return _talk(flags, resume, PlainFace)
 
 
 def _talk(flags: Mapping[str, object], resume: Resume, face: Callable[[Chat], Face]) -> int:
-    """Run a chat to its end. Whatever ends it, everything is given back."""
+    """Run a chat to its end, and close it whatever ends it."""
     resolved, folder = resolve_with_folder(flags)
     agree(resolved.settings)
     talk = Chat(resolved, folder, open_session(resolved, folder, resume=resume), paths.host(), face=face)
     try:
         asyncio.run(run(talk))
     except BaseException:
-        talk.give_back()
+        talk.close()
         raise
     return finish(talk)
 
@@ -53,12 +53,12 @@ async def run(talk: Chat) -> None:
 
 
 def finish(talk: Chat) -> int:
-    """After `run`: give everything back. Returns the exit code; raises what kept the model from loading."""
-    talk.give_back()
+    """Close the chat after `run`. Returns the exit code; raises the error of a model that didn't load."""
+    talk.close()
     if talk.model.fault:
         raise talk.model.fault
     code = ExitCode.INTERRUPTED if talk.face.screen.interrupted else ExitCode.ANSWERED
-    look_to_the_end(lambda _: None)  # the screen is given back: nothing may be written any more
+    look_to_the_end(lambda _: None)  # the screen is closed: nothing may be written any more
     if talk.worker.busy:  # in a C call: it loads weights, or reads a long prompt
         end_now(code)
     return code

@@ -1,4 +1,4 @@
-"""What a conversation shows, asks and takes from the user, whatever the terminal can do."""
+"""The face of a chat on any terminal: output, questions, and the input."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Face(ABC):
-    """A terminal with a screen (`cli.chat.screen_face`), or one that only prints lines (`cli.chat.plain_face`).
+    """A terminal with a screen (`cli.chat.screen_face`), or one that can only print lines (`cli.chat.faces`).
 
-    `view` draws what is said, `painter` makes the rows and knows the width. Everything is called on the loop's thread,
-    `wake` from any.
+    `view` draws the conversation, `painter` makes the rows and knows the width. Everything is called on the loop's
+    thread, `wake` from any.
     """
 
     plain: ClassVar[bool]
-    """Can it only print lines? Then there are no keys, no other screen and no clipboard."""
+    """It can only print lines: without keys, other screens and a clipboard."""
     screen: Screen | PlainScreen
 
     def __init__(self, view: ChatView, painter: Painter, pictures: Pictures) -> None:
@@ -32,32 +32,32 @@ class Face(ABC):
         self._replaces: int | None = None
 
     def begin(self) -> None:  # noqa: B027
-        """Before anything is shown: find out what the terminal can do."""
+        """Find out the terminal's abilities, before any output."""
 
     @property
     @abstractmethod
     def rows(self) -> int:
-        """How many rows fit on the screen."""
+        """The rows of the screen."""
 
     def wake(self) -> None:
-        """Something that is drawn has changed: a frame comes soon."""
+        """Draw a frame soon."""
         self.screen.wake()
 
-    # -- what is shown -------------------------------------------------------------------------------------------------
+    # -- output --------------------------------------------------------------------------------------------------------
 
     def note(self, text: str, style: str = "dim") -> None:
-        """A line of ours above the input."""
+        """Show a line above the input."""
         self.view.note(text, style)
         self.wake()
 
     def show(self, rows: list[Row]) -> None:
-        """Rows of ours above the input, as one block."""
+        """Show rows above the input, as one block."""
         self.view.block(rows)
         self.wake()
 
     @abstractmethod
     def show_pictures(self, paths: Sequence[Path]) -> None:
-        """Show them below what was shown last, as soon as they are drawn, if the terminal can."""
+        """Show pictures as soon as they are drawn, if the terminal can."""
 
     @abstractmethod
     def read(self, *parts: tuple[str, str]) -> None:
@@ -68,24 +68,24 @@ class Face(ABC):
         if 0 < min_s <= self.view.turn_s:
             self.screen.bell()
 
-    def set_thinking(self, how: Think) -> None:
-        """How the thinking is shown from now on."""
-        self.view.think = how
+    def set_thinking(self, think: Think) -> None:
+        """Show the thinking this way from now on."""
+        self.view.think = think
         self.screen.commit([])
 
-    # -- what is asked -------------------------------------------------------------------------------------------------
+    # -- questions -----------------------------------------------------------------------------------------------------
 
     @property
     def asks(self) -> bool:
-        """Is a question waiting for its answer?"""
+        """True while a question waits for its answer."""
         return self.screen.question.open
 
     def ask(self, question: Question, answered: Callable[[str], None]) -> None:
-        """Ask; an earlier question stays without an answer. `answered` gets the key that was pressed."""
+        """Ask; an open question is replaced, unanswered. `answered` gets the pressed key."""
         self.screen.question.ask(question, answered)
 
     def withdraw(self) -> None:
-        """Nothing is asked any more."""
+        """Drop the question."""
         self.screen.question.withdraw()
 
     # -- the input -----------------------------------------------------------------------------------------------------
@@ -93,33 +93,40 @@ class Face(ABC):
     @property
     @abstractmethod
     def input_text(self) -> str:
-        """What stands in the input, with placeholders; "" on a terminal without one."""
+        """The text in the input, with placeholders; "" on a terminal without one."""
 
     @abstractmethod
     def put_into_input(self, text: str, *, replaces: int | None = None) -> None:
-        """Put a text in place of what is there. `replaces`: the turn that it replaces once sent, None: as before."""
+        """Set the input's text. `replaces`: the turn that it replaces once sent, None: as before."""
 
     @abstractmethod
-    def put_input_aside(self) -> None:
-        """Empty the input; what stood in it is in the history."""
+    def clear_input(self) -> None:
+        """Move the text in the input to the history."""
+
+    def restore(self, shown: str) -> bool:
+        """Put a sent line into the input again; False: it isn't empty, and the history has the line."""
+        empty = not self.input_text and not self.plain
+        if empty:
+            self.put_into_input(shown)
+        return empty
 
     @property
     def replaces(self) -> int | None:
         """The turn that the text in the input replaces once it is sent."""
         return self._replaces
 
-    def forget_replaced(self) -> None:
-        """Turns were cut: what stands in the input replaces no turn any more."""
+    def replace_none(self) -> None:
+        """Turns were cut: the text in the input replaces none any more."""
         self._replaces = None
 
     @abstractmethod
-    def keep_history(self, kept: bool) -> None:
-        """Keep lines that are sent from now on in the history's file, or don't."""
+    def store_history(self, stored: bool) -> None:
+        """Store lines from now on in the history's file, or don't."""
 
     @abstractmethod
     def edit(self, text: str, then: Callable[[str | None], object], *, suffix: str = ".md") -> None:
-        """Let the user change a text in their own editor. `then` gets the changed text; None: it stays as it was."""
+        """Open a text in the user's editor. `then` gets the changed text; None: it is unchanged."""
 
     @abstractmethod
     def copy(self, text: str) -> None:
-        """Give a text to the terminal's clipboard, if it has one."""
+        """Copy a text to the terminal's clipboard, if it has one."""

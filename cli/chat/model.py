@@ -1,4 +1,4 @@
-"""The model of a chat and its tools: loaded beside the screen, and exchanged while the chat goes on.
+"""The model of a chat and its tools: loaded beside the screen, and replaced while the chat goes on.
 
     Loading ── loaded ──▶ Ready;  refused ──▶ the chat ends (the first), the model before is loaded again, or Absent
     Ready, Absent ── load ──▶ Loading (a model here), Connecting (a server: the model before stays till it is proved)
@@ -34,19 +34,19 @@ _R = TypeVar("_R")
 
 
 class GivenUp(Exception):
-    """The user didn't want to wait for a model any longer."""
+    """The user stopped waiting for a model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """A model or tools are loaded. `before`: the model of a server's place, which still could answer."""
+    """A model or tools are loaded. `before`: the model that still could answer."""
 
     before: Loaded | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Connecting:
-    """A server is asked; `control` gives up on it. `before`: what answers again then."""
+    """A server is asked; `control` gives up on it. `before`: the model that answers again then."""
 
     control: Control
     before: Loaded | None
@@ -59,23 +59,23 @@ class Ready:
 
 @dataclass(frozen=True, slots=True)
 class Absent:
-    """No model answers: the first one is still to be found."""
+    """No model answers, and none is loaded."""
 
 
 class ChatModel:
-    """The model that answers, as one of four `state`s. `use` is how full its context is, None while nobody knows.
+    """The model that answers, as one of four `state`s. `use`: its context's use, None if unknown.
 
-    `fault`: why the first model couldn't be loaded, which ended the chat.
+    `fault`: the error of the first model, which ended the chat.
     """
 
     def __init__(self, chat: Owner) -> None:
         self._chat = chat
         self.state: Loading | Connecting | Ready | Absent = Loading()
-        self.looking: Callable[[Exception], object] | None = None
-        """Gets the error if the name that is looked up means no model; lines wait for it. None: none is looked up."""
-        self._wanted: Callable[[], object] | None = None  # loads the model that the user wants, once that can be done
+        self.lookup: Callable[[Exception], object] | None = None
+        """While a model's name is looked up, and lines wait: gets the error for a name of none."""
+        self._requested: Callable[[], object] | None = None  # loads the model that the user asked for
         self.use: ContextUse | None = None
-        self._no_room = False  # was it said that no question fits?
+        self._no_room = False  # noted that no question fits
         self.fault: Exception | None = None
 
     @property
@@ -88,7 +88,7 @@ class ChatModel:
         return isinstance(self.state, Absent)
 
     def fix(self, done: ToolFinished) -> str:
-        """What the user can do about a call that failed."""
+        """The user's next step after a failed call."""
         if self.loaded is None:
             return ""
         turned_off = self._chat.conversation.tools_off.__contains__
@@ -97,24 +97,24 @@ class ChatModel:
     # -- loading -------------------------------------------------------------------------------------------------------
 
     def load(self, *, tools: Toolset | None = None, failed: Callable[[Exception], None] | None = None) -> None:
-        """Load the model of the settings on a thread of its own; what was submitted waits for it.
+        """Load the model of the settings on its own thread; lines wait for it.
 
-        `tools`: they stay as they are, None: they are collected. `failed`: goes back to the settings before when it
-        can't be loaded, and says so; then the model before answers again. None: leave the chat. A server needs no
-        memory: the model before is given up only once that has proved usable.
+        `tools`: they stay; None: they are collected. `failed`: restores the settings before, with a note, if it can't
+        be loaded; then the model before answers again. None: leave the chat. A server needs no memory: the model before
+        is closed only once the server has proved usable.
         """
-        chat, before = self._chat, self.loaded
+        chat, before, worker = self._chat, self.loaded, self._chat.conversation.worker
         control = Control() if is_server(chat.settings.engine) else None
         self.state = Connecting(control, before) if control else Loading()
         chat.conversation.model = None
         chat.conversation.ahead.end()
-        chat.doing("loading the model")
+        chat.set_activity("loading the model")
 
         def work() -> Loaded:
             if before and control is None:
                 before.model.close().result()
-            begun = begin_model(chat.resolved, chat.folder, chat.notices, chat.worker, stays=True, stop=control)
-            self.state = Loading(before if control else None)  # from now on Ctrl-C is for what the tools wait for
+            begun = begin_model(chat.resolved, chat.folder, chat.notices, worker, stays=True, stop=control)
+            self.state = Loading(before if control else None)  # from now on Ctrl-C is for the tools
             begun.note = ""  # the greeting says it
             if tools is not None:
                 return Loaded(begun.finish(), tools)
@@ -128,16 +128,16 @@ class ChatModel:
         def not_done(error: Exception) -> None:
             stopped = control is not None and control.stopped
             if not failed and not stopped:
-                self.fault = error  # nothing to talk to: leave, with the line that `ossia run` would print
+                self.fault = error  # leave, with the line of `ossia run`
                 return chat.leave()
-            chat.doing("")
-            if self._wanted is None:
-                chat.take_back()
+            chat.set_activity("")
+            if self._requested is None:
+                chat.outbox.take_back()
             if failed:
                 failed(GivenUp() if stopped else error)
             else:
-                said = f"gave up on {chat.settings.engine}: /model takes another model, or tries again"
-                chat.face.note(said, "yellow")
+                gave_up = f"gave up on {chat.settings.engine}: /model takes another model, or tries again"
+                chat.face.note(gave_up, "yellow")
             return self._go_back(before, stayed=control is not None)
 
         chat.background.run(work, done, not_done)
@@ -145,30 +145,30 @@ class ChatModel:
     def look_for(
         self, find: Callable[[], _R], then: Callable[[_R], object], missing: Callable[[Exception], object]
     ) -> None:
-        """Find out beside the screen which model a name means; what is sent meanwhile waits.
+        """Look a model's name up beside the screen; lines wait.
 
-        `then` gets what was found; `missing` what `find` raised, or `GivenUp`. If the user has asked for another model
+        `then` gets the result of `find`; `missing` its error, or `GivenUp`. If the user has asked for another model
         meanwhile, neither is called.
         """
-        self.looking = missing
+        self.lookup = missing
 
         def over(act: Callable[[], object]) -> None:
-            if self.looking is missing:
-                self.looking = None
+            if self.lookup is missing:
+                self.lookup = None
                 act()
 
         def not_found(error: Exception) -> None:
-            self._chat.take_back()
+            self._chat.outbox.take_back()
             missing(error)
 
         self._chat.background.run(find, lambda found: over(lambda: then(found)), lambda e: over(lambda: not_found(e)))
 
-    def want(self, load: Callable[[], object]) -> bool:
-        """Remember how to load the model that the user wants; the last one counts. Between turns `take` loads it.
+    def request(self, load: Callable[[], object]) -> bool:
+        """Have `take` load a model between turns with `load`; the last request counts.
 
-        True: it won't wait for a turn: there is no model, or a server is being connected to, which is given up.
+        True: it doesn't wait for a turn: there is no model, or only a server that is connecting, which is given up.
         """
-        self.looking, self._wanted = None, load
+        self.lookup, self._requested = None, load
         if self.absent:
             self.take()
             return True
@@ -178,27 +178,27 @@ class ChatModel:
         return False
 
     def take(self) -> None:
-        """Load the model that the user wants, if it isn't taken yet."""
-        load, self._wanted = self._wanted, None
+        """Load the requested model, if there is one."""
+        load, self._requested = self._requested, None
         if load:
             load()
 
     def give_up(self) -> bool:
-        """Stop looking for a model, and connecting to a server. False: neither is done, or it is stopped already."""
-        looking, state = self.looking, self.state  # looked at once: another thread changes it
+        """Stop a lookup, and connecting to a server. False: neither goes on."""
+        lookup, state = self.lookup, self.state  # looked at once: another thread changes it
         server = state.control if isinstance(state, Connecting) else None
-        going = looking is not None or (server is not None and (self._wanted is not None or not server.stopped))
-        self.looking = None
-        if looking:
-            self._chat.take_back()
-            looking(GivenUp())
+        going = lookup is not None or (server is not None and (self._requested is not None or not server.stopped))
+        self.lookup = None
+        if lookup:
+            self._chat.outbox.take_back()
+            lookup(GivenUp())
         if server:
-            self._wanted = None
+            self._requested = None
             server.stop()
         return going
 
     def _go_back(self, before: Loaded | None, *, stayed: bool) -> None:
-        """The model before answers again, if there was one, until what the user wants instead is taken."""
+        """The model before answers again, if there was one, until `take`."""
         if before and stayed:
             self._ready(before)
         elif before:
@@ -208,16 +208,16 @@ class ChatModel:
             self.take()
 
     def reload_tools(self, resolved: Resolved, folder: Folder | None, then: Callable[[Toolset], object]) -> None:
-        """Collect the tools of these settings, which hold from then on; the model stays. Between turns, model loaded.
+        """Collect the tools of these settings, which hold from then on. Between turns, with a model loaded.
 
-        `then` is called with them. When they can't be collected, everything stays as it was, and the user gets a line.
+        `then` is called with them. If they can't be collected, everything stays as it was, and the user gets a line.
         """
         chat = self._chat
         before, settings = self.loaded, chat.settings
         assert before is not None and chat.control is None
         self.state = Loading(before)
         chat.conversation.ahead.end()
-        chat.doing("collecting the tools")
+        chat.set_activity("collecting the tools")
 
         def done(tools: Toolset) -> None:
             chat.use_settings(resolved, folder, before=settings)
@@ -227,14 +227,14 @@ class ChatModel:
 
         def failed(error: Exception) -> None:
             self._ready(before)
-            chat.tell(error)
+            chat.report(error)
 
         chat.background.run(lambda: collect(resolved, folder, chat.notices, before.model.tokenizer), done, failed)
 
     def _ready(self, loaded: Loaded, *, fresh: bool = False, anew: bool = False) -> None:
-        """`fresh`: the model has read nothing yet; `anew`: the tools are new."""
+        """`fresh`: the model is new; `anew`: the tools are."""
         self.state = Ready(loaded)
-        self._chat.doing("")
+        self._chat.set_activity("")
         self._chat.conversation.use(*loaded)
         if fresh:
             self._chat.conversation.load_cache()
@@ -244,7 +244,7 @@ class ChatModel:
         self._chat.go_on()
 
     def close(self) -> None:
-        """Give all of it back, but store what saves time at the next start. Called once the screen is gone."""
+        """Close everything, and store the caches. Called once the screen is gone."""
         chat, state = self._chat, self.state
         conversation = chat.conversation
         conversation.ahead.end()
@@ -258,19 +258,19 @@ class ChatModel:
         set_private(loaded.model.engine, chat.settings.private)  # it may have become so while a server was asked
         with suppress(TimeoutError, KeyboardInterrupt):  # it only saves time
             conversation.save_cache().result(_SAVE_S)
-            chat.worker.submit(lambda: save_prompt_cache(loaded.model.engine)).result(_SAVE_S)
+            conversation.worker.submit(lambda: save_prompt_cache(loaded.model.engine)).result(_SAVE_S)
         loaded.model.close()
 
     # -- with the session ----------------------------------------------------------------------------------------------
 
     def enter(self) -> None:
-        """The conversation goes on with what is loaded. Between turns."""
+        """Continue the conversation with the model and tools. Between turns."""
         if self.loaded:
             self._chat.conversation.use(*self.loaded)
             self.measure()
 
     def measure(self) -> None:
-        """Find out how full the context is, on the worker: it owns the engine. Then the next prompt is read ahead."""
+        """Measure the context on the worker, which owns the engine; then read the next prompt ahead."""
         chat = self._chat
         if self.loaded is None:
             self.use = None
@@ -283,7 +283,7 @@ class ChatModel:
         chat.read_ahead()
 
     def _measured(self, use: ContextUse) -> None:
-        """Say once, before the first question, if none can be asked."""
+        """Note once if no question fits."""
         self.use, alone = use, use.used_tokens - sum(use.messages)
         if alone >= use.total_tokens and not self._no_room:
             self._chat.face.note(f"no question fits: {ContextFull(alone, use.total_tokens)}", "yellow")

@@ -1,4 +1,4 @@
-"""What the chat's screen shows around the open block: what goes on, what waits, the bottom line, the title."""
+"""The chat's screen around the open block: the activity, waiting lines, the bottom line, the title."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from ossia.cli.terminal.markdown.paint import Row
 
 _WAITING = 4
-"""So many waiting lines are shown, and so many attachments. The rest is counted: what goes on stays in sight."""
+"""Rows of waiting lines, and of attachments. The rest is counted, so that the activity stays in sight."""
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _BAR_CELLS = 8
 
 
 class ChatPanes:
-    """The chat as its screen sees it (`cli.terminal.screen.Panes`). `titled` gets the terminal's title."""
+    """The chat as `cli.terminal.screen.Panes`. `titled` gets the terminal's title."""
 
     def __init__(self, talk: Chat, face: Face, *, titled: Callable[[str], object] = lambda title: None) -> None:
         self._talk, self._face, self._titled = talk, face, titled
@@ -42,20 +42,20 @@ class ChatPanes:
     def activity(self) -> list[Row]:
         talk, face, width = self._talk, self._face, self._face.painter.width
         rows: list[Row] = [[]]  # air between the answer and the input
-        if self._doing:
+        if self._activity:
             spin = _SPINNER[int(time.monotonic() * 10) % len(_SPINNER)]
-            rows.append(_one_row(f"{spin} {self._doing}", width, "dim"))
+            rows.append(_one_row(f"{spin} {self._activity}", width, "dim"))
         if face.replaces is not None:
             line = f"Enter replaces turn {face.replaces + 1} with this, Esc cancels"
             rows.append(_one_row(line, width, "dim italic"))
-        rows += _few([f"attached: {one.shown}" for one in talk.attaching.pending], width, "dim")
-        when = "after the next result" if talk.calls_tools else "queued"
-        waiting = [f"{when}: {line.shown}" for line in talk.steering]
-        waiting += [f"queued: {line.shown}" for line in talk.queue]
+        rows += _few([f"attached: {one.shown}" for one in talk.outbox.attaching.pending], width, "dim")
+        when = "after the next result" if talk.turn.calls_tools else "queued"
+        waiting = [f"{when}: {line.shown}" for line in talk.outbox.steering]
+        waiting += [f"queued: {line.shown}" for line in talk.outbox.queue]
         return rows + _few(waiting, width, "dim italic")
 
     def bottom(self) -> Row:
-        """`gpt-oss-20b · medium · ▕██▎     ▏ 3.1k of 131k · 42 tok/s`, as much of it as the columns hold."""
+        """`gpt-oss-20b · medium · ▕██▎     ▏ 3.1k of 131k · 42 tok/s`, as many parts as fit."""
         chat, view = self._talk, self._face.view
         effort = chat.session.options.effort
         limit = thinking_limit(chat.settings.think_tokens, effort)
@@ -86,7 +86,7 @@ class ChatPanes:
         return [Segment(f"  {text}", Style(dim=True))]
 
     def farewell(self) -> list[Row]:
-        """How to come back, if something was said and is stored. Not in front of why no model could be loaded."""
+        """The way back to a stored chat. Nothing before the error of a model that couldn't be loaded."""
         talk, view = self._talk, self._face.view
         if talk.store and not talk.store.problem and talk.session.entries and not talk.model.fault:
             view.note(f"ossia --resume {talk.opened.session_id} continues this chat")
@@ -94,16 +94,16 @@ class ChatPanes:
 
     @property
     def animated(self) -> bool:
-        return bool(self._doing)
+        return bool(self._activity)
 
     @property
-    def _doing(self) -> str:
-        talk, view = self._talk, self._face.view
+    def _activity(self) -> str:
+        view, attaching = self._face.view, self._talk.outbox.attaching
         if self._face.asks and view.busy:
             return "waiting for your answer"
-        if talk.attaching.reading:
-            return f"reading {talk.attaching.reading}"
-        return view.activity() or talk.notices.doing or talk.attaching.running
+        if attaching.reading:
+            return f"reading {attaching.reading}"
+        return view.activity() or self._talk.notices.activity or attaching.running
 
     def _title(self) -> str:
         """`ossia: idle`, `ossia: thinking`, `ossia: asks`."""
@@ -121,5 +121,5 @@ def _few(lines: list[str], width: int, style: str) -> list[Row]:
 
 
 def _one_row(text: str, width: int, style: str) -> Row:
-    """The text on one row, cut to what `width` columns hold."""
+    """The text on one row, cut to `width` columns."""
     return [Segment(fitted(clean(one_line(text)), width - 1), Style.parse(style))]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from prompt_toolkit.filters import Condition, emacs_mode
 from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from ossia.cli import paths
-from ossia.cli.chat.drawn import DrawnFace
-from ossia.cli.chat.keys import chat_keys, chat_sources
+from ossia.cli.chat.faces import DrawnFace
 from ossia.cli.chat.panes import ChatPanes
+from ossia.cli.terminal.input.completion import Choice, Sources
 from ossia.cli.terminal.input.editor import Editor
 from ossia.cli.terminal.input.external import edit
 from ossia.cli.terminal.input.history import History
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class ScreenFace(DrawnFace):
-    """`input`, `output`, `frame_s`: for tests, in place of the terminal's."""
+    """`input`, `output`, `frame_s`: for tests, instead of the terminal's."""
 
     plain: ClassVar[bool] = False
     screen: Screen
@@ -51,14 +54,14 @@ class ScreenFace(DrawnFace):
         self.editor = Editor(
             self.submit,
             history=History(paths.history_file(), private=talk.settings.private),
-            sources=chat_sources(talk),
+            sources=_sources(talk),
             edit=lambda text: edit(text, aside=self.screen.aside, environ=talk.environ),
             note=self.note,
         )
         self.view.fold, self.view.recognise = self.editor.pastes.folded, self.editor.recognise
         self.panes = ChatPanes(talk, self, titled=lambda title: self.screen.title(title))
         self.screen = Screen(
-            self.panes, self.editor, self.question, painter, keys=chat_keys(talk, self), colour=colour,
+            self.panes, self.editor, self.question, painter, keys=_keys(talk, self), colour=colour,
             vi=talk.settings.vi, input=input, output=output, frame_s=frame_s,
         )  # fmt: skip
         self.screen.app.key_processor.before_key_press += lambda processor: talk.titles.touched()
@@ -75,7 +78,7 @@ class ScreenFace(DrawnFace):
         self.screen.app.create_background_task(work)
 
     def toggle_thinking(self) -> None:
-        """Show the thinking, or hide it again."""
+        """Show or hide the thinking."""
         self.set_thinking("off" if self.view.think != "off" else "on")
 
     # -- the input -----------------------------------------------------------------------------------------------------
@@ -87,7 +90,7 @@ class ScreenFace(DrawnFace):
     @property
     def replaces(self) -> int | None:
         if not self.editor.text:
-            self._replaces = None  # the input was emptied: no turn is replaced
+            self._replaces = None  # an emptied input replaces no turn
         return self._replaces
 
     def put_into_input(self, text: str, *, replaces: int | None = None) -> None:
@@ -95,11 +98,11 @@ class ScreenFace(DrawnFace):
         self._replaces = self._replaces if replaces is None else replaces
         self.wake()
 
-    def put_input_aside(self) -> None:
+    def clear_input(self) -> None:
         self.editor.put_aside()
 
-    def keep_history(self, kept: bool) -> None:
-        self.editor.history.private = not kept
+    def store_history(self, stored: bool) -> None:
+        self.editor.history.private = not stored
 
     def copy(self, text: str) -> None:
         self.screen.copy(text)
@@ -115,7 +118,7 @@ class ScreenFace(DrawnFace):
         self.task(self._show(transcript, follow=False))
 
     async def open_transcript(self) -> None:
-        """Show the whole session on the alternate screen, first what is asked about; the turn goes on behind it."""
+        """Show the whole session on the alternate screen, first the open question; the turn goes on behind it."""
         if not self.screen.away:
             await self._show(self.talk.transcript)
 
@@ -126,3 +129,52 @@ class ScreenFace(DrawnFace):
             output, input, page = self.screen.output, self.screen.app.input, self.talk.page
             head = self.question.head if transcript is self.talk.transcript else list
             await show(transcript, self.painter, output=output, input=input, page=page, follow=follow, head=head)
+
+
+def _keys(talk: Chat, face: ScreenFace) -> KeyBindings:
+    """The keys: Ctrl-C, Ctrl-D, Ctrl-T, Ctrl-G, Ctrl-O and PgUp, Ctrl-Z; Up takes lines back; Esc leaves an edit."""
+    keys = KeyBindings()
+
+    def bind(*names: str, **options: object) -> Callable[[Callable[[], object]], None]:
+        def add(act: Callable[[], object]) -> None:
+            def pressed(event: KeyPressEvent) -> None:
+                result = act()
+                if isinstance(result, Awaitable):
+                    event.app.create_background_task(result)  # type: ignore[arg-type]
+                face.wake()
+
+            for name in names:
+                keys.add(name, **options)(pressed)  # type: ignore[arg-type]
+
+        return add
+
+    queued = Condition(lambda: bool(talk.outbox) and not face.editor.text)
+    bind("c-c", "<sigint>")(face.interrupt)
+    bind("c-d", filter=Condition(lambda: not face.editor.text))(talk.leave)
+    bind("c-t")(face.toggle_thinking)
+    bind("c-g")(talk.answer_now)
+    bind("c-o", "pageup")(face.open_transcript)
+    bind("pagedown")(lambda: None)  # prompt_toolkit would walk through the history
+    bind("up", filter=queued)(talk.outbox.take_back)
+    bind("escape", filter=Condition(lambda: face.replaces is not None) & emacs_mode)(face.editor.clear)
+    bind("c-z")(lambda: face.screen.suspend())
+    return keys
+
+
+def _sources(talk: Chat) -> Sources:
+    """The commands, their values, and the folders of relative paths."""
+
+    def all_commands() -> Sequence[Choice]:
+        from ossia.cli.chat.commands.table import commands
+
+        return commands()
+
+    def values(command: str, prefix: str) -> Sequence[Choice] | None:
+        from ossia.cli.chat.commands.table import arguments
+
+        return arguments(talk, command, prefix)
+
+    def folders() -> Sequence[Path]:
+        return [paths.here(), *([talk.folder.workspace.root] if talk.folder else [])]
+
+    return Sources(all_commands, values, folders)

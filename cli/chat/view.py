@@ -1,4 +1,4 @@
-"""What a turn looks like: its events in, finished rows out; what isn't finished yet is drawn live."""
+"""The look of a turn: events in, finished rows out; the open rest is drawn live."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from ossia.agent.events import (
     TurnEnded,
 )
 from ossia.agent.kinds import is_answer
-from ossia.cli.chat.one_rows import beginning, call_row, edit_row, recalled, thought_row
 from ossia.cli.chat.pager.items import Item, diff_of, diffstat
+from ossia.cli.chat.summary_rows import beginning, call_row, edit_row, recalled, thought_row
 from ossia.cli.clean import clean, clean_parts, one_line
 from ossia.cli.runtime.activity import Reading
 from ossia.cli.runtime.failures import failure_rows
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
     from ossia.agent.citations import Citations, Cited
 
 Think = Literal["off", "on", "peek"]
-"""How thinking is shown: "off", one line says that it goes on; "on", all of it; "peek", its last rows."""
-Block = Literal["user", "aside", "text", ""]
-"""What the last rows were: a blank row stands between two kinds, and between two texts."""
+"""The display of thinking: "off", one line about it; "on", all of it; "peek", its last rows."""
+Block = Literal["user", "note", "text", ""]
+"""The kind of the last rows: a blank row stands between two kinds, and between two texts."""
 
 _PEEK_ROWS = 3
-_FEW_TOKENS = 12  # a thought of fewer is shown in its own line
+_FEW_TOKENS = 12  # shorter thinking is one line
 
 
 class ChatView:
     """Draws turn after turn. `page` gives the page behind a cursor of the browser, for footnotes.
 
-    view.see(event); view.take()      # the rows that are finished now, each once
-    view.live(max_rows)               # the rest, as it looks now
+        view.see(event); view.take()      # the rows that are finished now, each once
+        view.live(max_rows)               # the open rest
     """
 
     def __init__(
@@ -67,50 +67,50 @@ class ChatView:
         self._last: Block = ""
         self._index: int | None = None  # of the message that the last delta belongs to
         self._segments: Segmenter | None = None  # of the answer or preamble that is open
-        self._begun = False  # rows of the open text are finished already
+        self._begun = False  # the open text has finished rows
         self._citations: Citations | None = None
         self._thought: list[str] = []
         self._thought_since = 0.0
         self._thought_tokens = 0
-        self._tail = ""  # of the thinking, as much as a screen can hold
+        self._tail = ""  # of the thinking: a screenful
         self._call: ToolCall | None = None
         self._call_since = 0.0
-        self._calls: list[ToolFinished] = []  # of one tool in a row: their line may still change
-        self._output = self._stat = ""  # the last line that the call printed; by how much it changes files
+        self._calls: list[ToolFinished] = []  # of one tool in a row, on an open line
+        self._output = self._stat = ""  # the last line of the call's output; its changes of files
         self._writing_call = ""
         self._progress: Progress | None = None
         self._reading = Reading(clock)
         self._turn_since = 0.0
         self.keys = True
-        """Are there keys to tell of? Not on a terminal that can only print lines."""
+        """Rows mention keys: not on a terminal that can only print lines."""
         self.fix: Callable[[ToolFinished], str] = lambda done: ""
-        """What the user can do about a call that failed."""
+        """The user's next step after a failed call."""
         self.fold: Callable[[str], str] = lambda text: text
-        """Puts the placeholders in place of what was pasted."""
+        """Replaces pasted texts by their placeholders."""
         self.recognise: Callable[[str], None] = lambda text: None
-        """Learns what of a message of an earlier chat was pasted."""
+        """Learns the pasted texts in a message of an earlier chat."""
         self.busy, self.tokens = False, 0
         self.tokens_per_s: float | None = None
-        self.context_tokens: int | None = None  # after the step that ended last, while a turn is under way
+        self.context_tokens: int | None = None  # after the last step of the turn under way
 
-    # -- what is said besides the events -------------------------------------------------------------------------------
+    # -- rows besides the events ---------------------------------------------------------------------------------------
 
     def user(self, shown: str) -> None:
-        """A line of the user's was sent. Of a long one the beginning is shown."""
+        """Show a line that the user sent, or its beginning."""
         self._add("user", self._painter.echo(beginning(self.fold(shown))))
 
     def note(self, text: str, style: str = "dim") -> None:
-        """A line of ours."""
-        self._add("aside", self._painter.text(text, style))
+        """Show a line about the chat."""
+        self._add("note", self._painter.text(text, style))
 
     def block(self, rows: list[Row]) -> None:
-        """Rows of ours that belong together, e.g. those of a command."""
+        """Show rows that belong together, e.g. a command's."""
         self._close_calls()
         self._last = "user" if self._last else ""
         self._add("text", rows)
 
     def recall(self, items: Iterable[Item]) -> None:
-        """Show things of the past again, as they were shown then."""
+        """Show items of the past as they were shown then."""
         for item in items:
             match item.kind:
                 case "user":
@@ -128,12 +128,12 @@ class ChatView:
         self._close_calls()
 
     def begin(self) -> None:
-        """A turn begins."""
+        """Begin a turn."""
         self.busy, self.tokens, self._turn_since = True, 0, self._clock()
         self._index, self._progress = None, None
 
     def end(self) -> None:
-        """The turn is over, before it said anything."""
+        """End a turn that never reached the model."""
         self.busy = False
 
     @property
@@ -220,7 +220,7 @@ class ChatView:
             self._rows += rows
 
     def _close_message(self) -> None:
-        """The message under way is over: its open part is final."""
+        """End the message under way: its open part is final."""
         self._fold_thinking()
         self._index = None
         if self._segments is None:
@@ -238,7 +238,7 @@ class ChatView:
         self._citations = None
 
     def _fold_thinking(self) -> None:
-        """The thinking is over: one line stays, and the text if that is shown now; a few words are that line."""
+        """End the thinking: a line about it remains, and its text if that is shown; a few words are that line."""
         if not self._thought:
             return None
         seconds = self._clock() - self._thought_since
@@ -247,10 +247,10 @@ class ChatView:
             return self.note(f"thought: {one_line(text)}", "dim italic")
         took = f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
         self._thought_row("thought" if took == "0.0 s" else f"thought for {took}", self._thought_tokens)
-        return self._add("aside", self._painter.text(text, "dim")) if self.think == "on" else None
+        return self._add("note", self._painter.text(text, "dim")) if self.think == "on" else None
 
     def _thought_row(self, thought: str, tokens: int | None) -> None:
-        """Nothing is said of a few tokens: each call would have such a line."""
+        """Show the line, but not for a few tokens: each call would have one."""
         if tokens is None or tokens >= _FEW_TOKENS:
             self.note(thought_row(thought, tokens, keys=self.keys, width=self._painter.width), "dim italic")
 
@@ -259,30 +259,30 @@ class ChatView:
         call, result = done.call, done.result
         if self._stat and not result.error:
             row = edit_row(call.name, self._stat, keys=self.keys, width=self._painter.width)
-            self._add("aside", self._painter.text(row, "cyan"))
+            self._add("note", self._painter.text(row, "cyan"))
         else:
             self._called(done, self.fix(done))
         for attachment in result.attachments:
             self.note(f"  {attachment.path}")
 
     def _called(self, done: ToolFinished, fix: str = "") -> None:
-        """A call is over. Those of one tool in a row are one line, which is open until something else comes."""
+        """Show a finished call. Calls of one tool in a row share a line, which is open until something else comes."""
         if done.result.error:
             return self._failure_rows(done, fix)
         if self._calls and self._calls[-1].call.name != done.call.name:
             self._close_calls()
         self._calls.append(done)
-        if not self.keys:  # a line that is printed stays as it is
+        if not self.keys:  # a printed line can't change
             self._close_calls()
         return None
 
     def _close_calls(self) -> None:
         rows, self._calls = self._call_rows(), []
         if rows:
-            self._add("aside", rows)
+            self._add("note", rows)
 
     def _call_rows(self) -> list[Row]:
-        """The line of the calls that ended last, if it is open."""
+        """The open line of the last calls."""
         if not self._calls:
             return []
         return self._painter.text(call_row(self._calls, keys=self.keys, width=self._painter.width), "cyan")
@@ -303,14 +303,14 @@ class ChatView:
             self.note(f"{ENDS[end]}; /retry asks again" if end in ("silent", "loop") else ENDS[end], "yellow")
 
     def _add(self, block: Block, rows: list[Row]) -> None:
-        """Rows, with a blank one before them where another kind of block ends."""
+        """Add rows, behind a blank one if another kind of block ends."""
         self._close_calls()
         if self._last and (block != self._last or block == "text"):
             self._rows.append([])
         self._rows += rows
         self._last = block
 
-    # -- what is drawn -------------------------------------------------------------------------------------------------
+    # -- drawing -------------------------------------------------------------------------------------------------------
 
     def take(self) -> list[Row]:
         """The rows that became final since the last call."""
@@ -324,7 +324,7 @@ class ChatView:
         return self._painter.chunk(Chunk("paragraph_open", source, gap=False))
 
     def live(self, max_rows: int) -> list[Row]:
-        """What is open: the line of the last calls and thinking that is shown, or the open block of the text."""
+        """The open rows: the line of the last calls and shown thinking, or the open block of the text."""
         chunk = self._segments.live(max_rows) if self._segments else None
         if chunk is not None:
             gap: list[Row] = [[]] if not self._begun and self._last else []
@@ -333,11 +333,11 @@ class ChatView:
         if self._thought and self.think != "off":
             room = min(max_rows, _PEEK_ROWS) if self.think == "peek" else max_rows
             rows += self._painter.text(self._tail[-room * self._painter.width :].strip(), "dim")[-room:]
-        gap = [[]] if rows and self._last not in ("", "aside") else []  # as it will have once it is final
+        gap = [[]] if rows and self._last not in ("", "note") else []  # as in its final form
         return [*gap, *rows][-max_rows:]
 
     def activity(self) -> str:
-        """What is going on, in words; "" when nothing is."""
+        """The activity: `"thinking · 4 s · 61 tokens"`; "" between turns."""
         if not self.busy:
             return ""
         if self._call:
@@ -348,7 +348,7 @@ class ChatView:
         if self._progress:
             summing_up = f"summing up older turns · {self.turn_s:.0f} s"
             return summing_up if self._progress.phase == "summary" else self._reading.text()
-        doing = "writing" if self._segments else "waiting"
+        activity = "writing" if self._segments else "waiting"
         if self._writing_call:
-            doing = f"writing a call of {one_line(self._writing_call)}"
-        return f"{doing} · {self.turn_s:.0f} s · {count(self.tokens, 'token')}"
+            activity = f"writing a call of {one_line(self._writing_call)}"
+        return f"{activity} · {self.turn_s:.0f} s · {count(self.tokens, 'token')}"

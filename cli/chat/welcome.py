@@ -1,8 +1,7 @@
-"""What the chat says when it begins: what answers, whether it fits, the keys, where it goes on. Three lines at most.
+"""The greeting: the model, its fit, the keys, the session. Three lines at most.
 
-Then come warnings, and the last turns of a resumed session. It is said before a model is loaded, so it goes by the
-names and sizes of files, and by the system's tables. llama.cpp is not loaded for it: what a GPU has free isn't known
-yet.
+Then come warnings, and the last turns of a resumed session. No model is loaded yet: names and sizes of files and the
+system's tables must do, without llama.cpp and the free memory of a GPU.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ KEYS = "/help · Ctrl-T thinking · Ctrl-O transcript · Ctrl-C stop"
 PLAIN_KEYS = "/help · Ctrl-C stop · Ctrl-D leave"  # where lines are read, no keys
 
 _MORE_BYTES = 700_000_000
-"""What a model takes beside its weights with the shortest context of `agent.models.needs`, rounded up (gpt-oss-20b: 560
+"""A model's memory beside its weights with the shortest context of `agent.models.needs`, rounded up (gpt-oss-20b: 560
 MB, 120b: 680 MB)."""
 _LINE_BITS_PER_S = 100_000_000
 _GPU_FILES = ("/dev/nvidia0", "/dev/kfd")  # there may be memory that the system's tables don't count
@@ -39,12 +38,12 @@ _TITLE_CHARS, _NAME_CHARS = 40, 60
 
 
 def greet(talk: Chat, face: Face) -> None:
-    """Find out on a thread what there is to say, then show it."""
+    """Gather the lines on a thread, then show them."""
     talk.background.run(lambda: _lines(talk, face), lambda lines: _show(talk, face, lines))
 
 
 def recall(talk: Chat, face: Face, turns: int = 2) -> None:
-    """Show the last turns of the session again."""
+    """Show the last turns of the session."""
     first = len(talk.session.ends) - turns
     face.view.recall(item for item in talk.transcript.items if item.turn >= first)
     if first > 0:
@@ -53,13 +52,13 @@ def recall(talk: Chat, face: Face, turns: int = 2) -> None:
 
 
 def still_planning(talk: Chat, face: Face) -> None:
-    """Say that nothing can be changed, if that is so: the session may be an old one."""
+    """Note that nothing can be changed, if so: a resumed session may be planning."""
     if talk.settings.plan:
         face.note("a plan is being made: nothing can be changed until /go (/plan off ends it without a word)")
 
 
 def enter(face: Face, folder: Folder | None) -> None:
-    """Offer to trust a folder that isn't trusted, and say what of it isn't used till then."""
+    """Offer to trust an untrusted folder, with the parts that aren't used till then."""
     if folder is None or folder.workspace.trusted:
         return
     for warning in folder.warnings:
@@ -100,7 +99,7 @@ def _show(talk: Chat, face: Face, lines: list[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A better model than the one that answers. `here`: it is on this machine, and too large for it now."""
+    """A better model than the one that answers. `here`: on this machine, but too large for it now."""
 
     name: str
     bytes: int
@@ -109,10 +108,10 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What there is to say. `model` is what will answer, `bytes` its size, 0 when that isn't known.
+    """The facts of the greeting. `model` will answer; `bytes` is its size, 0 if unknown.
 
-    `built_in`: it is the study model. `free_bytes`: of memory, None when it isn't known. `title` and `turns` are those
-    of a session that goes on; `workspace` is a folder.
+    `built_in`: it is the study model. `free_bytes`: of memory, None if unknown. `title` and `turns`: of a resumed
+    session; `workspace`: a folder.
     """
 
     version: str
@@ -152,7 +151,7 @@ def _model(facts: Facts) -> str:
 
 
 def _offered(facts: Facts) -> str:
-    """étude, and how to get something that knows more."""
+    """The line about étude and the way to a better model."""
     from ossia.agent.models.memory import size_text
 
     offer, study = facts.offer, "étude, a small study model, answers now"
@@ -168,7 +167,7 @@ def _offered(facts: Facts) -> str:
 
 
 def needed_gb(model_bytes: int) -> int:
-    """The memory that has to be free for a model of so many bytes, in whole GB: 13 for gpt-oss-20b."""
+    """The free memory that a model of this size needs, in whole GB: 13 for gpt-oss-20b."""
     return math.ceil((model_bytes + _MORE_BYTES) / 1e9)
 
 
@@ -213,7 +212,7 @@ def model_facts(settings: Settings, locations: Locations, memory: Memory, *, gpu
 
 
 def _named(model: str, found: Sequence[Found]) -> tuple[str, bool, int]:
-    """What `--model` names: its name, that it isn't built in, its size if a file of that name was found."""
+    """The model that `--model` names: its name, not built in, and its size if a file of that name was found."""
     from ossia.agent.models.catalog import download_of, name_of
 
     size = next((one.file_bytes for one in found if one.name == model), 0)

@@ -247,7 +247,7 @@ class ChatScreen:
         """Wait until no turn runs, nothing waits, and everything is drawn."""
         await self.until(
             lambda: self.talk.control is None
-            and not self.talk.queue
+            and not self.talk.outbox.queue
             and not self.talk.worker.busy
             and (self.talk.conversation.turn is None or self.talk.conversation.turn.over)
             and self.face.screen.settled

@@ -1,4 +1,4 @@
-"""What the commands of the chat do: each gets the conversation, its face, and what was typed behind its name.
+"""The commands of the chat: each gets the chat, its face, and the argument behind its name.
 
 Begin with `table`, from which `/help` and completion are made.
 """

@@ -1,4 +1,4 @@
-"""What all commands of the chat share: how they fail, how they say something, how they read their arguments."""
+"""Shared by the chat's commands: their errors, their answers, and reading of arguments."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from ossia.cli.clean import clean, one_line
+from ossia.cli.exits import ExitError
 from ossia.cli.runtime.progress import fitted
 from ossia.cli.terminal.fold import hanging
 
@@ -16,30 +17,26 @@ if TYPE_CHECKING:
     from ossia.cli.terminal.markdown.paint import Row
 
 Choice = tuple[str, str]
-"""A completion: the value, and what to say about it."""
+"""A completion: the value, and a word about it."""
 
 
-class CommandError(Exception):
-    """A command can't be carried out. One line: what is wrong and what to do next. Raw outside text."""
+class CommandError(ExitError):
+    """A command can't be carried out. One line: the fault and the next step. Raw outside text."""
 
 
-class Stopped(Exception):
-    """Raised in a job on another thread, once the user doesn't want to wait for it any longer."""
-
-
-def must_be(what: str, came: str, next_step: str = "") -> NoReturn:
+def must_be(expected: str, came: str, next_step: str = "") -> NoReturn:
     """Raise the `CommandError` for a wrong argument: `must be low, medium or high, not 'hgih'`."""
-    raise CommandError(f"must be {what}, not {one_line(came, 80)!r}{f': {next_step}' if next_step else ''}")
+    raise CommandError(f"must be {expected}, not {one_line(came, 80)!r}{f': {next_step}' if next_step else ''}")
 
 
 def no_argument(argument: str, next_step: str = "") -> None:
-    """For a command that takes none: raise CommandError if one was given."""
+    """Raise CommandError for an argument of a command without any."""
     if argument:
         raise CommandError(f"takes no argument{f': {next_step}' if next_step else ''}")
 
 
 class Block:
-    """Rows of one answer to a command, for the chat's screen. All text is cleaned.
+    """The rows of an answer to a command. All text is cleaned.
 
     block = Block(face)
     block.row("temperature  0.7", "dim")      # one row, cut to the width
@@ -58,26 +55,26 @@ class Block:
         self.rows += self._face.painter.text(fitted(flat, self._face.painter.width), style)[:1]
 
     def text(self, text: str, style: str = "") -> None:
-        """As many rows as it takes."""
+        """The whole text, in several rows."""
         self.rows += self._face.painter.text(text, style)
 
     def item(self, text: str, style: str = "") -> None:
-        """One thing of a list in as many rows as it takes, all but the first further in."""
+        """An item of a list: its first row, then the others further in."""
         for row in hanging(clean(text).replace("\n", " "), self._face.painter.width):
             self.row(row, style)
 
     def show(self) -> None:
-        """Put it on the screen."""
+        """Show the rows."""
         self._face.show(self.rows)
 
 
 def later(done_now: bool) -> str:
-    """The end of a line about a change: nothing, or that the turn under way goes on as it began."""
+    """The end of a line about a change: "" if it holds now, else its delay."""
     return "" if done_now else " from the next turn"
 
 
 def turn_of(talk: Chat, text: str) -> int:
-    """The turn that an argument names, counted from 1; we count from 0. Without one it is the last."""
+    """The turn behind an argument such as "3", counted from 0; behind "" the last one."""
     turns = len(talk.session.ends)
     if not turns:
         raise CommandError("nothing has been said yet")
@@ -89,8 +86,8 @@ def turn_of(talk: Chat, text: str) -> int:
 
 
 def loaded(talk: Chat) -> Loaded:
-    """What is loaded. Raises CommandError while nothing is, and while the user's next model is looked for."""
-    if talk.loaded is None or talk.model.looking:
+    """The model and its tools. Raises CommandError before they are loaded, and while a next model is looked up."""
+    if talk.loaded is None or talk.model.lookup:
         if talk.model.absent:
             raise CommandError("no model is loaded: /model takes one")
         raise CommandError("the model is still loading: try again in a moment")
@@ -98,7 +95,7 @@ def loaded(talk: Chat) -> Loaded:
 
 
 def path_of(text: str) -> Path:
-    """The path in an argument, which may be quoted and begin with `~`."""
+    """The path in an argument, quoted or not; `~` is expanded."""
     from ossia.cli import paths
 
     bare = text.strip()

@@ -1,4 +1,4 @@
-"""/docs: the library that the model searches as the source `docs`."""
+"""/docs: the library behind the source `docs`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMED = 5
 
 
 def docs(talk: Chat, face: Face, argument: str) -> None:
-    """`/docs [add [PLACE]]`: show what is indexed, or index a folder, a file or a page; add alone updates all."""
+    """`/docs [add [PLACE]]`: list the library, or add a folder, a file or a page; add alone updates all."""
     word, _, place = argument.partition(" ")
     if not argument:
         return talk.background.run(_roots, lambda roots: _show(face, roots))
@@ -31,7 +31,7 @@ def docs(talk: Chat, face: Face, argument: str) -> None:
 
 
 def words(talk: Chat, prefix: str) -> Sequence[Choice] | None:
-    """What `/docs` can be completed with; None: paths."""
+    """Completions of `/docs`; None: paths."""
     return WORDS if " " not in prefix else None
 
 
@@ -68,17 +68,17 @@ def _add(talk: Chat, face: Face, place: str) -> None:
 
     def over(error: Exception | None = None) -> None:
         talk.background.job = None
-        talk.doing("")
-        report.tell()
+        talk.set_activity("")
+        report.summarize()
         if error is not None:
-            talk.tell(error)
+            talk.report(error)
 
     talk.background.job = report.control.stop
     talk.background.run(work, lambda _: over(), over)
 
 
 class _Report(Account):
-    """How the indexing goes, as lines of the chat. The thread that indexes calls `failed` and `show`."""
+    """The progress of indexing, as lines of the chat. The indexing thread calls `failed` and `show`."""
 
     def __init__(self, talk: Chat, face: Face) -> None:
         super().__init__()
@@ -87,17 +87,17 @@ class _Report(Account):
         self._faults: list[str] = []
 
     def failed(self, origin: str, reason: str, root: Root) -> None:
-        """Keep it for the end."""
+        """Remember the fault for `summarize`."""
         self._faults.append(f"{origin}: {reason}")
 
     def show(self, done: int, total: int, root: Root) -> None:
-        """Say how far it is, where the chat shows what goes on."""
+        """Show the progress beside the spinner."""
         so_far = f"{done:,} of {total:,} · {root.place} · Ctrl-C stops and keeps what is done"
-        self._talk.doing(so_far if total else f"scanning {root.place}")
+        self._talk.set_activity(so_far if total else f"scanning {root.place}")
         self._face.wake()
 
-    def tell(self) -> None:
-        """Say what was done."""
+    def summarize(self) -> None:
+        """Show the changes and the faults."""
         sums = ", ".join(f"{self.changes[kind]:,} {kind}" for kind in CHANGES if self.changes[kind])
         block = Block(self._face)
         for fault in self._faults[:_NAMED]:

@@ -1,16 +1,18 @@
-"""/context, /stats, /raw: what is in the prompt, what it cost, and how it reads as Harmony."""
+"""/context, /stats, /raw, /calls, /image: the prompt, its cost, its Harmony; calls and pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ossia.agent.engine.base import Forced
 from ossia.agent.models.plan import memory_lines, on_gpu
-from ossia.cli.chat.commands.common import Block, CommandError, loaded, no_argument
+from ossia.cli.chat.commands.common import Block, Choice, CommandError, loaded, must_be, no_argument, path_of
 from ossia.cli.clean import one_line
+from ossia.cli.terminal.pictures import FORMATS
 from ossia.cli.words import FORCED, bar, count, short
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 _BAR_CELLS = 24
 _MAX_SHOWN_CHARS = 10_000  # more fits no screen
+_OTHER_ROWS = 6  # beside a picture
 _PARTS = {
     "system": "system",
     "tools": "tools",
@@ -37,7 +40,7 @@ _PARTS = {
 
 
 def context(talk: Chat, face: Face, argument: str) -> None:
-    """`/context`: how full it is, part by part; which older text was shortened; the memory that all of it takes."""
+    """`/context`: how full it is, part by part; the shortened older text; the memory it takes."""
     no_argument(argument)
     loaded(talk)
     use = talk.use
@@ -80,10 +83,10 @@ def stats(talk: Chat, face: Face, argument: str) -> None:
 
 
 def raw(talk: Chat, face: Face, argument: str) -> None:
-    """`/raw`: the last prompt and what the model wrote, as Harmony with its control tokens."""
+    """`/raw`: the last prompt and reply, as Harmony with its control tokens."""
     no_argument(argument)
-    assembly, messages = loaded(talk), len(talk.session.entries)
-    if not messages:
+    assembly = loaded(talk)
+    if not talk.session.entries:
         raise CommandError("nothing has been said yet")
     talk.background.run(lambda: harmony_of(talk.session, assembly), lambda parts: _show_raw(face, *parts))
 
@@ -108,18 +111,57 @@ def harmony_of(session: Session, assembly: Loaded) -> tuple[str, str]:
         return b"".join(tokenizer.token_bytes(one) or b"\xef\xbf\xbd" for one in ids).decode("utf-8", "replace")
 
     def marked(ids: list[int]) -> str:
-        """What was forced stands between marks. (A session that was stored doesn't know any more what was.)"""
+        """The text, forced ids between marks. (A stored session doesn't know them any more.)"""
         runs = groupby(ids, key=lambda one: isinstance(one, Forced))
         return "".join(f"{FORCED[0]}{text(run)}{FORCED[1]}" if forced else text(run) for forced, run in runs)
 
     return text(prompt), marked(reply)
 
 
+def calls(talk: Chat, face: Face, argument: str) -> None:
+    """`/calls [N]`: the calls of this conversation; N: one in full."""
+    from ossia.cli.chat.pager.items import calls_rows
+    from ossia.cli.chat.pager.sections import call_rows
+
+    items = talk.transcript.calls()
+    if not argument:
+        return face.show(calls_rows(items, face.painter))
+    if not items:
+        raise CommandError("there are no calls yet")
+    if not argument.isdecimal() or not 1 <= int(argument) <= len(items):
+        must_be(f"a call from 1 to {len(items)}", argument)
+    return face.show(call_rows(items[int(argument) - 1], face.painter))
+
+
+def image(talk: Chat, face: Face, argument: str) -> None:
+    """`/image [FILE]`: show a picture, or the last one of a call. The model sees no pictures."""
+    path = path_of(argument).resolve() if argument else _last_picture(talk)
+    if not path.is_file():
+        raise CommandError(f"file {path} doesn't exist")
+    if not face.pictures.knows(path):
+        raise CommandError(f"must be a picture ({', '.join(FORMATS)}), not {path}")
+    room = max(4, face.rows - _OTHER_ROWS)
+    talk.background.run(lambda: face.pictures.rows(path, face.painter, room), face.show)
+
+
+def numbered(talk: Chat, prefix: str) -> Sequence[Choice]:
+    """Completions of `/calls`."""
+    found = list(enumerate(talk.transcript.calls(), 1))[-50:]
+    return [(str(number), item.name) for number, item in reversed(found)]
+
+
+def _last_picture(talk: Chat) -> Path:
+    made = [one for item in talk.transcript.calls() for one in item.attachments if one.media_type.startswith("image/")]
+    if not made:
+        raise CommandError("no tool has made a picture yet: /image FILE shows one of yours (the model can't see it)")
+    return made[-1].path
+
+
 # -- within ------------------------------------------------------------------------------------------------------------
 
 
 def _last_step(history: tuple[Message, ...]) -> tuple[int, int]:
-    """Where the messages that the model wrote last begin and end; a result may have come since."""
+    """The range of the model's last messages; a result may stand behind them."""
     end = len(history)
     while end and history[end - 1].role != "assistant":
         end -= 1
@@ -141,19 +183,19 @@ def _show_raw(face: Face, prompt: str, reply: str) -> None:
 
 
 def _whose(instructions: str | None) -> str:
-    """Who wrote the instructions. (With tools on, a sentence of ours about what tools read stands behind them.)"""
+    """The authors of the instructions. (With tools on, ossia adds a sentence about what tools read.)"""
     from ossia.agent.prompt import WORK
     from ossia.cli.runtime.session import own_instructions
     from ossia.tools.folder import NOTES_HEAD
 
     whole = instructions or ""
     own = "yours" if own_instructions(whole) else "ossia's own for work in a folder" if whole.startswith(WORK) else ""
-    told = ", ".join(filter(None, [own, "AGENTS.md" if NOTES_HEAD in whole else ""]))
-    return f"{told} (/system shows them)" if told else "ossia's own about what tools read"
+    authors = ", ".join(filter(None, [own, "AGENTS.md" if NOTES_HEAD in whole else ""]))
+    return f"{authors} (/system shows them)" if authors else "ossia's own about what tools read"
 
 
 def _replaced(block: Block, session: Session) -> None:
-    """What no longer stands in the prompt as it was said. It is still in the session."""
+    """List the texts that the prompt has in a shorter form. The session still has them."""
     if session.summary:
         block.row(f"  a summary replaces the first {count(session.summary.turns, 'turn')}:", "yellow")
         block.row(f"    {one_line(session.summary.text, 400)}", "dim")

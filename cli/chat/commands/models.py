@@ -1,4 +1,4 @@
-"""/model: which one answers, and how to get another; here, or of a server."""
+"""/model: the models there are, switching to one on this machine or of a server, and downloads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ossia.cli import paths
-from ossia.cli.chat.commands.common import Block, Choice, CommandError, Stopped, must_be
+from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be
 from ossia.cli.chat.model import GivenUp
 from ossia.cli.clean import clean, one_line
 from ossia.cli.settings.engines import LLAMA, is_server
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ossia.cli.chat.face import Face
 
 _Row = tuple[str, str, str, str]
-"""Name, size, whether it fits, path."""
+"""Name, size, fit, path."""
 _LOOK_AGAIN_S = 30
 _MOST_LISTED = 20  # of a server's models
 
@@ -37,7 +37,7 @@ def model(talk: Chat, face: Face, argument: str) -> None:
 
 
 def names(talk: Chat, prefix: str) -> Sequence[Choice]:
-    """What `/model` can be completed with."""
+    """Completions of `/model`."""
     from ossia.agent.models.catalog import DOWNLOADS
     from ossia.agent.models.memory import size_text
 
@@ -46,7 +46,7 @@ def names(talk: Chat, prefix: str) -> Sequence[Choice]:
     engine, theirs = talk.settings.engine, _served(talk)
     here = _names(int(time.monotonic() / _LOOK_AGAIN_S))
     if prefix.startswith(f"{LLAMA} "):
-        return [(f"{LLAMA} {one}", told) for one, told in here]
+        return [(f"{LLAMA} {one}", size) for one, size in here]
     if prefix.startswith(f"{engine} "):
         return [(f"{engine} {one}", "") for one in theirs]
     servers = [(name, one_line(clean(url), 60)) for name, url in _servers(talk).items()]
@@ -55,9 +55,9 @@ def names(talk: Chat, prefix: str) -> Sequence[Choice]:
 
 
 def _servers(talk: Chat) -> Mapping[str, str]:
-    """The addresses of the servers that the config file names, and of the one in use.
+    """The addresses of the servers in the config file, and of the one in use.
 
-    None of the file if it can't be read, which is told where it is used.
+    A config file that can't be read counts as empty here: whoever uses a server of it gets the error.
     """
     from ossia.cli.settings.config import ConfigError
     from ossia.cli.settings.engines import engine_entries
@@ -71,13 +71,13 @@ def _servers(talk: Chat) -> Mapping[str, str]:
 
 
 def _served(talk: Chat) -> Sequence[str]:
-    """The models of the server in use, as it calls them, if it has several to choose from. Raw text from there."""
+    """The names of the server's models, if it has several. Raw outside text."""
     listed = talk.loaded.model.served if talk.loaded else ()
     return listed if len(listed) > 1 else ()
 
 
 def _is_in_use(talk: Chat, name: str) -> bool:
-    """Is it this one of the server's models that answers?"""
+    """True if this model of the server is the one that answers."""
     from ossia.agent.engine.remote.connect import short_name
     from ossia.cli.settings.engines import keys
 
@@ -86,7 +86,7 @@ def _is_in_use(talk: Chat, name: str) -> bool:
 
 @lru_cache(maxsize=1)
 def _names(period: int) -> tuple[Choice, ...]:
-    """The models on this machine, looked for once per period and not at each key: the caches may be large."""
+    """The models on this machine, found once per period, not at each key: the caches may be large."""
     from ossia.agent.models.find import find_models, locations
     from ossia.agent.models.memory import size_text
 
@@ -94,7 +94,7 @@ def _names(period: int) -> tuple[Choice, ...]:
     return tuple((one.name, f"{size_text(one.file_bytes)}, {one.origin}") for one in found)
 
 
-# -- those there are ---------------------------------------------------------------------------------------------------
+# -- the list ----------------------------------------------------------------------------------------------------------
 
 
 def _found() -> list[_Row]:
@@ -148,17 +148,17 @@ def _show(talk: Chat, face: Face, found: Sequence[_Row]) -> None:
     block.show()
 
 
-# -- another one -------------------------------------------------------------------------------------------------------
+# -- a switch ----------------------------------------------------------------------------------------------------------
 
 
 def _switch(talk: Chat, face: Face, name: str) -> None:
-    """To what the name means: a server, with its model; another model of the server in use; one on this machine."""
+    """Switch to a server, to another model of the server in use, or to a model on this machine."""
     from ossia.agent.errors import ModelMissing
 
     servers = _servers(talk)
     engine, _, its = name.partition(" ")
-    if not talk.model.absent:  # what waits was meant for the model before
-        talk.take_back()
+    if not talk.model.absent:  # waiting lines were meant for the model before
+        talk.outbox.take_back()
     here, theirs, server = engine == LLAMA, _served(talk), talk.settings.engine
     if not here and ("://" in engine or engine in servers):
         return _switch_to_server(talk, face, engine, its.strip() or None)
@@ -167,7 +167,7 @@ def _switch(talk: Chat, face: Face, name: str) -> None:
     wanted = (its.strip() or None) if here else name
 
     def look() -> tuple[str, str | None, str]:
-        """The engine, its model, and what that is called. Raises ModelError, before the model in use is given up."""
+        """The engine, its model, and the name to show. Raises ModelError, before the model in use is closed."""
         from ossia.agent.models.find import locations
         from ossia.agent.models.memory import read_memory
         from ossia.agent.models.resolve import resolve
@@ -186,13 +186,13 @@ def _switch(talk: Chat, face: Face, name: str) -> None:
             return face.note(f"gave up on {name}")
         if isinstance(error, ModelMissing) and BARE_ADDRESS.match(engine):
             error = ModelMissing(f"no model {one_line(clean(engine))!r}; for a server put http:// before its address")
-        return talk.tell(error)
+        return talk.report(error)
 
     return talk.model.look_for(look, lambda found: _load_next(talk, face, *found), not_here)
 
 
 def _switch_to_server(talk: Chat, face: Face, name: str, its: str | None) -> None:
-    """One on another machine is asked about first, once. Raises what is wrong with its address."""
+    """Switch to a server, after a question if it is on another machine. Raises for an unusable address."""
     from ossia.cli.runtime.consent import WHAT_GOES, is_agreed, store_yes
     from ossia.cli.settings.engines import address_of
     from ossia.cli.terminal.question import Question
@@ -211,18 +211,18 @@ def _switch_to_server(talk: Chat, face: Face, name: str, its: str | None) -> Non
 
 
 def _load_next(talk: Chat, face: Face, engine: str, its: str | None, found: str) -> None:
-    """Now, in place of a server that is being connected to, or once the turn is over. `its`: the model's name."""
+    """Load at once if no model answers, also instead of a server that is connecting; else after the turn."""
 
     def act() -> None:
         _load(talk, face, engine, its, found)
 
-    soon = talk.model.want(act)
+    soon = talk.model.request(act)
     if not talk.between_turns(talk.model.take) and not soon:
         face.note(f"{found} from the next turn")
 
 
 def _load(talk: Chat, face: Face, engine: str, its: str | None, found: str) -> None:
-    """Load another model, in place of the one that answers, if there is one. Between turns."""
+    """Load this model instead of the one that answers. Between turns."""
     before, settings = talk.loaded, talk.settings
 
     def failed(error: Exception) -> None:
@@ -230,7 +230,7 @@ def _load(talk: Chat, face: Face, engine: str, its: str | None, found: str) -> N
         if isinstance(error, GivenUp):
             face.note(f"gave up on {found}")
         else:
-            talk.tell(error, of="" if str(error).startswith(found) else f"{found} can't be used: ")
+            talk.report(error, of="" if str(error).startswith(found) else f"{found} can't be used: ")
         if before:
             face.note(f"{before.model.name} goes on" if is_server(engine) else f"back to {before.model.name}")
 
@@ -262,29 +262,29 @@ def _pull(talk: Chat, face: Face, name: str) -> None:
 
         def on_progress(progress: PullProgress) -> None:
             if stopped:
-                raise Stopped
+                raise GivenUp
             show(progress)
             face.wake()
 
         return str(pull(wanted, paths.data_dir(), on_progress=on_progress, endpoint=endpoint))
 
-    def over(tell: Callable[[], None]) -> None:
+    def over(report: Callable[[], None]) -> None:
         if not stopped:
             talk.background.job = None
-            talk.doing("")
-            tell()
+            talk.set_activity("")
+            report()
 
     def stop() -> None:
-        """For the user it stops at once; the thread goes on until its next byte, which may take a while to come."""
+        """Free the chat at once; the thread ends with its next byte, which may take a while."""
         kept = parts_kept(wanted, paths.data_dir())
         more = f"; partial download kept, /model pull {name} continues it" if kept else ""
         over(lambda: face.note(f"stopped{more}"))
         stopped.append(True)
 
     talk.background.job = stop
-    talk.doing(f"looking for {name}")
+    talk.set_activity(f"looking for {name}")
     talk.background.run(
         work,
         lambda path: over(lambda: face.note(f"downloaded to {path}: /model {name} uses it")),
-        lambda error: over(lambda: talk.tell(error)),
+        lambda error: over(lambda: talk.report(error)),
     )

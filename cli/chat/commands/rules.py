@@ -1,4 +1,4 @@
-"""/allow: which calls aren't asked about."""
+"""/allow: the rules for calls."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _FROM = {
 
 
 def allow(talk: Chat, face: Face, argument: str) -> None:
-    """`/allow [RULE|remove RULE]`: a rule for the rest of this chat, at once; alone: those that hold."""
+    """`/allow [RULE|remove RULE]`: a rule for the rest of this chat; alone: the rules in effect."""
     word, _, rest = argument.partition(" ")
-    tools = loaded(talk).tools  # rules are theirs
+    tools = loaded(talk).tools
     if argument in ("", "list"):
         return _show(face, tools)
     if word == "remove":
@@ -36,7 +36,7 @@ def allow(talk: Chat, face: Face, argument: str) -> None:
 
 
 def rules(talk: Chat, prefix: str) -> Sequence[Choice]:
-    """What `/allow` can be completed with."""
+    """Completions of `/allow`."""
     if not prefix.startswith("remove "):
         return (("list", "the rules in effect"), ("remove", "remove a rule"))
     policy = talk.loaded.tools.policy if talk.loaded else Policy(())
@@ -67,12 +67,12 @@ def _remove(talk: Chat, face: Face, tools: Toolset, text: str) -> None:
         policy.rules = tuple(rule for rule in policy.rules if not _is(rule, text))
         policy.forget()  # the answer that stored the rule also allowed it for this session, or it was "accept edits"
     try:
-        forgotten = tools.grants.forget(text)
+        deleted = tools.grants.forget(text)
     except TrustError as error:
         if not held:
             raise
-        return face.note(f"will ask again in this chat: {text}; whether it is stored can't be told: {error}", "yellow")
-    if not held and not forgotten:
+        return face.note(f"will ask again in this chat: {text}; it may still be stored: {error}", "yellow")
+    if not held and not deleted:
         raise CommandError(f"no such rule in this chat: {text!r} (rules from the config are changed there)")
     return face.note(f"will ask again: {text}")
 

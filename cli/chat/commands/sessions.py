@@ -1,20 +1,23 @@
-"""/new, /sessions, /resume, /search, /title, /fork, /private: which conversation this is, and where it is stored."""
+"""/new, /sessions, /resume, /search, /title, /fork, /save, /export, /private: conversations, stored and as files."""
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ossia.agent.conversation import OpenSession
 from ossia.agent.errors import SessionMissing
 from ossia.agent.sessions.session import Session
-from ossia.agent.sessions.store import SessionStore
+from ossia.agent.sessions.store import SessionInfo, SessionStore
 from ossia.cli import paths
-from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be, no_argument, turn_of
+from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be, no_argument, path_of, turn_of
 from ossia.cli.chat.welcome import recall, still_planning
+from ossia.cli.export.forms import Form, default_form, export, write_text
 from ossia.cli.runtime.session import moved_from
 from ossia.cli.terminal.question import Question
 from ossia.cli.words import count
@@ -23,12 +26,19 @@ if TYPE_CHECKING:
     from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
 
+FORMS: Sequence[Choice] = (
+    ("md", "Markdown, to read"),
+    ("html", "a web page, to read"),
+    ("json", "everything, to continue later: ossia sessions import"),
+    ("harmony", "a conversation as openai-harmony writes it"),
+    ("chat", "Chat API messages"),
+)
 _SHOWN = 15
 _MAX_SHOWN = 200
 
 
 def new(talk: Chat, face: Face, argument: str) -> None:
-    """`/new`: a conversation without what was said before; settings and tools stay as they are."""
+    """`/new`: a new conversation with the same settings and tools."""
     from ossia.cli.runtime.session import fresh_options
 
     no_argument(argument, "send the text as the first line of the new conversation")
@@ -42,7 +52,7 @@ def new(talk: Chat, face: Face, argument: str) -> None:
 
 
 def sessions(talk: Chat, face: Face, argument: str) -> None:
-    """`/sessions [N]`: the stored ones, the last used first."""
+    """`/sessions [N]`: the stored sessions, the last used first."""
     if argument and not (argument.isdecimal() and int(argument)):
         must_be("the number of sessions to list", argument, "/search TEXT finds one")
     shown = min(int(argument or _SHOWN), _MAX_SHOWN)
@@ -61,7 +71,7 @@ def sessions(talk: Chat, face: Face, argument: str) -> None:
 
 
 def resume(talk: Chat, face: Face, argument: str) -> None:
-    """`/resume [ID|TEXT]`: go on with a stored one; alone it lists them."""
+    """`/resume [ID|TEXT]`: continue a stored session; alone: list them."""
     from ossia.cli.runtime.session import following
 
     if not argument:
@@ -82,7 +92,7 @@ def resume(talk: Chat, face: Face, argument: str) -> None:
 
 
 def search(talk: Chat, face: Face, argument: str) -> None:
-    """`/search TEXT`: the stored sessions in which something was said."""
+    """`/search TEXT`: the stored sessions with this text."""
     if not argument:
         raise CommandError("needs words to look for, as in /search llamas")
     with _reading(talk) as store:
@@ -100,7 +110,7 @@ def search(talk: Chat, face: Face, argument: str) -> None:
 
 
 def title(talk: Chat, face: Face, argument: str) -> None:
-    """`/title [TEXT]`: give this conversation a title; alone it tells the title."""
+    """`/title [TEXT]`: set this conversation's title; alone: show it."""
     store, session_id = _stored(talk)
     if not talk.session.entries:
         raise CommandError("nothing has been said yet: the title can be set after the first turn")
@@ -110,7 +120,7 @@ def title(talk: Chat, face: Face, argument: str) -> None:
 
 
 def fork(talk: Chat, face: Face, argument: str) -> None:
-    """`/fork [TURN]`: a new session with the turns up to this one; the old one stays as it is."""
+    """`/fork [TURN]`: a copy of this session up to TURN."""
     store, session_id = _stored(talk)
     turns = turn_of(talk, argument) + 1
     fewer = turns < len(talk.session.ends)
@@ -122,7 +132,7 @@ def fork(talk: Chat, face: Face, argument: str) -> None:
 
 
 def private(talk: Chat, face: Face, argument: str) -> None:
-    """`/private [off]`: from now on nothing is stored; off: the conversation is stored again."""
+    """`/private [off]`: store nothing from now on; off: store the conversation again."""
     if argument == "off":
         return _store_again(talk, face)
     if argument not in ("", "on"):
@@ -139,9 +149,90 @@ def private(talk: Chat, face: Face, argument: str) -> None:
 
 
 def stored_sessions(talk: Chat, prefix: str) -> Sequence[Choice]:
-    """What `/resume` can be completed with."""
+    """Completions of `/resume`."""
     with _reading(talk) as store:
         return [(info.id, f"{_when(info.updated)} · {info.title}") for info in store.list(limit=50)]
+
+
+# -- a session as a file -----------------------------------------------------------------------------------------------
+
+
+def save(talk: Chat, face: Face, argument: str) -> None:
+    """`/save FILE`: write md, html or json, by FILE's suffix."""
+    if not argument:
+        raise CommandError("needs a file name: /save talk.md (or .html, .json)")
+    path = path_of(argument)
+    _write(talk, face, path, _form_by(path), thinking=False)
+
+
+def export_(talk: Chat, face: Face, argument: str) -> None:
+    """`/export [FORMAT] [FILE] [thinking]`: FORMAT by FILE's suffix, else md; FILE in the current folder."""
+    words = argument.split(" ") if argument else []
+    thinking = bool(words) and words[-1] == "thinking"
+    words = words[:-1] if thinking else words
+    known = {name for name, _ in FORMS}
+    form: Form | None = words.pop(0) if words and words[0] in known else None  # type: ignore[assignment]
+    name = " ".join(words).strip()
+    if name and "." not in name and form is None:
+        must_be(f"{', '.join(sorted(known))} or a file name", name)
+    path = path_of(name) if name else Path(_name_of(talk, form or "md"))
+    _write(talk, face, path, form or _form_by(path), thinking=thinking)
+
+
+def forms(talk: Chat, prefix: str) -> Sequence[Choice] | None:
+    """Completions of `/export`; None: paths."""
+    return None if " " in prefix else FORMS
+
+
+def _form_by(path: Path) -> Form:
+    """The format behind a file's suffix; Markdown without one."""
+    if path.suffix.lower() not in ("", ".md", ".markdown", ".txt", ".html", ".htm", ".json"):
+        must_be("a name that ends in .md, .html or .json", path.name)
+    return default_form(path.name)
+
+
+def _write(talk: Chat, face: Face, path: Path, form: Form, *, thinking: bool) -> None:
+    if not talk.session.entries:
+        raise CommandError("nothing has been said yet")
+    if path.is_dir():
+        raise CommandError(f"{path} is a folder: give it a file name")
+    if not path.parent.is_dir():
+        raise CommandError(f"folder {path.parent} doesn't exist")
+    if not path.exists():
+        return _write_now(talk, face, path, form, thinking=thinking)
+    if talk.control is not None:
+        raise CommandError(f"{path} already exists: use another name, or try again after this turn")
+    return talk.ask(
+        Question(f"Overwrite {path}?", "it already exists", keys=(("y", "overwrite"), ("n", "keep it"))),
+        lambda key: _write_now(talk, face, path, form, thinking=thinking) if key == "y" else face.note("not saved"),
+    )
+
+
+def _write_now(talk: Chat, face: Face, path: Path, form: Form, *, thinking: bool) -> None:
+    write_text(str(path), export(talk.session, _info(talk), form, thinking))
+    more = " with its thinking" if thinking or form in ("json", "harmony") else ""
+    face.note(f"saved{more}: {path.absolute()}")
+
+
+def _info(talk: Chat) -> SessionInfo | None:
+    """The stored facts of the session; None for a private one."""
+    if talk.store is None or talk.opened.session_id is None:
+        return None
+    try:
+        return talk.store.find(talk.opened.session_id)
+    except SessionMissing:
+        return None
+
+
+def _name_of(talk: Chat, form: Form) -> str:
+    """`what-is-48-17.md`, from the title or the first line; `-2` and so on if that file exists."""
+    info = _info(talk)
+    users = (entry for entry in talk.session.entries if entry.message.role == "user")
+    first = next(((entry.typed or entry.message.text) for entry in users), "")
+    words = re.findall(r"[^\W_]+", (info.title if info else first).lower())
+    stem, suffix = "-".join(words)[:48].strip("-") or "conversation", form if form in ("md", "html") else "json"
+    names = (f"{stem}{f'-{number}' if number > 1 else ''}.{suffix}" for number in range(1, 1000))
+    return next(name for name in names if not Path(name).exists())
 
 
 # -- within ------------------------------------------------------------------------------------------------------------
@@ -155,7 +246,7 @@ def _stored(talk: Chat) -> tuple[SessionStore, str]:
 
 @contextmanager
 def _reading(talk: Chat) -> Iterator[SessionStore]:
-    """The chat's store; for a chat that isn't stored, one that is opened only to look things up."""
+    """The chat's store, or for a private chat one to read from."""
     if talk.store:
         yield talk.store
         return
@@ -167,21 +258,21 @@ def _reading(talk: Chat) -> Iterator[SessionStore]:
 
 
 def _store_again(talk: Chat, face: Face) -> None:
-    """Store the conversation again. What was said in private is stored with it only if the user says so."""
+    """Store the conversation again; private turns only with the user's consent."""
     if talk.store is not None:
         return face.note(f"this chat is already stored, as {talk.opened.session_id}")
     before, entries = talk.opened.before, talk.session.entries
     if before and before[1] == entries:
         store = SessionStore(paths.sessions_file(), now=time.time)
         try:
-            again = store.resume(before[0])
-        except SessionMissing:  # removed meanwhile: it is stored anew, if the user says so
+            stored = store.resume(before[0])
+        except SessionMissing:  # removed meanwhile: it is stored anew, with the user's consent
             store.close()
         else:
-            again.options = talk.session.options
-            return _stored_from_now(talk, face, OpenSession(again, store, before[0], resumed=True))
+            stored.options = talk.session.options
+            return _store_in(talk, face, OpenSession(stored, store, before[0], resumed=True))
     if not entries:
-        return _keep_all(talk, face)
+        return _store_all(talk, face)
     turns = count(len(talk.session.ends), "turn")
     talk.ask(
         Question(
@@ -189,19 +280,19 @@ def _store_again(talk: Chat, face: Face) -> None:
             f"it has {turns}, and can only be stored as a whole",
             keys=(("y", "store it"), ("n", "keep it private")),
         ),
-        lambda key: _keep_all(talk, face) if key == "y" else face.note("it stays private"),
+        lambda key: _store_all(talk, face) if key == "y" else face.note("it stays private"),
     )
     return None
 
 
-def _keep_all(talk: Chat, face: Face) -> None:
+def _store_all(talk: Chat, face: Face) -> None:
     store = SessionStore(paths.sessions_file(), now=time.time)
     workspace = str(talk.folder.workspace.root) if talk.folder else None
     session_id = store.keep(talk.session, workspace=workspace)
-    _stored_from_now(talk, face, OpenSession(talk.session, store, session_id, resumed=talk.opened.resumed))
+    _store_in(talk, face, OpenSession(talk.session, store, session_id, resumed=talk.opened.resumed))
 
 
-def _stored_from_now(talk: Chat, face: Face, opened: OpenSession) -> None:
+def _store_in(talk: Chat, face: Face, opened: OpenSession) -> None:
     talk.store_as(opened, private=False)
     face.note(f"stored from now on, as {opened.session_id}")
 

@@ -1,14 +1,16 @@
-"""/effort, /think, /system, /schema, /set, /temp: how the next turns are answered."""
+"""/effort, /think, /system, /schema, /set, /temp: the settings of the next turns."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, later, must_be
 from ossia.cli.clean import one_line
+from ossia.cli.exits import ExitError
 from ossia.cli.settings.kinds import Value, thinking_limit
 from ossia.cli.settings.table import SETTINGS
 from ossia.cli.words import count
@@ -66,7 +68,7 @@ def temperature(talk: Chat, face: Face, argument: str) -> None:
 
 
 def set_(talk: Chat, face: Face, argument: str) -> None:
-    """`/set [NAME VALUE]`; alone it shows all of them."""
+    """`/set [NAME VALUE]`; alone: show all."""
     if not argument:
         return _show(talk, face)
     argument = argument.removeprefix("parameter ").lstrip()  # as `ollama run` has it
@@ -110,9 +112,6 @@ def schema(talk: Chat, face: Face, argument: str) -> None:
         return block.show()
     from ossia.cli.runtime.schema import read_schema
 
-    def warn(line: str) -> None:
-        talk.post(line, "yellow")
-
     def use(found: ResponseFormat | None) -> None:
         now = talk.change_options(lambda options: replace(options, response_format=found))
         face.note(f"{'answers are JSON that matches your schema' if found else 'answers are free text'}{later(now)}")
@@ -121,19 +120,18 @@ def schema(talk: Chat, face: Face, argument: str) -> None:
 
     if argument.lower() in _OFF:
         return use(None)
-    return talk.before_next_turn(
-        lambda: read_schema(argument, of="/schema", warn=warn), use
-    )  # a large one takes its time
+    read = partial(read_schema, argument, of="/schema", warn=lambda line: talk.post(line, "yellow"))
+    return talk.before_next_turn(read, use)  # a large one takes a while
 
 
 def values(talk: Chat, prefix: str) -> Sequence[Choice]:
-    """What `/set` can be completed with."""
+    """Completions of `/set`."""
     name, blank, _ = prefix.partition(" ")
     if not blank:
         return VALUES
     default = SETTINGS[name].default if name in SETTINGS else None
     choices = {"effort": EFFORTS, "think": THINKS}.get(name, (("default", _shown(name, default)),))
-    return [(f"{name} {value}", told) for value, told in choices]
+    return [(f"{name} {value}", meaning) for value, meaning in choices]
 
 
 # -- values ------------------------------------------------------------------------------------------------------------
@@ -166,7 +164,7 @@ def _read(key: str, text: str) -> Value:
 
 
 def _value(talk: Chat, face: Face, key: str) -> object:
-    """The value that holds for the next turn: the session's own, where it has one."""
+    """The value for the next turn: the session's own, where it has one."""
     options, part = talk.session.options, _IN_CHAT[key].part
     if part in ("options", "sampling"):
         return getattr(options if part == "options" else options.sampling, key)
@@ -181,8 +179,8 @@ def _shown(key: str, value: object) -> str:
 
 def _show(talk: Chat, face: Face) -> None:
     block, width = Block(face, "Values"), max(map(len, _HELP))
-    for key, told in _HELP.items():
-        block.row(f"  {key:<{width}}  {_shown(key, _value(talk, face, key)):<8} {told}")
+    for key, text in _HELP.items():
+        block.row(f"  {key:<{width}}  {_shown(key, _value(talk, face, key)):<8} {text}")
     block.row("  /set NAME VALUE changes one for this chat; `ossia config set` for all", "dim")
     block.show()
 
@@ -191,11 +189,11 @@ def _show(talk: Chat, face: Face) -> None:
 
 
 def _set_system(talk: Chat, face: Face, text: str | None) -> None:
-    """The user's instructions; those of the workspace stay behind them."""
+    """Set the user's instructions; those of the workspace stay behind them."""
     from ossia.cli.runtime.session import fresh_options
 
     settings = replace(talk.settings, instructions=text)
-    fresh = fresh_options(replace(talk.resolved, settings=settings), talk.folder)  # raises for a file that isn't there
+    fresh = fresh_options(replace(talk.resolved, settings=settings), talk.folder)  # raises for a missing file
     talk.change_settings(instructions=text)
     now = talk.change_options(
         lambda options: replace(options, instructions=fresh.instructions, taints=options.taints | fresh.taints)
@@ -204,11 +202,9 @@ def _set_system(talk: Chat, face: Face, text: str | None) -> None:
 
 
 def _edited(talk: Chat, face: Face, text: str | None) -> None:
-    from ossia.cli.exits import ExitError
-
     if text is None:
         return face.note("instructions unchanged")
     try:
         return _set_system(talk, face, text.strip() or None)
-    except (ExitError, CommandError) as error:
-        return face.note(str(error), "red")
+    except ExitError as error:
+        return talk.report(error)

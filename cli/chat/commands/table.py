@@ -1,7 +1,7 @@
 """The commands of the chat: `/effort high`. One table; `/help` and completion are made from it.
 
-A line that begins with `/` is a command, `//` sends a text that begins with a slash. What a command does is
-in the modules beside this one.
+A line that begins with `/` is a command, `//` sends a text that begins with a slash. The modules beside this one carry
+the commands out.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ossia.cli.chat.commands import documents, export, inspect, models, plan, rules, sessions, settings, tools, turns
+from ossia.cli.chat.commands import documents, inspect, models, rules, sessions, settings, tools, turns
 from ossia.cli.chat.commands.common import Block, Choice, CommandError
-from ossia.cli.chat.lines import put_back
 from ossia.cli.clean import one_line
 from ossia.cli.exits import exit_code
 from ossia.cli.mentions import begins_with_path, of_dropped
@@ -31,10 +30,10 @@ _BACK = "the line is in the input again, "
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command: `/name usage`, what it is for in a line of at most 50 characters, and what carries it out.
+    """A command: `/name usage`, its help in at most 50 characters, and the function that carries it out.
 
-    `between_turns`: it changes the conversation, so it can't run while a turn is under way. `more`: what `/help NAME`
-    adds. `arguments` gets what was typed behind the command, and gives what that could become; None: paths.
+    `between_turns`: it changes the conversation, so it can't run during a turn. `more`: further lines of `/help NAME`.
+    `arguments`: completions of the text behind the command; None: paths.
     """
 
     name: str
@@ -50,7 +49,7 @@ class Command:
 def run_command(talk: Chat, face: Face, line: str, *, shown: str | None = None) -> None:
     """Carry out the command in `line`; `shown` is the line as it stood in the input, pastes as placeholders.
 
-    What can't be carried out is said in one line. What is no command is put back into the input.
+    An error is shown in one line. A line without a known command returns to the input.
     """
     shown = shown if shown is not None else line
     name = re.split(r"\s", line[1:], maxsplit=1)[0]
@@ -59,17 +58,15 @@ def run_command(talk: Chat, face: Face, line: str, *, shown: str | None = None) 
     if command is None:
         mentioned = of_dropped(shown)
         face.note(_PATH if mentioned or begins_with_path(line) else _unknown(name), "red")
-        done = put_back(face, mentioned or shown)
-        return face.note(f"{_BACK}{'with the @' if mentioned else 'to be corrected'}") if done else None
+        restored = face.restore(mentioned or shown)
+        return face.note(f"{_BACK}{'with the @' if mentioned else 'to be corrected'}") if restored else None
     if command.between_turns and talk.control is not None:
         return face.note(f"/{command.name} can't run during a turn: Ctrl-C stops it, Up brings the line back", "yellow")
     face.note(f"› {one_line(shown, 200)}", "dim bold")
     try:
         command.act(talk, face, argument)
-    except CommandError as error:
-        face.note(f"/{command.name}: {one_line(str(error), 1000)}", "red")
     except Exception as error:
-        talk.tell(error, of=f"/{command.name}: ")
+        talk.report(error, of=f"/{command.name}: ")
     return None
 
 
@@ -80,18 +77,18 @@ def find(name: str) -> Command | None:
 
 
 def commands() -> Sequence[Choice]:
-    """All commands with what they do, as they are typed: `("/effort", "how long the model thinks")`."""
+    """All commands, each with its help: `("/effort", "how long it thinks")`."""
     return [(f"/{one.name}", one.help) for one in _ALL]
 
 
 def arguments(talk: Chat, command: str, prefix: str) -> Sequence[Choice] | None:
-    """What `prefix`, typed behind a command, could become; None: a path. `arguments(talk, "/effort", "h")`."""
+    """Completions of `prefix` behind a command; None: paths. `arguments(talk, "/effort", "h")`."""
     found = find(command.removeprefix("/"))
     if found is None:
         return ()
     try:
         return found.arguments(talk, prefix)
-    except Exception as error:  # a damaged store: the command itself says so
+    except Exception as error:  # a damaged store: the command itself shows that
         if exit_code(error) is None and not isinstance(error, OSError):
             raise
         return ()
@@ -107,8 +104,8 @@ def help_(talk: Chat, face: Face, argument: str) -> None:
         for one in group:
             _help_row(face, block, f"/{one.name} {one.usage}".rstrip(), one.help)
     block.row("Keys", "bold")
-    for key, told in PLAIN_KEYS if face.plain else KEYS:
-        _help_row(face, block, key, told)
+    for key, meaning in PLAIN_KEYS if face.plain else KEYS:
+        _help_row(face, block, key, meaning)
     return block.show()
 
 
@@ -125,24 +122,18 @@ def _help_on(face: Face, name: str) -> None:
     return block.show()
 
 
-def _help_row(face: Face, block: Block, name: str, told: str) -> None:
+def _help_row(face: Face, block: Block, name: str, text: str) -> None:
     if face.painter.width >= _WIDE_COLUMNS:
-        block.row(f"  {name:<{_USAGE_CHARS}} {told}")
+        block.row(f"  {name:<{_USAGE_CHARS}} {text}")
     else:
         block.item(f"  {name}")
-        block.item(f"    {told}", "dim")
-
-
-def _near(name: str) -> str | None:
-    """The command that is spelled most like it."""
-    known = [word for one in _ALL for word in (one.name, *one.aliases)]
-    near = [] if "/" in name else difflib.get_close_matches(name.lower(), known, n=1)
-    return near[0] if near else None
+        block.item(f"    {text}", "dim")
 
 
 def _unknown(name: str) -> str:
-    near = _near(name)
-    meant = f": did you mean /{near}?" if near else ":"
+    known = [word for one in _ALL for word in (one.name, *one.aliases)]
+    near = [] if "/" in name else difflib.get_close_matches(name.lower(), known, n=1)
+    meant = f": did you mean /{near[0]}?" if near else ":"
     return f"unknown command /{one_line(name, 40)}{meant} /help lists them, // sends a text that starts with /"
 
 
@@ -163,15 +154,15 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
             Command("retry", "", "ask the last question again", turns.retry, True, aliases=("regenerate",)),
             Command("edit", "[TURN]", "edit an earlier message; later turns are removed", turns.edit, True,
                     "The message goes into the input line; nothing is removed until you send it.", turns.turns),
-            Command("plan", "[TEXT|off]", "make a plan; nothing can be changed until /go", plan.plan, True,
+            Command("plan", "[TEXT|off]", "make a plan; nothing can be changed until /go", turns.plan, True,
                     "Commands and python run where they can change nothing; nothing widens that.",
-                    lambda talk, prefix: plan.PLANS if "off".startswith(prefix) else None),
-            Command("go", "[TEXT]", "carry out the plan", plan.go, True, arguments=lambda talk, prefix: None),
+                    lambda talk, prefix: turns.PLANS if "off".startswith(prefix) else None),
+            Command("go", "[TEXT]", "carry out the plan", turns.go, True, arguments=lambda talk, prefix: None),
             Command("undo", "[list|force|skip]", "restore the files that the last turn changed", turns.undo, True,
                     _UNDO, lambda talk, prefix: turns.UNDOS),
             Command("copy", "[code|thinking|TURN]", "copy an answer to the clipboard, as Markdown", turns.copy,
                     arguments=lambda talk, prefix: turns.COPIES),
-            Command("image", "[FILE]", "show a picture, or the last one a tool made", tools.image,
+            Command("image", "[FILE]", "show a picture, or the last one a tool made", inspect.image,
                     more="The model can't see pictures: gpt-oss reads only text.", arguments=lambda talk, prefix: None),
             Command("quit", "", "leave (Ctrl-D)", turns.quit_, aliases=("exit", "bye", "q")),
         ),
@@ -187,11 +178,11 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
             Command("title", "[TEXT]", "show or set this conversation's title", sessions.title, aliases=("rename",)),
             Command("fork", "[TURN]", "copy this conversation up to now, or up to TURN", sessions.fork, True,
                     "The original stays as it is.", turns.turns),
-            Command("save", "FILE", "save it as .md, .html or .json", export.save,
+            Command("save", "FILE", "save it as .md, .html or .json", sessions.save,
                     arguments=lambda talk, prefix: None),
-            Command("export", "[FORMAT] [FILE]", "same as /save; add `thinking` to include it", export.export_,
+            Command("export", "[FORMAT] [FILE]", "same as /save; add `thinking` to include it", sessions.export_,
                     more="FORMAT is md, html, json, harmony or chat; json and harmony always include the thinking.",
-                    arguments=export.forms),
+                    arguments=sessions.forms),
             Command("private", "[off]", "store nothing from now on", sessions.private, True,
                     "off stores it again; what was said in private is included only if you say so.",
                     lambda talk, prefix: (("off", "store it again"),)),
@@ -226,8 +217,8 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
         (
             Command("tools", "[on|off NAME…]", "list the tools, turn them on or off", tools.tools,
                     more=_TOOLS, arguments=tools.words),
-            Command("calls", "[N]", "list the tool calls; N: show one in full", tools.calls,
-                    arguments=tools.numbered),
+            Command("calls", "[N]", "list the tool calls; N: show one in full", inspect.calls,
+                    arguments=inspect.numbered),
             Command("allow", "[RULE|remove RULE]", "allow calls without asking, in this chat", rules.allow,
                     more="container.exec:git status*, repo_browser.apply_patch:docs/**, browser.open:https://docs.python.org/*",
                     arguments=rules.rules, aliases=("approvals", "permissions")),
@@ -263,6 +254,6 @@ PLAIN_KEYS: Sequence[Choice] = (
     ('"""', "starts and ends a text of several lines"),
     KEYS[-1],
 )
-"""On a terminal where whole lines are read, not keys."""
+"""On a terminal without keys."""
 
 _ALL: Sequence[Command] = tuple(one for _, group in GROUPS for one in group)

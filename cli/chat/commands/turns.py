@@ -1,4 +1,4 @@
-"""/answer, /retry, /edit, /undo, /copy, /quit: what was asked and answered."""
+"""/answer, /retry, /edit, /plan, /go, /undo, /copy, /quit: questions, answers and what they changed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from ossia.agent.prompt import GO, is_planned
 from ossia.agent.sessions.session import Entry, UserText
 from ossia.cli.attach.attach import OUTPUT
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, loaded, must_be, no_argument, turn_of
 from ossia.cli.clean import one_line
-from ossia.cli.terminal.input.typed import as_text
+from ossia.cli.terminal.input.typed import Typed, as_text
 from ossia.cli.visible import seen_line
 from ossia.cli.words import count, undone_or_not
 
@@ -23,6 +24,7 @@ COPIES: Sequence[Choice] = (
     ("code", "the last code block in the answer"),
     ("thinking", "the thinking before it"),
 )
+PLANS: Sequence[Choice] = (("off", "change things again, without a word to the model"),)
 UNDOS: Sequence[Choice] = (
     ("list", "what can be undone, latest first"),
     ("force", "also files that were changed since then"),
@@ -32,7 +34,7 @@ _LABEL_CHARS = 60
 
 
 def answer(talk: Chat, face: Face, argument: str) -> None:
-    """`/answer`: end the thinking, the answer begins."""
+    """`/answer`: end the thinking; the answer begins."""
     if talk.control is None:
         raise CommandError("no answer is under way")
     talk.answer_now()
@@ -45,7 +47,7 @@ def quit_(talk: Chat, face: Face, argument: str) -> None:
 
 
 def retry(talk: Chat, face: Face, argument: str) -> None:
-    """`/retry`: ask the last question again; the answer it got goes."""
+    """`/retry`: ask the last question again, instead of its answer."""
     no_argument(argument, "/edit TURN goes back further")
     turn = turn_of(talk, "")
     loaded(talk)
@@ -57,18 +59,40 @@ def retry(talk: Chat, face: Face, argument: str) -> None:
 
 
 def edit(talk: Chat, face: Face, argument: str) -> None:
-    """`/edit [TURN]`: put a question back into the input; once sent, it replaces that turn and those after it."""
+    """`/edit [TURN]`: a question in the input again; once sent, it replaces that turn and those after it."""
     turn = turn_of(talk, argument)
     asked = _question(talk, face, turn)
     if not asked.typed and "outside" in asked.taints:  # sent from the input it would count as the user's own words
         raise CommandError(f"turn {turn + 1} isn't your own text, so it can't be edited: /retry asks it again")
     if asked.typed and asked.message.text.removeprefix(asked.typed).startswith(f"\n\n{OUTPUT}"):
-        face.note("the output of your command won't go along again: run it once more, or use /retry")
+        face.note("the output of your command won't be attached again: run it once more, or use /retry")
     face.put_into_input(as_text(asked.typed or asked.message.text), replaces=turn)
 
 
+def plan(talk: Chat, face: Face, argument: str) -> None:
+    """`/plan [TEXT|off]`: change nothing from now on; TEXT is the task to plan."""
+    if argument == "off":
+        talk.plan(False)
+        return face.note("changes are possible")
+    loaded(talk)
+    talk.plan(True)
+    face.note("only looking now: nothing can be changed until /go (/plan off ends it without a word)")
+    return _say(talk, argument, argument) if argument else None
+
+
+def go(talk: Chat, face: Face, argument: str) -> None:
+    """`/go [TEXT]`: carry out the plan, with a remark."""
+    if not talk.settings.plan:
+        raise CommandError("no plan is being made: /plan begins one")
+    if not is_planned(talk.session):
+        raise CommandError("there is no plan yet: say what to plan")
+    loaded(talk)
+    talk.plan(False)
+    return _say(talk, f"/go {argument}".rstrip(), f"{GO}\n\n{argument}".rstrip())
+
+
 def undo(talk: Chat, face: Face, argument: str) -> None:
-    """`/undo [list|force|skip]`: give back the files that the last turn changed. What was said stays."""
+    """`/undo [list|force|skip]`: restore the files that the last turn changed; the conversation stays."""
     if argument not in ("", *(word for word, _ in UNDOS)):
         must_be("list, force, skip or nothing", argument)
     if talk.folder is None:
@@ -96,7 +120,7 @@ def copy(talk: Chat, face: Face, argument: str) -> None:
         face.copy(text)
     size = count(len(text), "character")
 
-    def tell(by: tuple[str, ...]) -> None:
+    def report(by: tuple[str, ...]) -> None:
         if by:
             face.note(f"copied {what}: {size} ({', '.join(by)})")
         elif asked:
@@ -106,11 +130,11 @@ def copy(talk: Chat, face: Face, argument: str) -> None:
         else:
             face.note(f"{what} is too long for the terminal's clipboard: {size}; /export writes a file", "yellow")
 
-    talk.background.run(lambda: copy_with_programs(text, talk.environ), tell)
+    talk.background.run(lambda: copy_with_programs(text, talk.environ), report)
 
 
 def turns(talk: Chat, prefix: str) -> Sequence[Choice]:
-    """What `/edit` and `/fork` can be completed with: `("3", "What is 48*17?")`, the last turn first."""
+    """Completions of `/edit` and `/fork`: `("3", "What is 48*17?")`, the last turn first."""
     users: dict[int, str] = {}
     for entry in talk.session.entries:
         if entry.message.role == "user":
@@ -120,6 +144,14 @@ def turns(talk: Chat, prefix: str) -> Sequence[Choice]:
 
 
 # -- within ------------------------------------------------------------------------------------------------------------
+
+
+def _say(talk: Chat, shown: str, text: str) -> None:
+    """Say it, with its attachments: files behind `@`, the output of a command."""
+    typed = Typed(shown, text, literal=True)
+    if talk.outbox.attaching.needed(typed):
+        return talk.outbox.send(typed)
+    return talk.say(UserText(text, shown))
 
 
 def _question(talk: Chat, face: Face, turn: int) -> Entry:
@@ -133,7 +165,7 @@ def _question(talk: Chat, face: Face, turn: int) -> Entry:
 
 
 def _copied(talk: Chat, argument: str) -> tuple[str, str]:
-    """What is copied, in words, and its text."""
+    """The name of the copied thing, and its text."""
     word, _, rest = argument.partition(" ")
     if word not in ("", "code", "thinking") and not word.isdecimal():
         must_be("code, thinking or a turn number", argument)
@@ -143,7 +175,7 @@ def _copied(talk: Chat, argument: str) -> tuple[str, str]:
     said = [item.text for item in talk.transcript.items if item.kind == kind and item.turn == turn]
     texts = [text for text in said if text.strip()]
     if not texts and not number and kind == "answer":
-        before = talk.transcript.last_answer()  # the last turn got none: the one before did
+        before = talk.transcript.last_answer()  # of an earlier turn
         texts = [before] if before else []
     if not texts:
         raise CommandError(f"turn {turn + 1} has no {kind}")

@@ -285,7 +285,7 @@ def test_answers_by_a_schema(tmp_path: Path) -> None:
             assert talk.session.options.response_format is None
             os.mkfifo(tmp_path / "fifo")
             await stage.type(f"/schema {tmp_path / 'fifo'}\rhi\r")
-            await stage.until(lambda: talk.queue)
+            await stage.until(lambda: talk.outbox.queue)
             await stage.type("\x03")  # nobody writes into it: what was said goes back into the input
             await stage.settle()
             assert stage.face.editor.text == "hi" and not talk.session.entries
@@ -435,10 +435,10 @@ def test_edit_tells_that_a_commands_output_does_not_go_along_again(tmp_path: Pat
         async with ChatScreen(engine=write_script(tmp_path, answer("Yes."))) as stage:
             if output:
                 await stage.type("!echo seen\r")
-                await stage.until(lambda: stage.talk.attaching.pending)
+                await stage.until(lambda: stage.talk.outbox.attaching.pending)
             await send(stage, "Well?", "/edit")
             assert stage.face.editor.text == "Well?"
-            assert ("the output of your command won't go along again" in text_of(stage)) is output
+            assert ("the output of your command won't be attached again" in text_of(stage)) is output
 
     chatting(case)
 

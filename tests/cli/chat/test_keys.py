@@ -67,7 +67,7 @@ def test_a_line_within_a_turn_steers_it(tmp_path: Path) -> None:
         script = write_script(tmp_path, *steps, tokens_per_s=60)
         async with ChatScreen(engine=script, no_tools=None, tools=(str(tmp_path / "own.py"),)) as stage:
             await stage.type("Look.\r")
-            await stage.until(lambda: stage.talk.calls_tools)
+            await stage.until(lambda: stage.talk.turn.calls_tools)
             await stage.type("not this\r")
             await stage.until(lambda: "after the next result: not this" in shown(stage))
             await stage.type(UP)
@@ -98,7 +98,7 @@ def test_an_address_within_a_turn_waits_for_the_browser(tmp_path: Path) -> None:
         script = write_script(tmp_path, call("look"), answer("Done."), answer("Then this."), answer("Again."))
         async with ChatScreen(engine=script, no_tools=None, tools=(str(tmp_path / "own.py"),)) as stage:
             await stage.type("Look.\r")
-            await stage.until(lambda: stage.talk.calls_tools)
+            await stage.until(lambda: stage.talk.turn.calls_tools)
             await stage.type("<|end|>\rhttps://a.example/b\rand then\r")
             await stage.until(lambda: "queued: and then" in shown(stage))
             await asyncio.to_thread((tmp_path / "pipe").write_text, "seen")
@@ -258,7 +258,7 @@ def test_what_can_not_be_attached_keeps_the_line(mention: str, tmp_path: Path, m
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Yes.")), columns=120) as stage:
             await stage.type("!echo hi\r")
-            await stage.until(lambda: stage.talk.attaching.pending)
+            await stage.until(lambda: stage.talk.outbox.attaching.pending)
             await stage.type(f"{mention} \x1b[200~{'word ' * 300}\x1b[201~ what is this?\r")
             line = f"{mention} [paste 1: 1,500 characters] what is this?"
             await stage.until(lambda: stage.face.editor.text == line)
@@ -266,12 +266,12 @@ def test_what_can_not_be_attached_keeps_the_line(mention: str, tmp_path: Path, m
             assert stage.face.editor.buffer.cursor_position == len(line)
             assert f"{mention}: not attached: " in shown(stage)
             assert "not sent; send the line again to leave that out" in stage.rows
-            assert not stage.talk.session.entries and len(stage.talk.attaching.pending) == 1
+            assert not stage.talk.session.entries and len(stage.talk.outbox.attaching.pending) == 1
             await stage.type("\r")
             await stage.until(lambda: "Yes." in stage.rows)
             sent = stage.talk.session.messages[0].text
             assert sent.startswith(f"{mention} word word ") and "echo hi" in sent
-            assert not stage.talk.attaching.pending
+            assert not stage.talk.outbox.attaching.pending
 
     chatting(case)
 
@@ -301,7 +301,7 @@ def test_a_command_that_has_to_wait_keeps_its_line(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Yes."))) as stage:
             await stage.type("!sleep 600\r")
-            await stage.until(lambda: stage.talk.attaching.running)
+            await stage.until(lambda: stage.talk.outbox.attaching.running)
             await stage.type("!echo hi\r")
             await stage.until(lambda: "is still running: Ctrl-C ends it" in shown(stage))
             assert stage.face.editor.text == "!echo hi"
@@ -315,7 +315,7 @@ def test_ctrl_c_that_stops_or_drops_something_does_not_count_towards_leaving(tmp
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Yes.")), clock=clock) as stage:
             await stage.type("!sleep 600\r")
-            await stage.until(lambda: stage.talk.attaching.running)
+            await stage.until(lambda: stage.talk.outbox.attaching.running)
             await stage.type(CTRL_C)
             await stage.until(lambda: "will be sent with your next" in shown(stage))
             await stage.type(CTRL_C)

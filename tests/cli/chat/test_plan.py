@@ -64,7 +64,7 @@ def test_what_was_attached_goes_along_with_a_plan_and_with_go(tmp_path: Path) ->
             await stage.type("/plan Look at that.\r")
             await stage.until(lambda: len(stage.talk.session.ends) == 1)
             await stage.settle()
-            assert not stage.talk.attaching.pending
+            assert not stage.talk.outbox.attaching.pending
             await stage.type(f"/go Do as in @{spec} please.\r")
             await stage.until(lambda: len(stage.talk.session.ends) == 2)
             planned, going = (one.text for one in stage.talk.session.messages if one.role == "user")

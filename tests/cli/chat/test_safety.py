@@ -121,7 +121,7 @@ def test_a_command_in_a_folder_of_others_brings_their_text(tmp_path: Path, trust
         flags = {"no_tools": None, "workspace": str(tmp_path / "work"), "trust": trust}
         async with ChatScreen(engine=write_script(tmp_path, answer("Yes.")), **flags) as stage:
             await stage.type("!echo obey me\r")
-            await stage.until(lambda: stage.talk.attaching.pending)
+            await stage.until(lambda: stage.talk.outbox.attaching.pending)
             await send(stage, "Well?")
             assert stage.talk.session.taint == ({"private"} if trust else {"private", "outside"})
 
@@ -248,9 +248,9 @@ def test_pages_of_a_private_chat_are_not_kept(tmp_path: Path) -> None:
 def test_many_lines_that_wait_are_counted(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("Yes."))) as stage:
-            stage.talk.queue.extend(Typed(f"line {number}", "") for number in range(10_000))
+            stage.talk.outbox.queue.extend(Typed(f"line {number}", "") for number in range(10_000))
             rows = ["".join(segment.text for segment in row) for row in stage.face.panes.activity()]
             assert rows[-2:] == ["queued: line 3", "… and 9,996 more"]
-            stage.talk.queue.clear()
+            stage.talk.outbox.queue.clear()
 
     chatting(case)

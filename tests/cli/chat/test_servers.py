@@ -105,7 +105,7 @@ def test_what_answers_is_kept_until_the_server_has_proved_usable(
             await switch("mute")
             await stage.until(lambda: bool(mute.requests) and asking in "\n".join(stage.terminal.display))
             await stage.type("hello there\r")
-            await stage.until(lambda: stage.talk.queue)
+            await stage.until(lambda: stage.talk.outbox.queue)
             await stage.type("\x03")
             await goes_on(1)
             assert stage.face.input_text == "hello there" and "gave up on mute" in "\n".join(stage.rows)
@@ -142,7 +142,7 @@ def test_a_chat_whose_server_is_given_up_has_no_model(tmp_path: Path, etude_toke
                 await stage.until(lambda: told in "\n".join(stage.rows))
 
             await stage.type("hello there\r")
-            await stage.until(lambda: mute.requests and stage.talk.queue)
+            await stage.until(lambda: mute.requests and stage.talk.outbox.queue)
             await said("\x03", "gave up on http://127.0.0.1")
             assert stage.face.input_text == "hello there"
             await stage.until(lambda: stage.rows[-1].strip().startswith("no model"))

@@ -137,7 +137,7 @@ def test_what_was_typed_for_a_server_that_fails_is_not_sent_to_another(etude_tok
         async with ChatScreen(engine=server.url()) as stage:
             await _says(stage, f"/model {broken.url()}", "switching to")
             await stage.type("only for the other\r")
-            await stage.until(lambda: stage.talk.queue)
+            await stage.until(lambda: stage.talk.outbox.queue)
             fail.set()
             await stage.until(lambda: "goes on" in "\n".join(stage.rows))
             await stage.settle()
@@ -161,10 +161,10 @@ def test_what_is_typed_while_a_name_is_looked_up_waits_for_that_model(etude_toke
             await stage.type("/model nothing\r/retry\rmy diary\r")
             await stage.until(lambda: "no model 'nothing'" in "\n".join(stage.rows))
             assert "/retry: the model is still loading: try again in a moment" in stage.rows
-            assert stage.face.input_text == "my diary" and not stage.talk.queue
+            assert stage.face.input_text == "my diary" and not stage.talk.outbox.queue
             await stage.type("\x03/model etude\rmy diary\r\x03")
             await stage.until(lambda: "gave up on etude" in stage.rows)
-            assert stage.face.input_text == "my diary" and not stage.talk.model.looking
+            assert stage.face.input_text == "my diary" and not stage.talk.model.lookup
             await stage.type("\x03/model etude\rWhat is 48*17?\r")
             await stage.until(lambda: "can't compute that" in "\n".join(stage.rows))
             asked = [json.loads(one.body)["prompt"] for one in server.requests if one.path == "/completion"]
@@ -186,7 +186,7 @@ def test_the_last_model_that_was_wished_for_is_taken(mute: Site, etude_tokenizer
             assert not other.requests and stage.talk.settings.engine == server.url()
             asked = len(mute.requests)
             await stage.type(f"/model {mute.url()}\rfor the mute one\r")
-            await stage.until(lambda: len(mute.requests) > asked and stage.talk.queue)
+            await stage.until(lambda: len(mute.requests) > asked and stage.talk.outbox.queue)
             await stage.type("/model etude\r")
             await stage.until(lambda: stage.talk.loaded and stage.talk.loaded.model.name == "etude")
             assert stage.face.input_text == "for the mute one"
@@ -204,7 +204,7 @@ def test_a_line_that_waits_during_a_turn_is_not_said_to_the_next_model(tmp_path:
             await stage.until(lambda: stage.face.view.busy)
             await stage.type("for this one\r/model etude\r")
             await stage.until(lambda: "etude from the next turn" in stage.rows)
-            assert stage.face.input_text == "for this one" and not stage.talk.queue
+            assert stage.face.input_text == "for this one" and not stage.talk.outbox.queue
             await stage.until(lambda: stage.talk.loaded and stage.talk.loaded.model.name == "etude")
 
     chatting(case)

@@ -31,7 +31,7 @@ WAITED_S = 0.3
 
 @pytest.fixture(autouse=True)
 def a_short_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ossia.cli.chat.titles._REST_S", 0.05)
+    monkeypatch.setattr("ossia.cli.chat.ahead._REST_S", 0.05)
 
 
 class Entitling(LocalResponder):
@@ -144,7 +144,7 @@ def test_it_waits_until_the_machine_is_idle(monkeypatch: pytest.MonkeyPatch) -> 
         async with _chat(prefill_ahead="auto") as stage:
             responder = _entitling(stage)
             await stage.type("x")  # no rest yet, though all of it is read
-            stage.talk.queue_up(Typed("Who are you?", "Who are you?"))
+            stage.talk.outbox.send(Typed("Who are you?", "Who are you?"))
             await stage.until(lambda: stage.talk.tally.chat.turns and stage.talk.control is None)
             await stage.until(lambda: stage.talk.conversation.ahead.done)
             Machine.idle = False
