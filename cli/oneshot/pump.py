@@ -48,5 +48,5 @@ def follow(
         give_up_at = time.monotonic() + grace_s
         while not turn.over and time.monotonic() < give_up_at:
             step()
-        raise KeyboardInterrupt("interrupted") from None
+        raise
     turn.result()

@@ -119,7 +119,10 @@ class Report:
 
     def fail(self, error: BaseException) -> None:
         """Note what ended the run outside the turn: a fault while loading, or the user, whatever the turn says yet."""
-        self.end, self.error = "stopped" if isinstance(error, KeyboardInterrupt) else "error", error
+        if isinstance(error, KeyboardInterrupt):
+            self.end, self.error = "stopped", KeyboardInterrupt("interrupted")
+        else:
+            self.end, self.error = "error", error
 
     @property
     def answer(self) -> str | None:

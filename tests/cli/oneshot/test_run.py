@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.command import OSSIA, line_of, ossia, ossia_here, start, write_script
 from tests.support.documents import counted
-from tests.support.site import wait_until
+from tests.support.site import Site, wait_until
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
 CALL = "<|channel|>analysis to=python code<|message|>print(6*7)<|call|>"
@@ -577,6 +577,15 @@ class TestInterrupt:
         _, out, _ = _interrupt(process)
         assert process.returncode == 130
         assert b'"end": "stopped"' in out and b'"exit": 130' in out and b"word" in out
+
+    def test_while_a_server_says_nothing(self) -> None:
+        with Site() as mute:
+            mute.silent("/props")
+            process = start("run", "hi", "--engine", mute.url(), "--json")
+            wait_until(lambda: mute.requests, seconds=90)
+            _, out, _ = _interrupt(process)
+        line = json.loads(out)
+        assert (process.returncode, line["end"], line["error"], line["exit"]) == (130, "stopped", "interrupted", 130)
 
     def test_while_python_runs(self, tmp_path: Path) -> None:
         code = "import time, os; print(os.getpid(), flush=True); time.sleep(100)"
