@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ossia.cli.commands import group
 from ossia.cli.settings.table import with_flags
+
+if TYPE_CHECKING:
+    from ossia.tools.build import Toolset
 
 app = group("Show the tools that are on, or call one by hand.")
 
@@ -19,9 +22,28 @@ def list_(given: dict[str, object]) -> None:
 
     For each: its source, whether its calls need approval, and the exact text for the model.
     """
-    from ossia.cli.commands.tools_list import print_tools
+    from ossia.agent.vocabulary import own_tokenizer
+    from ossia.cli import paths
+    from ossia.cli.runtime.assembly import collect
+    from ossia.cli.runtime.progress import make_display
+    from ossia.cli.settings.workspace import resolve_with_folder
+    from ossia.cli.streams import stdout
+    from ossia.cli.words import json_line
 
-    print_tools(given)
+    resolved, folder = resolve_with_folder(given)
+    display = make_display(resolved.settings)
+    for warning in resolved.warnings:
+        display.warn(warning)
+    tools = collect(resolved, folder, display, own_tokenizer(resolved.settings.model, paths.host()))
+    try:
+        if resolved.settings.json:
+            print(json_line(_as_json(tools)), file=stdout())
+        else:
+            _print_text(tools)
+        if why := tools.missing.get("browser"):
+            display.aside(f"browser is off: {why}", whole=True)
+    finally:
+        tools.close()
 
 
 @app.command()
@@ -49,3 +71,39 @@ def call(
     if name and name.strip():
         raise typer.Exit(call_once(name, arguments or "", given))
     raise typer.BadParameter("give the name of a tool, or --script FILE", param_hint="NAME")
+
+
+def _print_text(tools: Toolset) -> None:
+    """One block for each section: the tools' names, sources and approvals, then the text that the model is given."""
+    from ossia.agent.prompt import tool_texts
+    from ossia.cli.streams import shown, stdout
+    from ossia.tools.approval.rules import ACTION_WORDS
+
+    specs = tools.toolbox.by_name
+    width = max(map(len, specs), default=0)
+    for names, text in tool_texts(tools.toolbox.specs):
+        for name in names:
+            about = [rule for rule in tools.rules_about(specs[name]) if rule.pattern is not None]
+            rules = "".join(f"; {ACTION_WORDS[rule.action]}: {rule}" for rule in about)
+            line = f"{name:<{width}}  {specs[name].source}, {tools.approval_of(specs[name])}{rules}"
+            print(shown(line), file=stdout())
+        print(shown("".join(f"    {line}".rstrip() + "\n" for line in text.split("\n"))), file=stdout())
+
+
+def _as_json(tools: Toolset) -> dict[str, object]:
+    from ossia.agent.prompt import tool_texts
+    from ossia.tools.approval.rules import ACTION_WORDS
+
+    texts = {name: text for names, text in tool_texts(tools.toolbox.specs) for name in names}
+    listed = [
+        {
+            "name": spec.name,
+            "source": spec.source,
+            "effects": sorted(spec.effects),
+            "approval": tools.approval_of(spec),
+            "rules": [[str(rule), ACTION_WORDS[rule.action]] for rule in tools.rules_about(spec)],
+            "text": texts[spec.name],
+        }
+        for spec in tools.toolbox.specs
+    ]
+    return {"version": 1, "tools": listed}

@@ -27,11 +27,11 @@ def stoppable(job: Callable[[], _R], control: Control) -> _R:
     worker = Worker()
     work = worker.submit(job)
     try:
-        return _waited(work)
+        return awaited(work)
     except KeyboardInterrupt:
         control.stop()
         try:
-            _waited(work)
+            awaited(work)
         except KeyboardInterrupt:
             end_now(ExitCode.INTERRUPTED)
         raise
@@ -39,7 +39,8 @@ def stoppable(job: Callable[[], _R], control: Control) -> _R:
         worker.close()
 
 
-def _waited(work: Future[_R]) -> _R:
+def awaited(work: Future[_R]) -> _R:
+    """The result of the work; Ctrl-C ends the wait."""
     while not work.done():
         time.sleep(_WAIT_S)  # in steps, since Windows can't interrupt a wait
     return work.result()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ossia.agent.worker import Worker
 from ossia.cli.clean import one_line
 from ossia.cli.exits import ExitError
+from ossia.cli.runtime.ending import awaited
 from ossia.harmony.messages import ResponseFormat
 
 NAME = "answer"
@@ -33,7 +32,7 @@ def read_schema(given: str, *, of: str, warn: Callable[[str], object]) -> Respon
     text, where = (given, of) if given.lstrip().startswith("{") else (_read(given, of), f"{of} {one_line(given, 200)}")
     try:
         schema = _unwrapped(json.loads(text))
-        _aside(lambda: _require_usable(schema))
+        _require_usable(schema)
     except (ValueError, RecursionError) as error:
         raise ExitError(f"{where}: not a JSON Schema: {one_line(str(error), 200)}") from None
     except SchemaUnusable as error:
@@ -79,6 +78,15 @@ def fault_of(text: str, schema: Any) -> str | None:
 
 
 def _require_usable(schema: Any) -> None:
+    """Raises SchemaUnusable. On a thread of its own: what compiles the schema would take Ctrl-C for its fault."""
+    worker = Worker()
+    try:
+        awaited(worker.submit(lambda: _compile(schema)))
+    finally:
+        worker.close(0)
+
+
+def _compile(schema: Any) -> None:
     from jsonschema.exceptions import SchemaError
 
     from ossia.agent.errors import SchemaUnusable
@@ -100,24 +108,6 @@ def _draft_of(schema: Any) -> Any:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} isn't a number of JSON")
-
-
-def _aside(call: Callable[[], None]) -> None:
-    """Call it on a thread of its own: what compiles the schema would take Ctrl-C for a fault of the schema."""
-    done: Future[None] = Future()
-
-    def work() -> None:
-        try:
-            call()
-            done.set_result(None)
-        except Exception as error:
-            done.set_exception(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    while not done.done():
-        with suppress(TimeoutError):
-            done.exception(timeout=0.1)  # in steps, since Windows can't interrupt a wait
-    done.result()
 
 
 def _read(name: str, of: str) -> str:

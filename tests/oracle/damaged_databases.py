@@ -380,7 +380,7 @@ _HEAVY = (
         "ossia.cli.oneshot.once",
         "ossia.cli.commands.sessions",
         "ossia.cli.commands.tools_call",
-        "ossia.cli.commands.tools_list",
+        "ossia.cli.commands.tools",
         "ossia.tools.library.indexing",
     ),
     *(f"ossia.tools.{name}" for name in ("convert.converter", "fetch.client", "mcp.servers", "work.exec")),
