@@ -59,6 +59,6 @@ def finish(talk: Chat) -> int:
         raise talk.model.fault
     code = ExitCode.INTERRUPTED if talk.face.screen.interrupted else ExitCode.ANSWERED
     look_to_the_end(lambda _: None)  # the screen is closed: nothing may be written any more
-    if talk.worker.busy:  # in a C call: it loads weights, or reads a long prompt
+    if talk.conversation.worker.busy:  # in a C call: it loads weights, or reads a long prompt
         end_now(code)
     return code

@@ -48,17 +48,31 @@ class Background:
         return True
 
     def run(
-        self, job: Callable[[], _R], then: Callable[[_R], object], failed: Callable[[Exception], object] | None = None
+        self,
+        job: Callable[[], _R],
+        then: Callable[[_R], object],
+        failed: Callable[[Exception], object] | None = None,
+        *,
+        stop: Callable[[], object] | None = None,
     ) -> None:
-        """Run `job` on its own thread; on the loop's, `then` gets its result, or `failed` its error."""
+        """Run `job` on its own thread; on the loop's, `then` gets its result, or `failed` its error.
+
+        `stop` ends it; it is then the job for Ctrl-C.
+        """
+        self.job = stop or self.job
+
+        def over(act: Callable[[], object]) -> None:
+            if self.job is stop:
+                self.job = None
+            act()
 
         def work() -> None:
             try:
                 result = job()
             except Exception as error:
-                self.on_loop(lambda error=error: (failed or self._failed)(error))  # type: ignore[misc]
+                self.on_loop(lambda error=error: over(lambda: (failed or self._failed)(error)))  # type: ignore[misc]
             else:
-                self.on_loop(lambda: then(result))
+                self.on_loop(lambda: over(lambda: then(result)))
 
         threading.Thread(target=work, daemon=True).start()
 

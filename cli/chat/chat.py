@@ -83,10 +83,6 @@ class Chat:
         return environment_for(self.folder.workspace.root if self.folder else None, os.environ)
 
     @property
-    def worker(self) -> Worker:
-        return self.conversation.worker
-
-    @property
     def opened(self) -> OpenSession:
         return self.conversation.opened
 
@@ -147,7 +143,7 @@ class Chat:
         self.face.clear_input()
         self.outbox.attaching.close()
         self.model.close()
-        self.worker.close(_GRACE_S)
+        self.conversation.worker.close(_GRACE_S)
         self.conversation.close()
 
     def leave(self) -> None:

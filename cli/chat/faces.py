@@ -106,20 +106,17 @@ class DrawnFace(Face):
         if not command:
             return self.note("! needs a command, as in !git status", "yellow")
         control = Control()
-        background.job = control.stop
         self.view.user(f"!{command}")
 
         def done(ran: Ran) -> None:
-            background.job = None
             self.show(self.painter.text(ran.output.strip("\n") or "(no output)"))
             self.note(f"{attaching.keep(ran).shown} · will be sent with your next message, Ctrl-C drops it")
 
         def failed(error: Exception) -> None:
-            background.job = None
             self.restore(f"!{command}")
             self.talk.report(error)
 
-        return background.run(lambda: attaching.run(command, control), done, failed)
+        return background.run(lambda: attaching.run(command, control), done, failed, stop=control.stop)
 
     def interrupt(self) -> None:
         """Ctrl-C: stop the turn, or else clear the input, or drop the attachments; twice with nothing to do: leave.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ossia.cli.chat.owner import Loaded, Owner
 
 _HINT = "/tools trust if the files of the workspace are your own"
-
-
 _EVENTS_S = 0.02  # events are taken in together: waking this thread for each token would slow the decoding threads
 
 

@@ -213,11 +213,11 @@ class ChatView:
             self._text_rows(self._painter.chunk(chunk))
 
     def _text_rows(self, rows: list[Row]) -> None:
-        if not self._begun:
+        if self._begun:
+            self._rows += rows
+        else:
             self._begun = True
             self._add("text", rows)
-        else:
-            self._rows += rows
 
     def _close_message(self) -> None:
         """End the message under way: its open part is final."""
@@ -268,13 +268,15 @@ class ChatView:
     def _called(self, done: ToolFinished, fix: str = "") -> None:
         """Show a finished call. Calls of one tool in a row share a line, which is open until something else comes."""
         if done.result.error:
-            return self._failure_rows(done, fix)
+            for rows, style in zip(failure_rows(done, self._painter.width, fix=fix), ("red", "yellow"), strict=True):
+                if rows:
+                    self.note("\n".join(rows), style)
+            return
         if self._calls and self._calls[-1].call.name != done.call.name:
             self._close_calls()
         self._calls.append(done)
         if not self.keys:  # a printed line can't change
             self._close_calls()
-        return None
 
     def _close_calls(self) -> None:
         rows, self._calls = self._call_rows(), []
@@ -286,11 +288,6 @@ class ChatView:
         if not self._calls:
             return []
         return self._painter.text(call_row(self._calls, keys=self.keys, width=self._painter.width), "cyan")
-
-    def _failure_rows(self, done: ToolFinished, fix: str) -> None:
-        for rows, style in zip(failure_rows(done, self._painter.width, fix=fix), ("red", "yellow"), strict=True):
-            if rows:
-                self.note("\n".join(rows), style)
 
     def _ended(self, end: TurnEnd, error: Exception | None) -> None:
         self._close_message()
@@ -314,14 +311,12 @@ class ChatView:
 
     def take(self) -> list[Row]:
         """The rows that became final since the last call."""
-        chunk = self._segments.settle(self._draw) if self._segments else None
+        draw, segments = self._painter.chunk, self._segments
+        chunk = segments.settle(lambda text: draw(Chunk("paragraph_open", text, gap=False))) if segments else None
         if chunk is not None:
-            self._text_rows(self._painter.chunk(chunk))
+            self._text_rows(draw(chunk))
         rows, self._rows = self._rows, []
         return rows
-
-    def _draw(self, source: str) -> list[Row]:
-        return self._painter.chunk(Chunk("paragraph_open", source, gap=False))
 
     def live(self, max_rows: int) -> list[Row]:
         """The open rows: the line of the last calls and shown thinking, or the open block of the text."""

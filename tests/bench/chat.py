@@ -217,7 +217,7 @@ def _child(how: Mapping[str, Any]) -> None:
         sample()
 
     def sample() -> None:
-        worker_s = time.clock_gettime(time.pthread_getcpuclockid(talk.worker._thread.ident or 0))
+        worker_s = time.clock_gettime(time.pthread_getcpuclockid(talk.conversation.worker._thread.ident or 0))
         samples.append((time.thread_time(), worker_s, face.view.tokens, sent[0]))
         asyncio.get_running_loop().call_later(_SAMPLE_S, sample)
 

@@ -248,7 +248,7 @@ class ChatScreen:
         await self.until(
             lambda: self.talk.control is None
             and not self.talk.outbox.queue
-            and not self.talk.worker.busy
+            and not self.talk.conversation.worker.busy
             and (self.talk.conversation.turn is None or self.talk.conversation.turn.over)
             and self.face.screen.settled
         )

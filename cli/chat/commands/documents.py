@@ -67,14 +67,12 @@ def _add(talk: Chat, face: Face, place: str) -> None:
             index(library, targets, report, network, report.control)
 
     def over(error: Exception | None = None) -> None:
-        talk.background.job = None
         talk.set_activity("")
         report.summarize()
         if error is not None:
             talk.report(error)
 
-    talk.background.job = report.control.stop
-    talk.background.run(work, lambda _: over(), over)
+    talk.background.run(work, lambda _: over(), over, stop=report.control.stop)
 
 
 class _Report(Account):

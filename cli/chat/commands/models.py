@@ -270,7 +270,6 @@ def _pull(talk: Chat, face: Face, name: str) -> None:
 
     def over(report: Callable[[], None]) -> None:
         if not stopped:
-            talk.background.job = None
             talk.set_activity("")
             report()
 
@@ -280,11 +279,12 @@ def _pull(talk: Chat, face: Face, name: str) -> None:
         more = f"; partial download kept, /model pull {name} continues it" if kept else ""
         over(lambda: face.note(f"stopped{more}"))
         stopped.append(True)
+        talk.background.job = None
 
-    talk.background.job = stop
     talk.set_activity(f"looking for {name}")
     talk.background.run(
         work,
         lambda path: over(lambda: face.note(f"downloaded to {path}: /model {name} uses it")),
         lambda error: over(lambda: talk.report(error)),
+        stop=stop,
     )

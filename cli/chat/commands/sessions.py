@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -244,17 +244,9 @@ def _stored(talk: Chat) -> tuple[SessionStore, str]:
     return talk.store, talk.opened.session_id
 
 
-@contextmanager
-def _reading(talk: Chat) -> Iterator[SessionStore]:
+def _reading(talk: Chat) -> AbstractContextManager[SessionStore]:
     """The chat's store, or for a private chat one to read from."""
-    if talk.store:
-        yield talk.store
-        return
-    store = SessionStore(paths.sessions_file(), now=time.time)
-    try:
-        yield store
-    finally:
-        store.close()
+    return nullcontext(talk.store) if talk.store else closing(SessionStore(paths.sessions_file(), now=time.time))
 
 
 def _store_again(talk: Chat, face: Face) -> None:

@@ -209,7 +209,7 @@ def test_a_folder_that_is_entered_can_be_trusted_from_the_chat(tmp_path: Path, w
             for key, said in (("n", "not trusted: nothing was changed"), ("y", "is trusted, until its .ossia")):
                 await stage.type("/tools trust\r")
                 await asked(stage, clock)
-                assert told(stage, f"Trust {work}?") and told(stage, "all of them count as your own")
+                assert told(stage, f"Trust {work}?") and told(stage, "files count as your own")
                 await stage.type(key)
                 await stage.until(lambda said=said: told(stage, said))
                 await stage.until(lambda: stage.talk.loaded is not None)
