@@ -250,14 +250,13 @@ class Chat:
         return taken
 
     def switch(self, opened: OpenSession) -> None:
-        """Continue another session, without the tools' variables of this one. Between turns."""
+        """Continue another session. Between turns."""
         self.conversation.switch(opened)
         self.tally, self.model.use = Tally(), None
         self.face.replace_none()
         self.outbox.replace_none()
         self.transcript = Transcript.of(opened.session, clock=self._clock)
         self.plan(self.settings.plan or opened.session.options.planning)
-        self.conversation.forget_variables()
         self.measure()
 
     def store_as(self, opened: OpenSession, *, private: bool) -> None:

@@ -47,6 +47,7 @@ def new(talk: Chat, face: Face, argument: str) -> None:
     workspace = str(talk.folder.workspace.root) if talk.folder else None
     session_id = talk.store.keep(session, workspace=workspace) if talk.store else None
     talk.switch(OpenSession(session, talk.store, session_id))
+    talk.conversation.forget_variables()
     back = f" · /resume {before.session_id} goes back" if before.session_id and before.session.entries else ""
     face.note(f"new conversation{back}")
 
@@ -84,6 +85,7 @@ def resume(talk: Chat, face: Face, argument: str) -> None:
     session_id = info.id if talk.store else None
     session.options = following(session.options, talk.folder)
     talk.switch(OpenSession(session, talk.store, session_id, resumed=True))
+    talk.conversation.forget_variables()
     face.note(f"{session_id or 'not stored'}: {info.title}")
     if moved := moved_from(info.workspace, talk.folder, chat=True):
         face.note(moved, "yellow")

@@ -730,7 +730,8 @@ def test_another_conversation_has_no_variables_of_this_one(tmp_path: Path) -> No
 
     async def case() -> None:
         steps = (code("x = 816"), answer("Set."), code("print('x' in dir())"), answer("No."), code("print(1)"))
-        async with ChatScreen(engine=write_script(tmp_path, *steps, answer("Lost.")), no_tools=None) as stage:
+        more = (answer("Lost."), code("y = 2"), answer("Set."), code("print(y)"), answer("2."))
+        async with ChatScreen(engine=write_script(tmp_path, *steps, *more), no_tools=None) as stage:
             await send(stage, "Set it")
             first = stage.talk.opened.session_id
             await send(stage, "/new", "Is it there?")
@@ -739,6 +740,8 @@ def test_another_conversation_has_no_variables_of_this_one(tmp_path: Path) -> No
             await send(stage, f"/resume {first}", "And now?")
             result = [message for message in stage.talk.session.messages if message.role == "tool"][-1]
             assert result.text == "[WARN] this is a new kernel: variables lost, /mnt/data is empty\n1"
+            await send(stage, "Set another", "/fork", "And that?")  # a copy goes on with what it had
+            assert [message for message in stage.talk.session.messages if message.role == "tool"][-1].text == "2"
 
     chatting(case)
 
