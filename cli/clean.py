@@ -105,6 +105,16 @@ def _ascii_host(host: str) -> str:
     return host
 
 
+def fitted(text: str, columns: int) -> str:
+    """As much of `text` (clean, one line) as `columns` of a terminal hold: CJK and emoji take two. `…`: cut."""
+    from rich.cells import cell_len, set_cell_size
+
+    text = text.replace("\t", " ")
+    if cell_len(text) <= columns:
+        return text
+    return f"{set_cell_size(text, columns - 1).rstrip()}…" if columns > 0 else ""
+
+
 def unstacked(text: str) -> str:
     r"""The same text with at most 8 marks over each character; the others are dropped.
 

@@ -62,11 +62,7 @@ def split_header(text: str, tools: frozenset[str]) -> tuple[str, str]:
 def trailing_recipient(parts: Sequence[str], tools: frozenset[str]) -> str:
     """The ` to=functions.f` at the end of a text in parts; "" without one."""
     found = _AT_END.search("".join(parts[-_MAX_PARTS:]))
-    return found[0] if found and _is_offered(found["to"], tools) else ""
-
-
-def _is_offered(recipient: str, tools: frozenset[str]) -> bool:
-    return resolve(clean_recipient(recipient), tools) is not None
+    return found[0] if found and resolve(clean_recipient(found["to"]), tools) is not None else ""
 
 
 def _is_header(text: str, tools: frozenset[str], *, foreign: bool = False) -> bool:

@@ -59,11 +59,9 @@ def _leads_into(root: Path, entry: str) -> bool:
     place = Path(entry).resolve()
     if place.name in _SITES or not place.is_relative_to(root):
         return False
-    return not any(place.is_relative_to(folder) for prefix in _prefixes() for folder in _libraries(prefix, root))
-
-
-def _prefixes() -> list[Path]:
-    return [Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix)]
+    prefixes = map(Path, (sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix))
+    folders = (folder for prefix in prefixes for folder in _libraries(prefix.resolve(), root))
+    return not any(map(place.is_relative_to, folders))
 
 
 def _libraries(prefix: Path, root: Path) -> list[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from unicodedata import normalize
 
@@ -68,7 +69,7 @@ def same_names(wanted: str, names: Iterable[str]) -> list[str]:
     """
     names = list(names)
     forms = (wanted, unescaped(wanted))
-    for form in (str, _composed, plain):
+    for form in (str, partial(normalize, "NFC"), plain):
         same = {form(name) for name in forms}
         if found := [name for name in names if form(name) in same]:
             return [wanted] if wanted in found else found
@@ -102,10 +103,6 @@ def lookalikes(path: Path) -> list[Path]:
         return [above / name for name in same_names(path.name, (one.name for one in above.iterdir()))]
     except OSError:  # no folder, or one that may not be listed
         return []
-
-
-def _composed(name: str) -> str:
-    return normalize("NFC", name)
 
 
 def plain(name: str) -> str:

@@ -119,7 +119,7 @@ class _Walk:
                 self.last_is_link = self.last_is_link or is_last
                 steps.extendleft(reversed(self._target(part)))
                 continue
-            kind = _kind(mode)
+            kind = "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
             self.names.append(part)
             if steps:
                 self._down(part, kind)
@@ -164,10 +164,6 @@ class _Walk:
 
 def _leads_out(given: str) -> ToolFailed:
     return ToolFailed(f"Error: {given!r} leads out of the workspace. Use a path inside it, such as 'docs/a.md'.")
-
-
-def _kind(mode: int) -> PlaceKind:
-    return "file" if stat.S_ISREG(mode) else "folder" if stat.S_ISDIR(mode) else "other"
 
 
 def _parts(root: Path, given: str) -> list[str]:

@@ -124,7 +124,7 @@ def _values(entry: Entry, count_tokens: CountTokens | None) -> tuple[object, ...
     for column in ("turn", "model", "vocabulary"):
         del data[column]
     tokens = len(ids) if sampled else count_tokens(text) if count_tokens else None
-    packed_ids = _packed(ids) if sampled else None
+    packed_ids = zlib.compress(struct.pack(f"<{len(ids)}I", *ids), 1) if sampled else None  # about 2.3 bytes each
     packed_state = None if state is None else zlib.compress(_json(state).encode(), 1)
     about = (entry.turn, kind_of(entry.message), tokens, entry.model, entry.vocabulary)
     return (*about, text, packed_ids, packed_state, _json(data))
@@ -162,7 +162,7 @@ def _entry(row: Sequence[Any]) -> Entry:
     data["message"].setdefault("content", [{"type": "text", "text": text}])
     data["state"] = None if state is None else json.loads(zlib.decompress(state))
     if data["sampled"] is not None:
-        data["sampled"]["ids"] = _unpacked(ids)
+        data["sampled"]["ids"] = [token for (token,) in struct.iter_unpack("<I", zlib.decompress(ids))]
     return entry_from_json(data)
 
 
@@ -189,12 +189,3 @@ def _json(value: object) -> str:
 def storable(text: str) -> str:
     """The text without lone surrogates, which SQLite doesn't take: a file name that isn't UTF-8 has some."""
     return text.encode("utf-8", "replace").decode()
-
-
-def _packed(ids: Sequence[int]) -> bytes:
-    """The ids in about 2.3 bytes each."""
-    return zlib.compress(struct.pack(f"<{len(ids)}I", *ids), 1)
-
-
-def _unpacked(data: bytes) -> list[int]:
-    return [token for (token,) in struct.iter_unpack("<I", zlib.decompress(data))]

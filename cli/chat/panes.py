@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from rich.segment import Segment
 from rich.style import Style
 
-from ossia.cli.clean import clean, one_line
-from ossia.cli.runtime.progress import fitted
+from ossia.cli.clean import clean, fitted, one_line
 from ossia.cli.settings.kinds import thinking_limit
 from ossia.cli.visible import seen_line
 from ossia.cli.words import bar, short, speed_of

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from ossia.cli.clean import clean
+from ossia.cli.clean import clean, fitted
 from ossia.cli.runtime.failures import LEAST_MS
-from ossia.cli.runtime.progress import fitted
 from ossia.cli.terminal.input.line import is_long
 from ossia.cli.visible import seen_line
 from ossia.cli.words import count, length_of, short_arguments, size_words

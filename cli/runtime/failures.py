@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ossia.cli.clean import clean, one_line
-from ossia.cli.runtime.progress import fitted
+from ossia.cli.clean import clean, fitted, one_line
 from ossia.cli.settings.table import Settings
 from ossia.cli.terminal.fold import hanging
 from ossia.cli.visible import seen_line

@@ -26,7 +26,7 @@ from ossia.agent.events import (
     ToolStarted,
 )
 from ossia.agent.models.memory import size_text
-from ossia.cli.clean import clean, one_line
+from ossia.cli.clean import clean, fitted, one_line
 from ossia.cli.runtime.activity import Activity, loading_words
 from ossia.cli.settings.table import Settings
 from ossia.cli.streams import stdout
@@ -291,11 +291,3 @@ def columns(stream: IO[str] | IO[bytes]) -> int:
         return os.get_terminal_size(stream.fileno()).columns or 80
     except (OSError, ValueError):
         return 80
-
-
-def fitted(text: str, cells: int) -> str:
-    """As much of `text` (clean, one line) as `cells` columns of a terminal hold: CJK and emoji take two. `…`: cut."""
-    from rich.cells import cell_len, set_cell_size
-
-    text = text.replace("\t", " ")
-    return text if cell_len(text) <= cells else f"{set_cell_size(text, cells - 1).rstrip()}…"

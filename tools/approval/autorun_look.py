@@ -220,7 +220,7 @@ class Look:
             changes = {path: spot for path, spot in changes.items() if spot.counts}
             lines: tuple[str, ...] = ()
             if restore_git:
-                lines = self._restore(changes, states, self._of_git, _GIT_CHANGED)
+                lines = self._restore(changes, states, lambda spot: spot.part in self._gits, _GIT_CHANGED)
                 lines += self._restore(changes, states, self._of_start, _START_CHANGED)
             if self._cut:
                 lines = (*lines, f"not all that the command left was looked at: more than {_MAX_NEW_NAMES:,} names")
@@ -286,9 +286,6 @@ class Look:
             lost[above] = self._folders.get(above, State())
             above = above.rpartition("/")[0]
         return {folder: state for folder, state in lost.items() if state.kind == "dir"}
-
-    def _of_git(self, spot: Spot) -> bool:
-        return spot.part in self._gits
 
     def _of_start(self, spot: Spot) -> bool:
         """Would Python run it when ossia starts? Nothing can be mounted over a file that isn't there yet."""

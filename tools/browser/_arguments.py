@@ -40,11 +40,11 @@ def as_mapping(args: object) -> Mapping[str, object]:
     return args
 
 
-def whole_number(args: Mapping[str, object], name: str, default: int = -1) -> int:
-    """The number `name`; `default` if it is missing or null. `7.0` is 7. Raises `ToolFailed` for anything else."""
+def whole_number(args: Mapping[str, object], name: str) -> int:
+    """The number `name`; -1 if it is missing or null. `7.0` is 7. Raises `ToolFailed` for anything else."""
     value = args.get(name)
     if value is None:
-        return default
+        return -1
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     if isinstance(value, float) and value.is_integer():

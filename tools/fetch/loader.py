@@ -101,7 +101,8 @@ class PageCache:
         """The document under `key`; None for a missing or old one, or a damaged one, and that is removed."""
         path = self._path(key)
         try:
-            now = self._now_ns()
+            os.utime(self._folder)
+            now = self._folder.stat().st_mtime_ns  # the only clock to compare with the times of files
             written = path.stat().st_mtime_ns
             if self._max_age_s is not None and now - written > self._max_age_s * 1e9:
                 return None
@@ -130,11 +131,6 @@ class PageCache:
 
     def _path(self, key: str) -> Path:
         return self._folder / (sha256(f"{_FORMAT}\n{key}".encode("utf-8", "replace")).hexdigest() + ".json")
-
-    def _now_ns(self) -> int:
-        """The file system's clock: the only one to compare with the times of files."""
-        os.utime(self._folder)
-        return self._folder.stat().st_mtime_ns
 
     def _evict(self) -> None:
         """Remove the least recently used until nine tenths are left, and the leftovers of killed processes."""

@@ -237,7 +237,8 @@ class Kernel:
             frames = end.recv_multipart(zmq.NOBLOCK)
         except zmq.ZMQError:
             return None
-        if sum(map(len, frames)) > MAX_MESSAGE_BYTES or sum(_items(frame) for frame in frames) > _MAX_ITEMS:
+        items = sum(frame.count(sign) for frame in frames for sign in (b",", b":", b"[", b"{"))
+        if sum(map(len, frames)) > MAX_MESSAGE_BYTES or items > _MAX_ITEMS:
             return None
         try:
             _, parts = self._session.feed_identities(frames)
@@ -247,10 +248,6 @@ class Kernel:
             return None
         in_order = isinstance(request, str) and isinstance(kind, str) and isinstance(content, dict)
         return KernelMessage(request, kind, content) if in_order else None
-
-
-def _items(frame: bytes) -> int:
-    return sum(map(frame.count, (b",", b":", b"[", b"{")))
 
 
 def _listens(path: Path, *, follow: bool = False) -> bool:

@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -33,21 +32,12 @@ _LOST = f"kernel restarted, variables lost, {DATA_PATH} kept"
 _DATA_IN_CODE = re.compile(re.escape(DATA_PATH) + r"(?![\w.-])")
 _FENCE = re.compile(r"```[\w+-]*[ \t]*\n(.*?)\n?```", re.DOTALL)
 
+_START_S = 30.0
+_STOP_GRACE_S = 0.5
+"""As `grace_s` of the tool, when the turn was stopped."""
+_IDLE_S = 1.0
+"""After the code's end, output without an announced end is complete after such a silence."""
 _Outcome = Literal["done", "timeout", "stopped", "died"]
-
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """Seconds for the kernel: `start_s` to start, `grace_s` to obey an interrupt before it is killed.
-
-    `stop_grace_s`: the same when the turn was stopped. `idle_s`: after the code's end, output without an announced end
-    is complete after such a silence.
-    """
-
-    start_s: float = 30.0
-    grace_s: float = 5.0
-    stop_grace_s: float = 0.5
-    idle_s: float = 1.0
 
 
 class PythonTool:
@@ -55,8 +45,8 @@ class PythonTool:
 
     `data_dir` gets a private folder for the session's files (`folder`; the model's `/mnt/data`). When the tool is
     closed, an empty one is removed; others stay until they are old (`session_folder`). `timeout_s` is for the code of a
-    call, without the kernel's start. `interpreter` None: our own Python. `note`: a line for the model after the trained
-    text, e.g. about packages.
+    call, without the kernel's start; `grace_s`: to obey an interrupt before the kernel is killed. `interpreter` None:
+    our own Python. `note`: a line for the model after the trained text, e.g. about packages.
 
         tool = PythonTool(data_dir=Path("session"), confinement=sandbox.choose(sandbox.inspect()))
         for output in tool.run("print(2+2)", call_id="call_1", context=context): …    # ToolOutput("call_1", "4\\n")
@@ -70,7 +60,7 @@ class PythonTool:
         timeout_s: float = 120.0,
         interpreter: Interpreter | None = None,
         limits: Limits | None = None,
-        timing: Timing | None = None,
+        grace_s: float = 5.0,
         max_tokens: int = 4096,
         note: str = "",
     ) -> None:
@@ -92,7 +82,7 @@ class PythonTool:
         self.confinement = confinement
         self._data_dir, self._interpreter = data_dir, interpreter
         self._timeout_s, self._max_tokens = timeout_s, max_tokens
-        self._limits, self._timing = limits or PYTHON_LIMITS, timing or Timing()
+        self._limits, self._grace_s = limits or PYTHON_LIMITS, grace_s
         self._folder: SessionFolder | None = None
         self._kernel: Kernel | None = None
         self._ready = False
@@ -197,14 +187,14 @@ class PythonTool:
     def _until_finished(
         self, kernel: Kernel, cell: Cell, deadline: float, stop: Stop
     ) -> Generator[ToolOutput, None, _Outcome]:
-        while not cell.finished(self._timing.idle_s):
+        while not cell.finished(_IDLE_S):
             if stop.stopped:
                 return "stopped"
             left = deadline - time.monotonic()
             if left <= 0:
                 return "timeout"
             ended = kernel.process.ended  # first: what it sent before may still be on its way
-            messages = kernel.receive(min(left, 0.05 if ended else self._timing.idle_s))
+            messages = kernel.receive(min(left, 0.05 if ended else _IDLE_S))
             for message in messages:
                 yield from cell.take(message)
             if ended and not messages:
@@ -218,8 +208,7 @@ class PythonTool:
         if outcome == "done":
             kept = cell.idle
         elif outcome != "died":
-            kept = self._interrupt(kernel, cell, self._timing.grace_s if outcome == "timeout" else
-                                   self._timing.stop_grace_s)  # fmt: skip
+            kept = self._interrupt(kernel, cell, self._grace_s if outcome == "timeout" else _STOP_GRACE_S)
         if not kept:
             kernel.process.kill()
             reason = kernel.process.reason
@@ -274,7 +263,7 @@ class PythonTool:
             return None
         kernel = self._launch()
         try:
-            ready = self._connected(kernel, kernel.wait_ready, self._timing.start_s, stop)
+            ready = self._connected(kernel, kernel.wait_ready, _START_S, stop)
         except KernelFailed as error:
             self._drop_kernel()
             raise _CannotStart(str(error)) from error

@@ -160,7 +160,8 @@ def _shown(top: Path, folder: Path, common: Path) -> Repository:
     for path in (place / name for place in folders for name in _SETTINGS):
         if path.is_file():
             pairs = list(_settings(path))
-            kept = [(key, value and _USER_INFO.sub("", value)) for key, value in pairs if _is_shown(key)]
+            shown = (pair for pair in pairs if pair[0].partition(".")[0] in _SECTIONS and not _LEFT_OUT.match(pair[0]))
+            kept = [(key, value and _USER_INFO.sub("", value)) for key, value in shown]
             kept = [(key, value) for key, value in kept if not _ODD_ADDRESS.search(value or "")]
             left_out += [key for key, value in pairs if (key, value) not in kept]
             settings[path] = "".join(_written(key, value) for key, value in kept)
@@ -206,10 +207,6 @@ def _settings(path: Path) -> Iterator[tuple[str, str | None]]:
     for setting in done.stdout.decode("utf-8", "replace").split("\0")[:-1]:
         key, given, value = setting.partition("\n")
         yield key, value if given else None
-
-
-def _is_shown(key: str) -> bool:
-    return key.partition(".")[0] in _SECTIONS and not _LEFT_OUT.match(key)
 
 
 def _written(key: str, value: str | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from fractions import Fraction
@@ -298,20 +298,18 @@ def _mapped(indent: str, pairs: dict[str, str]) -> str | None:
     """
     if indent in pairs:
         return pairs[indent]
-    found = {_deeper(indent, pairs), _less_deep(indent, pairs), _in_units(indent, pairs)} - {None}
+    less = _front((theirs, ours) for ours, theirs in pairs.items())
+    shallower = indent.removeprefix(less) if less is not None and indent.startswith(less) else None
+    more = _front(pairs.items())
+    found = {None if more is None else more + indent, shallower, _in_units(indent, pairs)} - {None}
     return found.pop() if len(found) == 1 else None
 
 
-def _deeper(indent: str, pairs: dict[str, str]) -> str | None:
-    fronts = {theirs.removesuffix(ours) if theirs.endswith(ours) else None for ours, theirs in pairs.items()}
+def _front(pairs: Iterable[tuple[str, str]]) -> str | None:
+    r"""The one text by which each second one is longer at its front: `"  "` for `("", "  "), ("\t", "  \t")`."""
+    fronts = {long.removesuffix(short) if long.endswith(short) else None for short, long in pairs}
     front = fronts.pop()
-    return None if fronts or front is None else front + indent
-
-
-def _less_deep(indent: str, pairs: dict[str, str]) -> str | None:
-    fronts = {ours.removesuffix(theirs) if ours.endswith(theirs) else None for ours, theirs in pairs.items()}
-    front = fronts.pop()
-    return None if fronts or front is None or not indent.startswith(front) else indent.removeprefix(front)
+    return None if fronts else front
 
 
 def _in_units(indent: str, pairs: dict[str, str]) -> str | None:

@@ -24,6 +24,7 @@ CLOSED = frozenset(
 """Folders of generated or foreign files: not listed unless asked for by name."""
 
 MAX_DEPTH = 8
+_MAX_NAMES = 500
 _MAX_SCANNED = 20_000
 _PATH, _DEPTH = {"type": "string"}, {"type": "integer", "minimum": 1}
 _LIST = "Lists a folder; depth is how many levels (1 if left out)."
@@ -34,12 +35,11 @@ class ListDir(FileTool):
     """Gives the names in a folder, one a line, sorted; folders end in `/`, links show where they lead.
 
     With `depth`, also what lies below, by its path from that folder; never through links, nor into `.git` and the like.
-    At most `max_names` of them, and what fits in a result; a last line in brackets says that there are more.
+    At most 500 of them, and what fits in a result; a last line in brackets says that there are more.
     """
 
-    def __init__(self, *, max_names: int = 500) -> None:
+    def __init__(self) -> None:
         super().__init__("list_dir", _LIST, _schema("path"))
-        self._max_names = max_names
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         asked: Any = as_mapping(args)
@@ -55,11 +55,11 @@ class ListDir(FileTool):
     def _result(self, args: object, plan: str, workspace: Workspace, context: ToolContext) -> ToolResult:
         asked: Any = as_mapping(args)
         depth = min(int(asked.get("depth", 1)), MAX_DEPTH)
-        found = islice(_entries_below(workspace.root, plan, depth, context.stop), self._max_names + 1)
+        found = islice(_entries_below(workspace.root, plan, depth, context.stop), _MAX_NAMES + 1)
         lines = [self._line(front, name) for front, name in found]
-        more = len(lines) > self._max_names
-        names = f"more than {self._max_names:,} names" if more else f"{len(lines)} names"
-        lines = lines[: self._max_names]
+        more = len(lines) > _MAX_NAMES
+        names = f"more than {_MAX_NAMES} names" if more else f"{len(lines)} names"
+        lines = lines[: _MAX_NAMES]
         fits = lines_that_fit((f"{line}\n" for line in lines), MAX_CHARS, share(context.count_tokens))
         shown = f"the first {fits} of {names}" if fits < len(lines) else names if more else ""
         hint = [f"[{shown}: list a folder below, or use repo_browser.search]"] if shown else []
@@ -72,9 +72,8 @@ class ListDir(FileTool):
 class PrintTree(ListDir):
     """As `ListDir`, but each name is indented below its folder's."""
 
-    def __init__(self, *, max_names: int = 500) -> None:
+    def __init__(self) -> None:
         FileTool.__init__(self, "print_tree", _TREE, _schema("path", "depth"))
-        self._max_names = max_names
 
     def _line(self, front: str, name: str) -> str:
         return "  " * front.count("/") + name

@@ -38,6 +38,7 @@ _PARAMETERS = {
 _DESCRIPTION = "Searches the files below a folder, or one file, for a regular expression; gives file:line:text."
 _DEFAULT_HITS, _MAX_HITS = 50, 1_000
 _MAX_MEMORY_BYTES = 1 << 30
+_MAX_LINE_CHARS = 300
 
 
 class Search(FileTool):
@@ -49,9 +50,9 @@ class Search(FileTool):
     `.gitignore` is not read.
     """
 
-    def __init__(self, *, timeout_s: int = 20, max_line_chars: int = 300, python: str = sys.executable) -> None:
+    def __init__(self, *, timeout_s: int = 20, python: str = sys.executable) -> None:
         super().__init__("search", _DESCRIPTION, _PARAMETERS)
-        self._timeout_s, self._max_line_chars = timeout_s, max_line_chars
+        self._timeout_s = timeout_s
         self._command = (python, "-I", "-S", "-X", "utf8", _search_inside.__file__)
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
@@ -83,7 +84,7 @@ class Search(FileTool):
             "closed": sorted(CLOSED),
             "timeout_s": self._timeout_s,
             "max_hits": max_hits,
-            "max_line_chars": self._max_line_chars,
+            "max_line_chars": _MAX_LINE_CHARS,
             "max_file_bytes": MAX_FILE_BYTES,
             "max_memory_bytes": _MAX_MEMORY_BYTES,
             "decoding": decoding.__file__,

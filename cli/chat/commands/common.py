@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from ossia.cli.clean import clean, one_line
+from ossia.cli.clean import clean, fitted, one_line
 from ossia.cli.exits import ExitError
-from ossia.cli.runtime.progress import fitted
 from ossia.cli.terminal.fold import hanging
 
 if TYPE_CHECKING:

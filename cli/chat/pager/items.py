@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ossia.agent.events import Delta
-from ossia.cli.runtime.progress import fitted
+from ossia.cli.clean import fitted
 from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.visible import seen_line
 from ossia.cli.words import parsed, short_arguments, size_words

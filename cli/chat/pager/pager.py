@@ -29,8 +29,7 @@ from rich.cells import cell_len
 from ossia.cli.chat.pager.find import Finder, Query
 from ossia.cli.chat.pager.scroll import Block, Line, View
 from ossia.cli.chat.pager.sections import Page
-from ossia.cli.clean import clean, one_line
-from ossia.cli.runtime.progress import fitted
+from ossia.cli.clean import clean, fitted, one_line
 from ossia.cli.terminal.fold import folded
 from ossia.cli.terminal.input.keys import key_parser
 from ossia.cli.terminal.markdown.paint import Painter, Row

@@ -18,7 +18,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.utils import get_cwidth
 
 from ossia.cli import paths
-from ossia.cli.clean import clean, one_line
+from ossia.cli.clean import clean, fitted, one_line
 from ossia.cli.mentions import Open, is_odd, lookalike, mentions, open_mention, rank_of, shown_name, standing, written
 from ossia.cli.visible import seen_line
 
@@ -221,13 +221,3 @@ def menu_rows(state: CompletionState, max_rows: int) -> StyleAndTextTuples:
         rows += [("bold", f"› {name}")] if chosen else [("dim", more), ("", f" {name}")]
         rows += [("", " " * (width - get_cwidth(name) + 2)), ("dim", text)] if text else []
     return rows
-
-
-def fitted(text: str, columns: int) -> str:
-    """The text, cut with an ellipsis if wider than `columns` by prompt_toolkit's count."""
-    if get_cwidth(text) <= columns:
-        return text
-    text = text[: 4 * max(0, columns)]
-    while text and get_cwidth(text) > columns - 1:
-        text = text[:-1]
-    return f"{text}…" if columns > 0 else ""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ossia.cli.runtime.progress import fitted
+from ossia.cli.clean import fitted
 from ossia.cli.terminal.keyboard import KEYS_BACK, PLAIN_KEYS
 from tests.support.command import write_script
 from tests.support.documents import counted

@@ -15,7 +15,7 @@ import pytest
 from ossia.tools import sandbox
 from ossia.tools.python._kernel import KernelMessage
 from ossia.tools.python.output import Cell
-from ossia.tools.python.tool import DESCRIPTION, NO_OUTPUT, PythonTool, Timing, code_of
+from ossia.tools.python.tool import DESCRIPTION, NO_OUTPUT, PythonTool, code_of
 from ossia.tools.spec import Attachment, Fault, Taint, ToolResult
 from ossia.tools.text import Bounded, clean, trim
 from tests.support.kernels import BACKENDS, StopByHand, confinement, context, count_tokens, run
@@ -30,7 +30,7 @@ def tool(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         data_dir=tmp_path_factory.mktemp("session"),
         confinement=confinement(request.param),
         timeout_s=60,
-        timing=Timing(grace_s=2.0),
+        grace_s=2.0,
     )
     yield made
     made.close()
@@ -240,7 +240,7 @@ def test_code_that_does_not_obey_is_killed(
 
 
 def _is_killed(tool: PythonTool, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool, "_timing", Timing(grace_s=0.3))
+    monkeypatch.setattr(tool, "_grace_s", 0.3)
     run(tool, "kept = 1")
     ran = run(tool, code)
     assert ran.text.endswith(f"[ERROR] Execution timed out after 1.0 seconds; {LOST}")
