@@ -101,9 +101,7 @@ class Notices(Display):
     """Lines about loading, for `post`. From any thread. `verbose`: details, too."""
 
     def __init__(self, post: Callable[[str, str], None], background: Background, *, verbose: bool) -> None:
-        super().__init__(
-            terminal=True, asides=True, lively=False, thinking=False, colour=False, verbose=verbose, quiet=False
-        )
+        super().__init__(terminal=True, asides=True, verbose=verbose)
         self._post, self._background = post, background
 
     def note(self, text: str) -> None:

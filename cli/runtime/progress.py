@@ -99,19 +99,23 @@ class Display:
     """
 
     def __init__(
-        self, *, terminal: bool, asides: bool, lively: bool, thinking: bool, colour: bool, verbose: bool, quiet: bool
+        self,
+        *,
+        terminal: bool = False,
+        asides: bool = False,
+        lively: bool = False,
+        thinking: bool = False,
+        colour: bool = False,
+        verbose: bool = False,
+        quiet: bool = False,
     ) -> None:
         self.line = LiveLine(sys.stderr, shown=lively)
         self.before: Callable[[], None] = lambda: None  # called before a line is written: stdout may be in mid-line
         self.once = False  # is a note that was written before left out?
         self._noted: set[str] = set()
         self.fix: Callable[[ToolFinished], str] = lambda done: ""  # what the user can do about a call that failed
-        self.terminal = terminal
-        self._asides = asides
-        self._quiet = quiet
-        self._thinking = thinking
-        self.colour = colour
-        self._verbose = verbose and not quiet
+        self.terminal, self.colour = terminal, colour
+        self._asides, self._quiet, self._thinking, self._verbose = asides, quiet, thinking, verbose and not quiet
         self._activity = Activity()
         self._index = -1  # of the message that the last delta belongs to
         self._open = False  # a line of thinking is under way, without its newline
@@ -205,11 +209,15 @@ class Display:
         if self._verbose:
             self.note(text)
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, *, dim: bool = False) -> None:
         self.before()
         self.line.erase()
         self._end_thought()
-        print(clean(text) if self.terminal else text, file=sys.stderr, flush=True)
+        print(self._painted(text, dim=dim), file=sys.stderr, flush=True)
+
+    def _painted(self, text: str, *, dim: bool) -> str:
+        text = clean(text) if self.terminal else text
+        return f"{_DIM}{text}{_PLAIN}" if dim and self.colour else text
 
     def pause(self) -> None:
         """Something is about to be written to stdout: leave the terminal's line to it."""
@@ -220,11 +228,8 @@ class Display:
     def aside(self, text: str, *, whole: bool = False) -> None:
         """A line that only a terminal gets, dim. Cut to its width, unless `whole` (a path; lines that fit)."""
         if self._asides:
-            self.before()
-            self.line.erase()
-            self._end_thought()
-            text = clean(text) if whole else fitted(clean(text), columns(sys.stderr) - 1)
-            print(f"{_DIM}{text}{_PLAIN}" if self.colour else text, file=sys.stderr, flush=True)
+            text = text if whole else fitted(clean(text), columns(sys.stderr) - 1)
+            self._write(text, dim=True)
 
     def _failed(self, done: ToolFinished) -> None:
         from ossia.cli.runtime.failures import failure_rows
@@ -240,8 +245,7 @@ class Display:
         if not text:
             return
         self.line.erase()
-        text = clean(text) if self.terminal else text
-        sys.stderr.write(f"{_DIM}{text}{_PLAIN}" if self.colour else text)
+        sys.stderr.write(self._painted(text, dim=True))
         sys.stderr.flush()
         self._open = not text.endswith("\n")
         self.line.set("")

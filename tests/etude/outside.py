@@ -43,7 +43,7 @@ REPLIES = (HONEST, OTHER_NO, SEARCH, WRONG, WRONG_CALL, MALFORMED)
 _DATE = "2026-11-22"
 _MOST_TOKENS = 200
 _MOST_CHARACTERS = 100  # of what it says in the list
-_QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=True)
+_QUIET = Display(quiet=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,9 +39,7 @@ def test_words_of_a_load() -> None:
 
 
 def test_what_builds_is_shown() -> None:
-    display = Display(
-        terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=False
-    )
+    display = Display()
     display.report(Loading("reading the model", 0.43, 7))
     assert display.line.text == "reading the model · 43 % · 7 s"
     display.report(Loading(""))
@@ -51,9 +49,7 @@ def test_what_builds_is_shown() -> None:
 def test_what_builds_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     notices = Notice("note", "using étude"), Notice("warning", "it is large"), Notice("detail", "context 4,096")
     for verbose, details in ((True, "context 4,096\n"), (False, "")):
-        display = Display(
-            terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=verbose, quiet=False
-        )
+        display = Display(verbose=verbose)
         for notice in notices:
             display.report(notice)
         assert capsys.readouterr().err == f"ossia: using étude\nossia: warning: it is large\n{details}"

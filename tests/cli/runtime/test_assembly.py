@@ -15,7 +15,7 @@ from ossia.cli.settings.table import Settings
 from ossia.tools.build import Toolset
 from tests.support.command import write_script
 
-QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=True)
+QUIET = Display(quiet=True)
 
 
 def _tools(folder: Path, **settings: Any) -> Toolset:

@@ -67,7 +67,7 @@ def test_what_prompts_begin_with_is_read_beforehand(tmp_path: Path) -> None:
 
 def test_what_can_not_be_kept_is_told() -> None:
     private = ossia("cache", "warm", "--private")
-    assert (private.returncode, private.stderr.count(b"--private stores no cache")) == (2, 1)
+    assert (private.returncode, private.stderr.count(b"--private forbids storing a cache")) == (2, 1)
     (paths.cache_dir() / "kv").parent.mkdir(parents=True, exist_ok=True)
     (paths.cache_dir() / "kv").write_text("no folder")
     full = ossia_text("cache", "warm")

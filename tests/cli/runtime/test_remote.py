@@ -34,7 +34,7 @@ from tests.support.command import OSSIA, ossia, ossia_here, start
 from tests.support.remote import EVENTS, answer, serve
 from tests.support.site import Reply, Site, wait_until
 
-QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=True)
+QUIET = Display(quiet=True)
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
 _SERVER = os.environ.get("OSSIA_LLAMA_SERVER")  # asked for before: a test's environment has nothing of the caller's
 TEAM = '[engines.team]\nurl = "https://gpu.example/v1"\nkey_env = "TEAM_KEY"\nca = "team.pem"\ncontext = 2048\n'

@@ -18,7 +18,7 @@ from tests.support.dialects import ANSWER, DONE, call, chat, chunk, responses, s
 from tests.support.served import Server
 from tests.support.site import Reply
 
-QUIET = Display(terminal=False, asides=False, lively=False, thinking=False, colour=False, verbose=False, quiet=True)
+QUIET = Display(quiet=True)
 QUESTION = "What is 48*17?"
 DOUBLE = 'def double(n: int) -> int:\n    """Twice as much."""\n    return 2 * n\n'
 
