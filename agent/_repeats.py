@@ -1,4 +1,4 @@
-"""Detecting a model that repeats itself without end."""
+"""Detection of a model's endless repetition."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class ReadAhead:
         self._worker.when_idle(when_idle)
 
     def end(self) -> None:
-        """Read nothing from now on; what was read stays."""
+        """Stop reading; the cache stays."""
         self.progress, self.done, self._request = None, False, None
         self._worker.when_idle(None)
 

@@ -66,7 +66,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """An engine, how it was loaded, and what is said of that."""
+    """An engine, its plan, and the notices of its load."""
 
     engine: Engine
     plan: Plan | None = None
@@ -126,7 +126,7 @@ class Begun:
 
 
 def model(spec: ModelSpec, host: Host, report: Report = silent) -> Model:
-    """The model, ready to answer on a worker of its own. Raises what `begin` and `Begun.finish` do."""
+    """The model, ready to answer on a worker of its own. Raises the errors of `begin` and `Begun.finish`."""
     worker = Worker()
     try:
         return begin(spec, host, report, worker=worker, stop=Control()).finish()
@@ -280,7 +280,7 @@ def _slow_part(planned: Plan) -> str:
 
 
 def _log_file(path: Path) -> Path | None:
-    """Where llama.cpp's log goes; one that has grown past a megabyte begins anew. None: no log can be kept there."""
+    """The file for llama.cpp's log, emptied beyond a megabyte; None: it can't be written."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and path.stat().st_size > _MAX_LOG_BYTES:

@@ -51,11 +51,11 @@ class Footnote:
 
     @property
     def verified(self) -> bool:
-        """Do the page and the lines exist? It says nothing of what they hold."""
+        """True if the page and the lines exist, whatever they say."""
         return not self.problem
 
     def to_json(self) -> dict[str, object]:
-        """The footnote in the form that `--json` prints."""
+        """The footnote in the form of `--json`."""
         fields = asdict(self)
         problem = fields.pop("problem")
         return {**fields, "verified": self.verified, **({"problem": problem} if problem else {})}
@@ -83,7 +83,7 @@ class Citations:
         return tuple(self._notes.values())
 
     def feed(self, text: str) -> str:
-        """The text with each whole citation replaced by its number; what may become one is kept for the next piece."""
+        """The text with numbers for its whole citations; the beginning of another waits for the next piece."""
         text, done = self._held + text, []
         place = 0
         while (start := text.find("【", place)) >= 0:
@@ -101,7 +101,7 @@ class Citations:
         return "".join(done) + text[place:]
 
     def finish(self) -> str:
-        """The end of the text: what was held back, unchanged."""
+        """The end of the text: the piece held back, unchanged."""
         held, self._held = self._held, ""
         return held
 
@@ -136,6 +136,6 @@ def cite(text: str, lookup: Callable[[int], Cited | None]) -> tuple[str, tuple[F
 
 
 def lookup_in(states: Iterable[Mapping[str, object]]) -> Callable[[int], Cited | None]:
-    """A lookup in the states that the browser left in a conversation (`session.states`); other tools' are skipped."""
+    """A lookup in the browser's states of a conversation (`session.states`); other tools' are skipped."""
     shown = {view.cursor: Cited(view.title, view.address, view.total_lines) for view in read_states(states)}
     return shown.get

@@ -47,5 +47,5 @@ def context_use(
 
 
 def part_of(message: Message) -> PartName:
-    """The part of the meter that a message of the history counts to."""
+    """The meter's part for a message of the history."""
     return _PARTS.get(kind_of(message), "answers")

@@ -48,7 +48,7 @@ class Control:
             self._steering.append(text)
 
     def unsaid(self) -> tuple[str, ...]:
-        """Take back all messages that still wait, in order: they are said no more. For the turn, too."""
+        """Take back all waiting messages, in order; the turn calls it, too."""
         with self._lock:
             texts = tuple(self._steering)
             self._steering.clear()

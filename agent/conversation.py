@@ -131,7 +131,7 @@ class Conversation:
         return self.tools.browse_for(f"{self.session.said} {typed}", called)
 
     def cut_back(self, turn: int) -> tuple[Entry, ...]:
-        """Take this turn and those after it out of the conversation; returns what was taken. Between turns."""
+        """Take this turn and those after it out of the conversation; returns the entries. Between turns."""
         taken = self.session.cut_back(turn)
         self._restore_pages()
         return taken
@@ -144,7 +144,7 @@ class Conversation:
             self.options = replace(self.options, planning=on)
 
     def take_date(self) -> bool:
-        """Give today's date to a conversation in which nothing was said yet. True: it had another date."""
+        """Give today's date to an empty conversation. True: it had another date."""
         today = self.host.now().date().isoformat()
         if self.session.entries or self.options.date in (None, today):
             return False
@@ -180,13 +180,13 @@ class Conversation:
             self.use(self.model, self.tools)
 
     def forget_variables(self) -> None:
-        """Python begins anew; its next result says so where the conversation has used it before."""
+        """Python begins anew; if the conversation has used it, its next result says so."""
         if self.tools and (python := self.tools.python):
             used = any(entry.message.name == "python" for entry in self.session.entries)
             self.worker.submit(lambda: python.begin_anew(announced=used))
 
     def _restore_pages(self) -> None:
-        """Bring the browser's pages to where the session stands."""
+        """Restore the browser's pages to the state of the session."""
         if self.tools and self.tools.browser:
             self.tools.browser.restore(self.session.states)
 
@@ -194,7 +194,7 @@ class Conversation:
 
     @property
     def _stored_as(self) -> str | None:
-        """The id under which the session is stored; None: it isn't."""
+        """The id of the stored session; None: it isn't stored."""
         return None if self.private or self.store is None else self.opened.session_id
 
     def _read_next(self, model: Model | None) -> None:
@@ -224,7 +224,7 @@ class Conversation:
         return self.worker.submit(save)
 
     def load_cache(self) -> Future[int]:
-        """Load the cache that was stored for a resumed session. Returns the tokens that needn't be read again."""
+        """Load the stored cache of a resumed session. Returns the number of its tokens."""
         model, session_id = self.model, self.opened.session_id if self.opened.resumed else None
         assert model is not None
 
@@ -235,7 +235,7 @@ class Conversation:
         return self.worker.submit(load)
 
     def end(self) -> None:
-        """Stop the turn under way, and end what the tools have running."""
+        """Stop the turn under way, and end the tools."""
         if self.turn:
             self.turn.stop()
         self.ahead.end()

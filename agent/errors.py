@@ -87,7 +87,7 @@ class KeyUnusable(AddressUnusable):
 
 
 class EngineFailed(AgentError):
-    """The engine broke in the middle of a turn. `partial` is what the step had brought by then."""
+    """The engine broke in the middle of a turn. `partial`: the step's messages so far."""
 
     partial: Completion | None = None
 
@@ -108,11 +108,11 @@ class ScriptEnded(EngineFailed):
 
 
 class DownloadFailed(AgentError):
-    """A model can't be fetched: the network, the hub or the disk failed, or what came isn't what the hub has."""
+    """A model can't be fetched: the network, the hub or the disk failed, or the hash is wrong."""
 
 
 class SchemaUnusable(AgentError):
-    """Generation can't be held to this JSON Schema; the message names the keyword that is at fault."""
+    """Generation can't be held to this JSON Schema; the message names the keyword."""
 
 
 class ScriptInvalid(AgentError):

@@ -1,4 +1,4 @@
-"""The events of a turn, in the order in which they happen."""
+"""The events of a turn, in order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of messages for a person who reads the conversation."""
+"""The kinds of messages for readers of a conversation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, Delta, Header, Message, is_call
 
 ModelKind = Literal["thinking", "preamble", "call", "answer"]
-"""preamble: what the model says to the user before it calls tools."""
+"""preamble: the model's words to the user before it calls tools."""
 Kind = Literal["user", "result", "other"] | ModelKind
 """other: instructions, or an unknown channel."""
 

@@ -31,7 +31,7 @@ class _SavesCache(Protocol):
 
 @runtime_checkable
 class _SavesPrompts(Protocol):
-    """An engine that stores the static parts of prompts."""
+    """An engine with stored static parts of prompts."""
 
     prompts: StoredPrompts | None
 
@@ -71,14 +71,14 @@ def save_session_cache(engine: Engine, folder: Path, session_id: str) -> int:
 
 
 def load_session_cache(engine: Engine, folder: Path, session_id: str) -> int:
-    """Load the session's cache; on the worker's thread. Returns the tokens that needn't be read again."""
+    """Load the session's cache; on the worker's thread. Returns the number of its tokens."""
     if not isinstance(engine, _SavesCache) or "save" not in engine.capabilities:
         return 0
     return engine.load_cache(folder / session_id)
 
 
 def delete_session_cache(folder: Path, session_id: str) -> None:
-    """Delete the session's cache, and what a crash left of one that was being written."""
+    """Delete the session's cache, and the rest of a crashed write."""
     from ossia.agent.engine.stored import delete  # imports numpy, which takes its time
 
     delete(folder / session_id)

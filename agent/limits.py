@@ -46,7 +46,7 @@ def deadline(control: Control, seconds: float | None) -> Iterator[None]:
 
 @dataclass(slots=True)
 class Budget:
-    """The part of its limits that a turn has used so far."""
+    """The used part of a turn's limits."""
 
     limits: Limits
     tokens: int = 0
@@ -54,7 +54,7 @@ class Budget:
 
     @property
     def tokens_left(self) -> int | None:
-        """The tokens that the next step may generate; None: no limit but the context."""
+        """The most tokens of the next step; None: no limit but the context."""
         return None if self.limits.max_tokens is None else max(0, self.limits.max_tokens - self.tokens)
 
     def failed_too_often(self, call: ToolCall, result: ToolResult) -> bool:

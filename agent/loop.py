@@ -119,7 +119,7 @@ def _step(
     *,
     open_with: Channel | None = None,
 ) -> Generator[Event, Decision | None, Completion]:
-    """One completion, added to the session. It is drawn once more if what it ends with can't be used."""
+    """One completion, added to the session. It is drawn once more if its end is unusable."""
 
     def ask() -> Request:
         request = session.request(tools.specs, max_tokens=budget.tokens_left, open_with=open_with)

@@ -12,7 +12,7 @@ from ossia.tools.host import Loading
 _FIRST_S, _FIRST_SHARE = 2.0, 0.02
 """No forecast before both have passed: the time, and the share of the work."""
 _OFF_S, _OFF_SHARE = 2.0, 0.2
-"""A forecast that is off by more is corrected; until then the number counts down with the clock."""
+"""A forecast off by more is corrected; until then the number counts down with the clock."""
 _BEGUN = 0.01  # of the file
 
 

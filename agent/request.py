@@ -1,4 +1,4 @@
-"""The input of one step of a turn, and the protocol of a responder, which generates it."""
+"""The input of one step of a turn, and the protocol of its generator, a responder."""
 
 from __future__ import annotations
 
@@ -92,4 +92,4 @@ class Responder(Protocol):
         """
 
     def respond(self, request: Request, *, control: Control) -> Generator[StepEvent, None, Completion]:
-        """Generate once. Raises `ContextFull` at the very beginning, `EngineFailed` (with what came) in the middle."""
+        """Generate once. Raises `ContextFull` at the beginning, `EngineFailed` (with the messages so far) later."""

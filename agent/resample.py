@@ -32,7 +32,7 @@ def is_unreadable(events: Sequence[Delta | Repaired]) -> bool:
 
 
 def reason_to_resample(completion: Completion, sampling: Sampling) -> str | None:
-    """The reason to draw a step again, in words; None: it isn't. What it said before that stays."""
+    """The reason to draw a step again, in words; None: it isn't. Its other messages stay."""
     if completion.end == "unreadable":
         return "its message could not be read"
     if completion.end != "stop" or not can_resample(sampling):
@@ -43,5 +43,5 @@ def reason_to_resample(completion: Completion, sampling: Sampling) -> str | None
 
 
 def without_empty_answer(completion: Completion) -> Completion:
-    """The same without an answer that says nothing: in the prompt it would only be a bad example."""
+    """The same without an empty answer: in the prompt it would only be a bad example."""
     return replace(completion, messages=tuple(one for one in completion.messages if not says_nothing(one)))

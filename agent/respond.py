@@ -1,4 +1,4 @@
-"""Answers one step with an engine that takes ids: codec, engine, parser."""
+"""Answers one step on ids: codec, engine, parser."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ossia.tools.calls.coerce import closed
 from ossia.tools.spec import ToolSpec
 
 _HEADER_TOKENS = 40
-"""The most that a header has; with more, the model is thinking in it."""
+"""The longest header; with more, the model is thinking in it."""
 
 Tap = Callable[[Sequence[int]], None]
 Parts = tuple[tuple[PartName, int], ...]

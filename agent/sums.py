@@ -71,13 +71,13 @@ class Sums:
 
     @property
     def prefill_per_s(self) -> float | None:
-        """Prompt tokens read a second, without those that the cache held; None when there were none."""
+        """Prompt tokens read a second, without the cached ones; None: all were cached."""
         seconds = self.prefill_s - self.unreported_s
         return self.evaluated / seconds if seconds > 0 and self.evaluated else None
 
     @property
     def reused_share(self) -> float | None:
-        """The part of the prompts that the cache held already, from 0 to 1; None where that isn't known."""
+        """The cached share of the prompts, from 0 to 1; None: unknown."""
         reported = self.prompt - self.unreported
         return self.reused / reported if reported else None
 

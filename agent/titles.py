@@ -1,4 +1,4 @@
-"""Titles by the model: what a conversation is about, asked beside it."""
+"""Titles of conversations by the model, asked beside them."""
 
 from __future__ import annotations
 

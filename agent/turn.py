@@ -1,4 +1,4 @@
-"""A turn under way: the mailboxes between the worker's thread, which runs it, and the thread that shows it."""
+"""A turn under way: the mailboxes between the worker's thread and its reader's."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Turn:
                 self.done.exception(seconds)
 
     def take(self) -> Iterator[Event | Tapped]:
-        """The events that are there, without waiting."""
+        """The waiting events."""
         with suppress(queue.Empty):
             while True:
                 yield self._inbox.get_nowait()
@@ -102,7 +102,7 @@ class Turn:
         self.control.answer_now()
 
     def stop(self) -> None:
-        """End it as soon as its token, batch or tool allows; what came so far stays."""
+        """End it as soon as its token, batch or tool allows; its messages so far stay."""
         self.control.stop()
         self.answer(None)
 
@@ -136,7 +136,7 @@ class Turn:
                     return None
 
     def _drop_answers(self) -> None:
-        """Drop answers that are older than the question: a stop may put a None here at any moment."""
+        """Drop answers older than the question: a stop may put a None here at any moment."""
         with suppress(queue.Empty):
             while True:
                 self._answers.get_nowait()

@@ -1,4 +1,4 @@
-"""The vocabulary without a loaded model: that of a GGUF file, else gpt-oss's own, which tiktoken's file has."""
+"""The vocabulary without a loaded model: of a GGUF file, else of tiktoken's file for gpt-oss."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def own_tokenizer(model: str | None, host: Host) -> Tokenizer:
 
 
 def _gpt_oss_here(host: Host) -> Vocabulary | None:
-    """gpt-oss's vocabulary, of a GGUF or of what was downloaded before; None when neither is on this machine."""
+    """gpt-oss's vocabulary, of a GGUF or an earlier download; None without either."""
     return _found(host, silent) or _cached(host)
 
 
@@ -129,7 +129,7 @@ def _cached(host: Host) -> Vocabulary | None:
 
 
 def _folders(host: Host) -> list[Path]:
-    """Where the file may be: the user's choice, else tiktoken's own folder and ours. The last one is downloaded to."""
+    """The folders of the file: the user's choice, else tiktoken's and ossia's. The last one is downloaded to."""
     import tempfile
 
     named = host.environ.get("TIKTOKEN_CACHE_DIR") or host.environ.get("DATA_GYM_CACHE_DIR")

@@ -1,4 +1,4 @@
-"""The one thread that owns an engine and runs turns on it."""
+"""The one thread of an engine: it runs the turns."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Worker:
         self._thread.start()
 
     def submit(self, job: Callable[[], _R]) -> Future[_R]:
-        """Run `job` on the worker's thread, after earlier jobs. The future gets its result, or what it raised."""
+        """Run `job` on the worker's thread, after earlier jobs. The future gets its result or error."""
         future: Future[_R] = Future()
 
         def run() -> None:

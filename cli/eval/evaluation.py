@@ -70,7 +70,7 @@ def list_tasks(request: TaskRequest, flags: Mapping[str, object]) -> None:
 
 @plain_keys()
 def evaluate(request: TaskRequest, flags: Mapping[str, object]) -> int:
-    """Run what isn't done yet, print the table; returns the exit code. Raises what `cli.main` turns into one."""
+    """Run what isn't done yet, print the table; returns the exit code. Raises the errors that `cli.main` reports."""
     resolved = _plain(resolve(flags, environ=os.environ))
     settings = resolved.settings
     agree(settings)
@@ -84,7 +84,7 @@ def evaluate(request: TaskRequest, flags: Mapping[str, object]) -> int:
 
 
 def _plain(resolved: Resolved) -> Resolved:
-    """The settings without what would make one user's tasks other than another's: own tools, rules, instructions."""
+    """The settings without a user's own tools, rules and instructions: everybody's tasks are the same."""
     own: dict[str, Value] = {"workspace": None, "tools": None, "no_tools": True, "instructions": None, "web": None}
     own |= {"plan": False, "dry_run": False, "unconfined": False, "allow": (), "deny": (), "raw": False}
     now = resolved.settings
@@ -93,7 +93,7 @@ def _plain(resolved: Resolved) -> Resolved:
 
 
 def _possible(tasks: Sequence[Task], settings: Settings, display: Display) -> list[Task]:
-    """The tasks whose tools are here; a line about each kind that is left out. Raises ExitError if none is left."""
+    """The tasks whose tools are here; a line about each kind that is left out. Raises ExitError if all are."""
     lacking = missing(tasks, settings, display)
     kept = list(tasks)
     for need, why in lacking.items():
@@ -108,7 +108,7 @@ def _possible(tasks: Sequence[Task], settings: Settings, display: Display) -> li
 
 
 class _Evaluation:
-    """The tasks that are left, on one loaded model."""
+    """The remaining tasks, on one loaded model."""
 
     def __init__(self, resolved: Resolved, display: Display, tasks: Sequence[Task], request: TaskRequest) -> None:
         self._resolved, self._settings, self._display = resolved, resolved.settings, display
@@ -144,7 +144,7 @@ class _Evaluation:
     # -- before --------------------------------------------------------------------------------------------------------
 
     def _begin(self, model: Model) -> None:
-        """Load the results from before: the tasks that are done, and those that are left."""
+        """Load the results from before, and list the remaining tasks."""
         self._results = Results(None if self._settings.private else paths.eval_dir(), self._identity(model))
         if self._request.anew:
             self._results.delete()
@@ -160,7 +160,7 @@ class _Evaluation:
                 self._print_line(one)
 
     def _identity(self, model: Model) -> dict[str, object]:
-        """All that must be the same for two results to stand in one table."""
+        """The conditions of a result: only equal ones stand in one table."""
         settings = self._settings
         sampling = {key: getattr(settings, key) for key in SAMPLING}
         limits = {key: getattr(settings, key) for key in ("guide", "max_tokens", "think_tokens", "timeout")}
@@ -173,7 +173,7 @@ class _Evaluation:
         return Options(settings.effort, None, datetime.date.today().isoformat(), sampling=sampling_of(settings))
 
     def _announce_time(self, player: Player, model: Model) -> None:
-        """Say how long it will take, and how that is known, before the first task begins."""
+        """Forecast the time before the first task, and name the basis."""
         if not self._left:
             return
         how = "by the mean of those done"

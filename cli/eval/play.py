@@ -29,7 +29,7 @@ from ossia.cli.words import ENDS
 
 @dataclass(slots=True)
 class Player:
-    """Plays tasks on one loaded model. `store` None: no session is kept. `says`: what the live line says of a run."""
+    """Plays tasks on one loaded model. `store` None: sessions aren't stored. `says`: the live line of a run."""
 
     model: Model
     display: Display
@@ -39,7 +39,7 @@ class Player:
     says: Callable[[str], str]
 
     def play(self, task: Task, run: int) -> Outcome:
-        """Run a task to its end. Raises KeyboardInterrupt, and what broke if it wasn't the model's fault."""
+        """Run a task to its end. Raises KeyboardInterrupt, and every error but the model's."""
         started = time.monotonic()
         tokenizer = self.model.tokenizer
         with set_up(task, self.settings, self.display, tokenizer) as bench:
@@ -58,7 +58,7 @@ class Player:
         return Outcome(task.id, run, *known, *figures, kept, task.digest)
 
     def warm_up(self, prompt: str, max_tokens: int) -> Report:
-        """A short turn without tools, of which nothing is kept: how fast is the model?"""
+        """Measure the model's speed by a short turn without tools; nothing is stored."""
         task = Task("speed/measured", prompt)
         short = replace(self.settings, max_tokens=max_tokens)
         with set_up(task, self.settings, self.display, self.model.tokenizer) as bench:

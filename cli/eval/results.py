@@ -1,4 +1,4 @@
-"""Results on disk, a line of JSON each, and their table: how much was solved in each suite, and how sure that is."""
+"""Results on disk, a line of JSON each, and their table: the solved share of each suite, with its interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The suite `math`: whole numbers, to be found with python; and AIME's problems, where the user has them."""
+"""The suite `math`: whole numbers, to be found with python; and AIME's problems from a file of the user's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A task and its verdict; the tools that exist for tasks alone: functions over a table, a browser over a few pages."""
+"""A task and its verdict; the tools for tasks alone: functions over a table, a browser over a few pages."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Call = tuple[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Is it solved? `reason` says what is wrong, in a line. `f1`: how well the calls fit, where that is measured."""
+    """The verdict: `reason` is the fault, in a line; `f1` the fit of the calls, where measured."""
 
     passed: bool
     reason: str = ""
@@ -45,7 +45,7 @@ Judge = Callable[["Report"], Verdict]
 
 
 def solved(report: Report) -> Verdict:
-    """For tasks that are judged by their hidden tests alone."""
+    """For tasks judged by their hidden tests alone."""
     return Verdict(True)
 
 
@@ -76,7 +76,7 @@ class Task:
 
     @property
     def digest(self) -> str:
-        """Changes with what is asked and judged: results of another version of the task don't count."""
+        """The version of the task: results of another one don't count."""
         parts = [self.prompt, self.answer, repr(self.calls), self.effort or ""]
         parts += [json.dumps(self.schema.schema)] if self.schema else []
         parts += [f"{name}\n{data!r}" for name, data in {**(self.files or {}), **self.hidden}.items()]
@@ -89,7 +89,7 @@ def called(report: Report, name: str = "") -> list[ToolFinished]:
 
 
 def arguments_of(done: ToolFinished) -> object:
-    """A call's arguments as a value; its text where that is no JSON."""
+    """A call's arguments as a value; without JSON, as their text."""
     try:
         value: object = json.loads(done.call.arguments)
     except ValueError:

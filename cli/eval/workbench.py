@@ -1,4 +1,4 @@
-"""The bench for a task: the tools of `ossia run`, in a folder that is thrown away afterwards."""
+"""The bench for a task: the tools of `ossia run`, in a temporary folder."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _result(bench: Bench, command: list[str]) -> str:
 
 
 def remove_left() -> None:
-    """Remove the folders that a killed process left in the system's temporary folder a week ago."""
+    """Remove killed processes' temporary folders, a week old."""
     before = time.time() - _SURELY_LEFT_S
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):
@@ -127,7 +127,7 @@ def remove_left() -> None:
 
 
 def _why_off(confinement: Confinement) -> str:
-    """Without the advice to run it unconfined, which an evaluation never does."""
+    """The reason without the advice to run it unconfined: an evaluation never does."""
     return re.split("[;:] --unconfined", confinement.reason)[0]
 
 

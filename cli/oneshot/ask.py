@@ -33,7 +33,7 @@ _WORDS = {"yes": "y", "session": "s", "always": "a", "no": "n", "": "n"}
 
 @dataclass(frozen=True, slots=True)
 class Unasked:
-    """A call that was refused since nobody could be asked. `allow` are the flags that allow it."""
+    """A call refused since nobody could be asked. `allow` are the flags that allow it."""
 
     call_id: str
     name: str
@@ -99,7 +99,7 @@ class Asker:
     def _filled(
         self, asked: ApprovalAsked, form: Mapping[str, str], keyboard: Keyboard, given_up: Callable[[], bool]
     ) -> str | None:
-        """The values of a form, as JSON, field by field; an empty line takes the default or what was typed before."""
+        """The values of a form, as JSON, field by field; an empty line takes the default or the earlier value."""
         from ossia.cli.terminal.input.ask import ask_line
 
         width = columns(sys.stderr) - 1
@@ -165,7 +165,7 @@ def _cut(lines: list[str]) -> list[str]:
 
 
 def _pieces(lines: list[str], width: int) -> list[list[str]]:
-    """All of it, in pieces that a terminal's history holds; each but the last says that there is more."""
+    """The lines in pieces for a terminal's history; each but the last announces the next."""
     most = _PIECE_ROWS * width // 2  # a character may take two columns
     pieces, used = [list[str]()], 0
     for line in lines:

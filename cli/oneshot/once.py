@@ -45,7 +45,7 @@ _MISFIT = "the answer doesn't follow the schema"
 def run_once(
     prompt: str | None, flags: Mapping[str, object], *, resume: Resume, save: bool = False, schema: str | None = None
 ) -> int:
-    """Answer one prompt; returns the exit code. Raises what `cli.main` turns into one line and a code.
+    """Answer one prompt; returns the exit code. Raises the errors that `cli.main` reports.
 
     `resume`: the stored session to go on with; `save`: store a new one; `schema`: a JSON Schema, or its file, that the
     answer must follow. An error before the turn begins is also printed as `--json`'s line.
@@ -72,7 +72,7 @@ def _as_json(flags: Mapping[str, object]) -> bool:
 def _prepared(
     prompt: str | None, flags: Mapping[str, object], *, resume: Resume, save: bool, schema: str | None
 ) -> tuple[_Run, str]:
-    """The run, and what is asked. Everything that can be refused before the model is loaded is refused here."""
+    """The run, and its question. Refuses all it can before the model is loaded."""
     resolved, folder = resolve_with_folder(flags)
     settings = resolved.settings
     agree(settings)
@@ -99,7 +99,7 @@ def _prepared(
 
 
 class _Run:
-    """One run: loads, follows the turn, writes what came."""
+    """One run: loads, follows the turn, writes the answer."""
 
     def __init__(self, resolved: Resolved, folder: Folder | None, display: Display, opened: OpenSession) -> None:
         settings = resolved.settings
@@ -153,7 +153,7 @@ class _Run:
         return int(report.code)
 
     def _load(self) -> None:
-        """The weights are loaded by the worker, so that Ctrl-C is answered meanwhile."""
+        """Load on the worker's thread: Ctrl-C is answered meanwhile."""
         talk, report = self._talk, self._report
         begun = self._begin()
         report.model = begun.name
@@ -174,7 +174,7 @@ class _Run:
             turn.tap(ids)
 
     def _begin(self) -> Begun:
-        """A server gets the seconds of a turn for what it is asked before; a model here may take its time."""
+        """Begin the model: a server has the seconds of a turn to answer, a model here takes its time."""
         control, limit_s = Control(), self._settings.timeout if is_server(self._settings.engine) else None
         try:
             with deadline(control, limit_s):

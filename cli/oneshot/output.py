@@ -92,7 +92,7 @@ class Answer:
 
 
 def _escaped(text: str) -> str:
-    """The same JSON, with what a terminal would obey escaped: that can only be inside strings."""
+    """The same JSON, safe for a terminal: control characters in its strings are escaped."""
     return "".join(char if clean(char) == char else json.dumps(char)[1:-1] for char in text)
 
 

@@ -1,4 +1,4 @@
-"""The text of a run: the prompt, standard input, and the files that the prompt mentions with `@`."""
+"""The text of a run: the prompt, standard input, and files mentioned with `@`."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class Report:
                 self.end, self.error = end, error
 
     def fail(self, error: BaseException) -> None:
-        """Note what ended the run outside the turn: a fault while loading, or the user, whatever the turn says yet."""
+        """Note the end of the run outside its turn: an error while loading, or the user's interrupt."""
         if isinstance(error, KeyboardInterrupt):
             self.end, self.error = "stopped", KeyboardInterrupt("interrupted")
         else:
@@ -135,7 +135,7 @@ class Report:
 
     @property
     def misfit(self) -> str | None:
-        """The reason that a whole answer doesn't follow the schema; None: it does, or one of them is missing."""
+        """The fault of a whole answer by the schema; None: it follows it, or one of them is missing."""
         if self.schema is None or self._whole is None:
             return None
         from ossia.cli.runtime.schema import fault_of
@@ -168,7 +168,7 @@ class Report:
         return ExitCode.UNASKED if unasked else _CODES[self.end]
 
     def to_json(self) -> dict[str, object]:
-        """The object that `ossia run --json` prints in one line (version 1; docs/formats.md)."""
+        """The object of `ossia run --json` (version 1; docs/formats.md)."""
         answer, notes = self.cited_answer
         speed = self.sums.tokens_per_s
         return {
@@ -216,7 +216,7 @@ class Report:
 
 
 def show_last_line(report: Report, settings: Settings, display: Display) -> None:
-    """Say why the answer is cut, or the figures of a whole one; nothing where an error has its own line."""
+    """Say why the answer is cut, or the figures of a whole one; an error has its own line."""
     if report.end in _CUT:
         half = not (settings.raw or settings.json) and report.schema is not None and report.answer is None
         why = _servers_limit(report, settings) or _CUT[report.end]

@@ -1,1 +1,1 @@
-"""The parts that a run, a chat and the commands share. Begin with `assembly`: a model and its tools by the settings."""
+"""The shared parts of run, chat and commands. Begin with `assembly`: a model and its tools by the settings."""

@@ -31,7 +31,7 @@ class Reading:
         self._progress = progress
 
     def text(self) -> str:
-        """`reading the prompt · 212 of 633 · 24 s`: what the cache holds already isn't counted."""
+        """`reading the prompt · 212 of 633 · 24 s`: cached tokens aren't counted."""
         progress = self._progress
         if progress is None:
             return ""
@@ -47,7 +47,7 @@ def loading_words(loading: Loading) -> str:
 
 
 def worded(what: str, so_far: str, left_s: int | None) -> str:
-    """`reading the prompt · 212 of 633 · 24 s`, without the seconds where they aren't known."""
+    """`reading the prompt · 212 of 633 · 24 s`, without unknown seconds."""
     left = "" if left_s is None else f" · {f'{left_s // 60} min {left_s % 60} s' if left_s >= 100 else f'{left_s} s'}"
     return f"{what} · {so_far}{left}"
 

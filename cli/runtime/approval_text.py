@@ -39,12 +39,12 @@ def title_of(asked: ApprovalAsked) -> str:
 
 
 def unseen(text: str, language: str = "") -> int:
-    """The number of characters that a sign stands for: a terminal wouldn't show them."""
+    """The number of invisible characters: signs stand for them."""
     return visible(text, language)[1]
 
 
 def reason_of(asked: ApprovalAsked) -> str:
-    """The reason to ask, and a warning of characters that a terminal wouldn't show."""
+    """The reason to ask, and a warning of invisible characters."""
     preview = asked.preview
     hidden = unseen(preview.detail, preview.language) + sum(map(unseen, (preview.summary, *asked.rules)))
     return asked.reason + (f"; it holds invisible characters ({hidden})" if hidden else "")
@@ -141,7 +141,7 @@ def _allowed(asked: ApprovalAsked) -> str:
 
 
 def _remembered(asked: ApprovalAsked) -> str:
-    """The calls that an answer for the session covers: `functions.write_file on a.md`."""
+    """The scope of an answer for the session: `functions.write_file on a.md`."""
     subjects = ", ".join(asked.preview.subjects)
     if asked.preview.command:
         return f"exactly `{seen_line(subjects, _SUBJECT_CHARS)}`"

@@ -50,7 +50,7 @@ def control_names(text: str, model: Model, where: str) -> str:
 
 
 def end_tools(talk: Conversation, display: Display) -> None:
-    """Stop the turn under way, end what its tools run, and say where the files are that the model's code left."""
+    """Stop the turn under way and end the tools; name the folder with files of the model's code."""
     folder = talk.tools.python.kept_folder if talk.tools and talk.tools.python else None
     talk.end()
     if folder is not None:
@@ -80,7 +80,7 @@ def begin_model(
 def finish(
     begun: Begun, resolved: Resolved, folder: Folder | None, display: Display, *, tap: Tap | None = None
 ) -> tuple[Model, Toolset]:
-    """The model and the tools, which are collected while it loads."""
+    """The model and the tools, collected while it loads."""
     tools = None
     try:
         tools = collect(resolved, folder, display, begun.tokenizer)
@@ -138,7 +138,7 @@ def local_spec(settings: Settings, *, stays: bool = False) -> ModelSpec:
 
 
 def collect(resolved: Resolved, folder: Folder | None, display: Display, tokenizer: Tokenizer) -> Toolset:
-    """The tools that the settings ask for. Raises ExitError or FunctionsError for one that isn't available."""
+    """The tools of the settings. Raises ExitError or FunctionsError for an unavailable one."""
     spec = tools_spec(resolved, folder)
     if spec.files or spec.packages:
         give_stdout_to_others()
@@ -182,7 +182,7 @@ def tools_spec(resolved: Resolved, folder: Folder | None) -> ToolsSpec:
 
 
 def trained_tools(settings: Settings) -> tuple[str, ...]:
-    """Those of python and the browser that are asked for: all, unless `--tools` names some."""
+    """The requested ones of python and the browser: all, unless `--tools` names some."""
     named = tuple(name for name in settings.tools or () if name in TRAINED)
     return () if settings.no_tools else named or TRAINED
 
@@ -193,14 +193,14 @@ def web_of(settings: Settings) -> Web:
 
 
 def own_files(environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """The user's files that configure us; they need not exist."""
+    """The user's configuration files; they need not exist."""
     return config_path(environ), mcp_file(environ), *certificate_files(environ)
 
 
 def fixes_for(
     tools: Toolset, settings: Settings, *, chat: bool = False, turned_off: Callable[[str], bool] = lambda name: False
 ) -> Fixes:
-    """The user's next steps after calls that fail."""
+    """The user's next steps after failed calls."""
     from ossia.cli.runtime.failures import Fixes
 
     specs, folder = tools.toolbox.by_name, tools.folder is not None

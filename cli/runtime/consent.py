@@ -1,4 +1,4 @@
-"""Plain questions on the terminal, and the one that comes before the first prompt to a host."""
+"""Plain questions on the terminal, and consent before the first prompt to a host."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def agree(settings: Settings) -> None:
 
 
 def confirmed(question: str) -> bool:
-    """Was `question` (clean) answered with yes? To be asked where stdin is a terminal; anything but `y` is a no."""
+    """Ask `question` (clean) on a terminal. True for `y` or `yes`."""
     prompt = f"{question} [y/N] "
     with plain_keys() as keyboard:
         if keyboard is None:  # Windows
@@ -67,7 +67,7 @@ def must_be_agreed(address: Address, settings: Settings) -> None:
 
 
 def is_agreed(address: Address, settings: Settings) -> bool:
-    """Is it this machine, or was a yes stored, or does --allow-engine name it?"""
+    """True for this machine, a stored yes, or a host of --allow-engine."""
     from ossia.tools.approval.trust import Hosts
 
     origin = _origin(address)
@@ -76,7 +76,7 @@ def is_agreed(address: Address, settings: Settings) -> bool:
 
 
 def means(said: str, origin: str) -> bool:
-    """Does a user who says this mean `origin`, e.g. `http://gpu.test:99`?
+    """True if the user's words mean `origin`, e.g. `http://gpu.test:99`.
 
     `gpu.test` means each of its ports, `gpu.test:99` this port only, and what begins with `http://` never `https://`.
     """

@@ -1,4 +1,4 @@
-"""The end of an interrupted process: it still checks what a command left, and waits for no thread."""
+"""The end of an interrupted process: the check of what a command left is awaited, threads aren't."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def awaited(work: Future[_R]) -> _R:
 
 
 def look_to_the_end(warn: Callable[[str], None]) -> None:
-    """Before the process ends, wait until what a command left has been looked at, or for one more Ctrl-C."""
+    """Wait for the check of what a command left, or for one more Ctrl-C."""
     from ossia.tools import ending
 
     if not ending.is_under_way():
@@ -62,7 +62,7 @@ def look_to_the_end(warn: Callable[[str], None]) -> None:
 
 
 def end_now(code: int) -> NoReturn:
-    """End the process without waiting for threads: one is in a C call that we can't interrupt."""
+    """End the process without waiting for threads: C calls can't be interrupted."""
     give_keys_back()
     for stream in (stdout(), sys.stderr):
         try:

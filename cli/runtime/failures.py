@@ -22,7 +22,7 @@ _MAX_CHARS = 4_000  # of a reason: more than the rows hold
 _ARGUMENT_CHARS = 200
 _PACKAGES = {"PIL": "pillow", "bs4": "beautifulsoup4", "cv2": "opencv-python", "sklearn": "scikit-learn",
              "yaml": "pyyaml"}  # fmt: skip
-"""Modules whose name isn't that of the package that brings them."""
+"""Packages of other names than their modules."""
 
 def failure_rows(done: ToolFinished, width: int, *, fix: str = "") -> tuple[list[str], list[str]]:
     """The rows about a failed call, clean and of at most `width` columns, and those of `fix`.
@@ -45,7 +45,7 @@ def failure_rows(done: ToolFinished, width: int, *, fix: str = "") -> tuple[list
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """The text in rows; what doesn't fit is counted."""
+    """The text in rows; the rest is counted."""
     text = clean(text)
     rows = hanging(text[:_MAX_CHARS], width)
     if len(rows) > MAX_ROWS or len(text) > _MAX_CHARS:
@@ -93,7 +93,7 @@ class Fixes:
         return command if self.chat else flag
 
     def _of_missing(self, call: ToolCall) -> str:
-        """For a tool that isn't on offer, by the name that the model gave it."""
+        """For a tool that isn't on, by the model's name for it."""
         name = call.name.removeprefix("functions.")
         meant = resolve_name(call.name, TRAINED_NAMES) or f"functions.{name}"
         family = meant.partition(".")[0]
@@ -111,7 +111,7 @@ class Fixes:
         return self._of_server(name)
 
     def _of_server(self, name: str) -> str:
-        """For a tool of an MCP server that isn't available."""
+        """For a tool of an unavailable MCP server."""
         from ossia.tools.functions.naming import plain_name
 
         servers = (key.removeprefix("mcp ") for key in self.off if key.startswith("mcp "))

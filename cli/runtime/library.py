@@ -34,7 +34,7 @@ def open_library() -> Library:
 
 @contextmanager
 def faults() -> Iterator[None]:
-    """Inside the block, what is wrong with the library's file is raised as an ExitError."""
+    """Inside the block, a fault of the library's file is raised as an ExitError."""
     from ossia.tools.library.library import LibraryError
 
     try:
@@ -59,7 +59,7 @@ class Account:
         self.named: frozenset[str] = frozenset()
 
     def follow(self, events: Generator[Event, None, None], root: Root) -> None:
-        """Take in the events of a root, to the end; `events` is closed then, which stores what is ready."""
+        """Take in the events of a root, to the end; closing `events` stores the finished ones."""
         from ossia.tools.library.indexing import Found
 
         done = total = 0
@@ -130,7 +130,7 @@ def index(
 
 
 def target_of(name: str) -> tuple[RootKind, str]:
-    """The target that a word of the command line names: a folder, a file or a URL. Raises `ExitError`."""
+    """The target of a word of the command line: a folder, a file or a URL. Raises `ExitError`."""
     place = place_of(name)
     if _is_url(place):
         return "url", place

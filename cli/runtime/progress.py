@@ -111,9 +111,9 @@ class Display:
     ) -> None:
         self.line = LiveLine(sys.stderr, shown=lively)
         self.before: Callable[[], None] = lambda: None  # called before a line is written: stdout may be in mid-line
-        self.once = False  # is a note that was written before left out?
+        self.once = False  # True: no note is written twice
         self._noted: set[str] = set()
-        self.fix: Callable[[ToolFinished], str] = lambda done: ""  # what the user can do about a call that failed
+        self.fix: Callable[[ToolFinished], str] = lambda done: ""  # the user's next step after a failed call
         self.terminal, self.colour = terminal, colour
         self._asides, self._quiet, self._thinking, self._verbose = asides, quiet, thinking, verbose and not quiet
         self._activity = Activity()
@@ -167,7 +167,7 @@ class Display:
                 )
 
     def note(self, text: str) -> None:
-        """A line on stderr, wherever that goes: a warning, or what was asked for."""
+        """A line on stderr, wherever that goes: a warning, or requested information."""
         if not self._quiet and not (self.once and text in self._noted):
             self._noted.add(text)
             self._write(text)
@@ -177,7 +177,7 @@ class Display:
         self.note(f"ossia: warning: {text}")
 
     def report(self, what: Notice | Loading) -> None:
-        """The `Report` of what builds for this display."""
+        """The `Report` for builders of models and tools."""
         match what:
             case Loading():
                 self.line.set(loading_words(what))
@@ -226,7 +226,7 @@ class Display:
         self._end_thought()
 
     def aside(self, text: str, *, whole: bool = False) -> None:
-        """A line that only a terminal gets, dim. Cut to its width, unless `whole` (a path; lines that fit)."""
+        """A dim line for terminals only. Cut to the width, unless `whole` (a path; lines that fit)."""
         if self._asides:
             text = text if whole else fitted(clean(text), columns(sys.stderr) - 1)
             self._write(text, dim=True)

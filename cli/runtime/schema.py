@@ -43,7 +43,7 @@ def read_schema(given: str, *, of: str, warn: Callable[[str], object]) -> Respon
 
 
 def _unwrapped(schema: Any) -> Any:
-    """The schema in what OpenAI's API takes as `response_format`, or as its `json_schema`; any other as it is."""
+    """The schema inside OpenAI's `response_format` or `json_schema`; any other as it is."""
     if not isinstance(schema, dict):
         return schema
     inner = schema.get("json_schema") if schema.get("type") == "json_schema" else schema
@@ -78,7 +78,7 @@ def fault_of(text: str, schema: Any) -> str | None:
 
 
 def _require_usable(schema: Any) -> None:
-    """Raises SchemaUnusable. On a thread of its own: what compiles the schema would take Ctrl-C for its fault."""
+    """Raises SchemaUnusable. On a thread of its own: the compiler would take Ctrl-C for a fault of the schema."""
     worker = Worker()
     try:
         awaited(worker.submit(lambda: _compile(schema)))

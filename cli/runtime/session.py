@@ -1,4 +1,4 @@
-"""The session that a run or a chat goes on with, its options, and the place where it is stored."""
+"""The session of a run or a chat: opened or resumed, with its options."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def following(options: Options, folder: Folder | None) -> Options:
 
 
 def own_instructions(whole: str | None) -> str:
-    """The user's own part of instructions: without what a workspace adds to them."""
+    """The user's own part of instructions, without a workspace's."""
     own = f"\n\n{whole or ''}".partition(f"\n\n{NOTES_HEAD}")[0].removeprefix("\n\n")
     return "" if own == WORK else own
 
