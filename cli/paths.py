@@ -9,15 +9,13 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-import platformdirs
-
 from ossia.cli.exits import ExitError
 
 TYPE_CHECKING = False  # typing's own would be an import
 if TYPE_CHECKING:
-    from ossia.tools.host import Host
+    from platformdirs import PlatformDirs
 
-_APP = "ossia"
+    from ossia.tools.host import Host
 
 
 def expanded(name: str) -> Path:
@@ -44,22 +42,24 @@ def is_folder(path: Path) -> bool:
         raise ExitError(f"{path}: {error.strerror}") from None
 
 
-def _own(place: Callable[..., Path]) -> Path:
+def _own(place: Callable[[PlatformDirs], Path]) -> Path:
     """Our folder in a place of the platform's. Raises ExitError where the user has no home, and HOME isn't set."""
+    from platformdirs import PlatformDirs  # `ossia --help` does without it
+
     try:
-        return place(_APP, appauthor=False)
+        return place(PlatformDirs("ossia", appauthor=False))
     except RuntimeError:
         raise ExitError("this user has no home folder: set HOME to a folder of yours") from None
 
 
 def config_file() -> Path:
     """The settings, e.g. `~/.config/ossia/config.toml`. It need not exist. (`settings.config` reads `OSSIA_CONFIG`.)"""
-    return _own(platformdirs.user_config_path) / "config.toml"
+    return _own(lambda dirs: dirs.user_config_path) / "config.toml"
 
 
 def data_dir() -> Path:
     """The folder of pulled models, the library, sessions, undo: `~/.local/share/ossia`."""
-    return _own(platformdirs.user_data_path)
+    return _own(lambda dirs: dirs.user_data_path)
 
 
 def sessions_file() -> Path:
@@ -89,12 +89,12 @@ def history_file() -> Path:
 
 def cache_dir() -> Path:
     """The folder of data that may be deleted, such as fetched pages: `~/.cache/ossia`."""
-    return _own(platformdirs.user_cache_path)
+    return _own(lambda dirs: dirs.user_cache_path)
 
 
 def log_file() -> Path:
     """The log of llama.cpp, e.g. `~/.local/state/ossia/log/ossia.log`."""
-    return _own(platformdirs.user_log_path) / "ossia.log"
+    return _own(lambda dirs: dirs.user_log_path) / "ossia.log"
 
 
 def host() -> Host:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from ossia.tools.browser.browser import Browser
 from ossia.tools.browser.document import Document, Source
-from ossia.tools.browser.web import web_source
+from ossia.tools.browser.web import KINDS, web_source
+from ossia.tools.fetch.guard import parse_allow_host, parse_proxy
 from ossia.tools.functions import ToolSettingUnusable
 from ossia.tools.host import Host
 from ossia.tools.spec import Stop
@@ -69,7 +70,6 @@ def browser(web: Web, host: Host, count_tokens: Callable[[str], int], *, private
 
 def _search(search: str, web: Web, environ: Mapping[str, str]) -> Source:
     """The web search that `--web` names: an address means a SearXNG."""
-    from ossia.tools.browser.web import KINDS
     from ossia.tools.fetch.client import JsonClient
 
     shown = search if "@" not in search else "…"  # an address may hold a password
@@ -95,8 +95,6 @@ class PageLoader:
     """
 
     def __init__(self, web: Web, host: Host, *, private: bool) -> None:
-        from ossia.tools.fetch.guard import parse_allow_host, parse_proxy
-
         self.private = private
         self._proxy, self._cache = web.proxy, host.cache / "pages"
         self._converter: Converter | None = None

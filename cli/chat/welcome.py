@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ossia.agent.models.memory import read_memory, size_text
 from ossia.cli.clean import clean, one_line
 from ossia.cli.runtime.session import moved_from
 from ossia.cli.visible import seen_line
@@ -138,8 +139,6 @@ def greeting(facts: Facts, *, keys: str = KEYS) -> list[str]:
 
 
 def _model(facts: Facts) -> str:
-    from ossia.agent.models.memory import size_text
-
     name = one_line(facts.model, _NAME_CHARS)
     if facts.built_in:
         return _offered(facts)
@@ -152,8 +151,6 @@ def _model(facts: Facts) -> str:
 
 def _offered(facts: Facts) -> str:
     """The line about étude and the way to a better model."""
-    from ossia.agent.models.memory import size_text
-
     offer, study = facts.offer, "étude, a small study model, answers now"
     if offer is None:
         return study
@@ -177,7 +174,6 @@ def needed_gb(model_bytes: int) -> int:
 def gather(settings: Settings, *, workspace: Path | None = None, title: str | None = None, turns: int = 0) -> Facts:
     """The facts of this machine, in some milliseconds: files are found by their names, none is opened."""
     from ossia.agent.models.find import locations
-    from ossia.agent.models.memory import read_memory
     from ossia.cli import paths
 
     gpu = any(Path(name).exists() for name in _GPU_FILES)

@@ -15,6 +15,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ossia.cli.exits import ExitCode, ExitError
+from ossia.cli.paths import expanded
+from ossia.cli.terminal.keyboard import plain_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -103,9 +105,6 @@ def exit_error(message: str, code: Literal["USAGE", "FAILED", "ENGINE"] = "USAGE
 
 def read_text(name: str) -> str:
     """The text of a file, or with `-` of standard input. Raises ExitError."""
-    from ossia.cli.paths import expanded
-    from ossia.cli.terminal.keyboard import plain_keys
-
     source = input_name(name)
     try:
         with plain_keys(), nullcontext(sys.stdin.buffer) if name == "-" else expanded(name).open("rb") as file:

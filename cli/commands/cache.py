@@ -6,10 +6,12 @@ import os
 import time
 from typing import TYPE_CHECKING, Annotated
 
+from ossia.cli import paths
 from ossia.cli.commands import Json, exit_error, group
 from ossia.cli.exits import ExitCode
 from ossia.cli.settings.table import option
 from ossia.cli.streams import say
+from ossia.cli.terminal.keyboard import plain_keys
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +37,6 @@ def show(json: Json = False) -> None:
 
     from ossia.agent.engine.stored import inspect
     from ossia.agent.models.memory import size_text
-    from ossia.cli import paths
     from ossia.cli.clean import clean, one_line
     from ossia.cli.words import when
 
@@ -81,7 +82,6 @@ def rm() -> None:
     """Remove all stored caches. Sessions stay; the model reads their text once more."""
     from ossia.agent.engine.prompts import unfinished_in
     from ossia.agent.engine.stored import delete
-    from ossia.cli import paths
 
     found = _folders()
     for folder in [*(folder for _, _, folder in found), *unfinished_in(paths.host().kv)]:
@@ -114,7 +114,6 @@ def warm(
         os.nice(19)  # before any library starts threads
     from ossia.cli.settings.engines import LLAMA
     from ossia.cli.settings.workspace import resolve_with_folder
-    from ossia.cli.terminal.keyboard import plain_keys
 
     with plain_keys():
         runs = [resolve_with_folder(flags)]
@@ -161,7 +160,6 @@ def _warm(
 ) -> None:
     from ossia.agent.engine.prompts import stored_in
     from ossia.agent.sessions.session import Session
-    from ossia.cli import paths
     from ossia.cli.runtime.assembly import begin_model, finish
     from ossia.cli.runtime.session import fresh_options
 
@@ -212,7 +210,6 @@ def _read(model: Model, request: Request, display: Display, control: Control) ->
 def _folders() -> list[tuple[float, int, Path]]:
     """Those on disk, the last used first: its time of use, its bytes, its folder."""
     from ossia.agent.engine.prompts import stored_in
-    from ossia.cli import paths
 
     folder = paths.host().kv
     return sorted([*stored_in(folder, prompts=True), *stored_in(folder, prompts=False)], reverse=True)

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from ossia.cli.commands import exit_error, group, writing
+from ossia.cli.settings.table import SETTINGS
 from ossia.cli.streams import say
 
 
@@ -20,7 +21,6 @@ def show() -> None:
     The output is a valid config file: `ossia config show > config.toml` is a start.
     """
     from ossia.cli.settings.config import resolve
-    from ossia.cli.settings.table import SETTINGS
 
     resolved = resolve({}, environ=os.environ)
     lines = {key: _line(key, getattr(resolved.settings, key)) for key in SETTINGS}
@@ -45,7 +45,6 @@ app.command()(show)
 def get(key: Annotated[str, typer.Argument(metavar="KEY", help="A setting, or approvals.RULE.")]) -> None:
     """Print one setting and its origin."""
     from ossia.cli.settings.config import nearest, resolve
-    from ossia.cli.settings.table import SETTINGS
 
     resolved, name = resolve({}, environ=os.environ), key.removeprefix("--").replace("-", "_")
     rules = {f"approvals.{rule}": action for rule, action in resolved.approvals}
@@ -76,7 +75,6 @@ def set_(
     """
     from ossia.cli.settings.config import config_path
     from ossia.cli.settings.config_file import set_value
-    from ossia.cli.settings.table import SETTINGS
 
     with writing(config_path(os.environ)) as path:
         stored = set_value(os.environ, key, value)

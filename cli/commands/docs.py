@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from ossia.cli.commands import exit_error, group
 from ossia.cli.settings.table import option
+from ossia.cli.streams import shown
 from ossia.cli.terminal.keyboard import plain_keys
 
 app = group("Index your documents for the model to search.")
@@ -62,7 +64,6 @@ def list_(json: Json = False) -> None:
     """Print what was added: number of documents, amount of text, place."""
     from ossia.agent.models.memory import size_text
     from ossia.cli.runtime.library import faults, open_library
-    from ossia.cli.streams import shown
     from ossia.cli.words import json_line
 
     with faults():
@@ -90,7 +91,6 @@ def rm(
 ) -> None:
     """Remove folders, pages or single documents from the library. The files themselves stay."""
     from ossia.cli.runtime.library import faults, open_library, place_of
-    from ossia.cli.streams import shown
     from ossia.cli.words import count
 
     with faults():
@@ -111,10 +111,7 @@ def search(
     json: Json = False,
 ) -> None:
     """Search the library as the model does. Prints the ID, title, origin and a passage of each document."""
-    from dataclasses import asdict
-
     from ossia.cli.runtime.library import faults, open_library
-    from ossia.cli.streams import shown
     from ossia.cli.words import json_line
 
     with faults():
@@ -135,7 +132,6 @@ def search(
 def show(number: Annotated[str, typer.Argument(metavar="ID", help="As `search` prints it.")]) -> None:
     """Print the indexed text of a document."""
     from ossia.cli.runtime.library import open_library
-    from ossia.cli.streams import shown
     from ossia.tools.library.library import without_links
     from ossia.tools.spec import NoStop, ToolFailed
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -46,8 +47,6 @@ def evaluate(
 
     After an interrupt, the same command resumes. Each run is stored as a session: `ossia sessions show ID`.
     """
-    from pathlib import Path
-
     from ossia.cli.eval.evaluation import TaskRequest, list_tasks
     from ossia.cli.eval.evaluation import evaluate as evaluated
 

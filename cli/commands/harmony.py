@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ossia.cli import paths
 from ossia.cli.commands import exit_error, group, input_name, read_text
 from ossia.cli.streams import say, shown
 
@@ -118,7 +120,6 @@ def _tokenizer(model: str | None, *, any_will_do: bool = False) -> Tokenizer:
     """`any_will_do`: without gpt-oss's vocabulary that of the built-in model is used, with a line on stderr."""
     from ossia.agent.errors import VocabularyMissing
     from ossia.agent.vocabulary import tokenizer_for
-    from ossia.cli import paths
     from ossia.cli.settings.config import resolve
     from ossia.tools.host import Loading, Notice
 
@@ -179,8 +180,6 @@ def _unusable(file: str, reason: str) -> Exception:
 
 def _text(tokenizer: Tokenizer, ids: Iterable[int]) -> str:
     """The text of `ids`. On a terminal it is cleaned, and control tokens are coloured unless NO_COLOR is set."""
-    from itertools import groupby
-
     control = set(tokenizer.vocabulary.control.values())
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     out = []

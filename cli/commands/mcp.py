@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ossia.cli import paths
 from ossia.cli.commands import exit_error, group, writing
+from ossia.cli.streams import say
 from ossia.cli.terminal.keyboard import plain_keys
 
 if TYPE_CHECKING:
@@ -61,7 +63,6 @@ def add(
     are stored in full, since the server may start in another folder.
     """
     from ossia.cli.settings.mcp import add_server, mcp_file
-    from ossia.cli.streams import say
 
     if bool(command) == bool(url):
         raise exit_error(f"mcp add: give -- COMMAND or --url URL{', not both' if url else ''}")
@@ -98,9 +99,7 @@ def list_() -> None:
 @app.command()
 def rm(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Remove a server from the mcp.json, with its accepted tools and its key."""
-    from ossia.cli import paths
     from ossia.cli.settings.mcp import mcp_file, remove_server
-    from ossia.cli.streams import say
 
     path = mcp_file(os.environ)
     with writing(path):
@@ -119,9 +118,7 @@ def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 
     If the config has a client ID but no secret, asks for the secret first and stores it the same way.
     """
-    from ossia.cli import paths
     from ossia.cli.settings.mcp import configured_servers
-    from ossia.cli.streams import say
     from ossia.cli.visible import seen_line
     from ossia.tools.mcp.config import expanded
 
@@ -155,9 +152,6 @@ def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 @app.command()
 def logout(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Delete the key that `ossia mcp login` stored. The server isn't notified."""
-    from ossia.cli import paths
-    from ossia.cli.streams import say
-
     with writing(paths.data_dir()):
         was_kept = _servers(()).logins.forget(name)
     say(f"{name}: logged out" if was_kept else f"{name}: there was no login")
@@ -205,7 +199,6 @@ def test(
 
 
 def _servers(configs: Sequence[McpConfig], **more: Any) -> McpServers:
-    from ossia.cli import paths
     from ossia.tools.mcp.servers import McpServers
 
     return McpServers(configs, data_dir=paths.data_dir(), log_dir=paths.log_file().parent, environ=os.environ, **more)
@@ -227,7 +220,6 @@ def _typed_secret(config: McpConfig) -> str:
 
 def _trusted_here() -> Offer | None:
     """The offer of the current folder, if the user trusts it; else None."""
-    from ossia.cli import paths
     from ossia.tools.approval.trust import TrustStore
 
     return TrustStore(paths.data_dir()).content(paths.here())[1]
@@ -281,11 +273,9 @@ def _found(argument: str) -> str:
 
 def _folder(cwd: str | None) -> str | None:
     """The folder in full, since ossia may be started elsewhere. Raises `ExitError` for a missing one."""
-    from ossia.cli.paths import is_folder
-
     if cwd is None or "${" in cwd:
         return cwd
-    if not cwd or not is_folder(Path(cwd)):
+    if not cwd or not paths.is_folder(Path(cwd)):
         raise exit_error(f"--cwd {cwd}: not a folder")
     return str(Path(cwd).absolute())
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import asdict
+from itertools import groupby
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ossia.cli.commands import Json, group
 from ossia.cli.exits import ExitCode
+from ossia.cli.paths import data_dir
 from ossia.cli.settings.table import option
 from ossia.cli.streams import say, shown, stdout
 
@@ -64,7 +68,6 @@ def list_() -> None:
     from ossia.agent.models.memory import size_text
     from ossia.cli.clean import one_line
     from ossia.cli.commands.models_files import locations_here
-    from ossia.cli.paths import data_dir
 
     found, memory = find_models(locations_here()), free_memory()
     rows = [("NAME", "SIZE", "FITS", "FROM", "PATH"), *(_row(one, memory) for one in found)]
@@ -156,8 +159,6 @@ def path(model: MaybeModel = None, json: Json = False) -> None:
 @app.command()
 def default(model: Model) -> None:
     """Use this model from now on, as `ossia config set model` does, but only if it can be used."""
-    from pathlib import Path
-
     from ossia.agent.models.memory import read_memory
     from ossia.agent.models.resolve import locate, resolve
     from ossia.cli.commands.config import set_
@@ -251,8 +252,6 @@ def _print_rows(name: str, path: Path, rows: Sequence[Row]) -> None:
 
 
 def _rows(described: Description) -> list[Row]:
-    from itertools import groupby
-
     from ossia.agent.models.memory import size_text
 
     numbers = described.numbers
@@ -302,8 +301,6 @@ def _document(name: str, described: Description) -> dict[str, object]:
 
 
 def _plan_document(model: ModelFile, memory: Memory, planned: Plan) -> dict[str, object]:
-    from dataclasses import asdict
-
     put = planned.offload
     return {
         "model": model.name,

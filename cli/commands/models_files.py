@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from ossia.cli import paths
 from ossia.cli.commands import exit_error, writing
 from ossia.cli.streams import say, shown
 from ossia.cli.terminal.keyboard import plain_keys
@@ -45,8 +47,6 @@ def located(model: str | None) -> Found:
 
 def first_file(found: Found) -> Found:
     """The first file of the split model that `found` is part of. Raises ModelMissing if it isn't there."""
-    from dataclasses import replace
-
     from ossia.agent.errors import ModelMissing
     from ossia.agent.models.catalog import part_of, part_path
 
@@ -81,7 +81,6 @@ def settings_with(**given: object) -> Settings:
 def locations_here() -> Locations:
     """The folders of models on this machine."""
     from ossia.agent.models.find import locations
-    from ossia.cli import paths
 
     return locations(paths.host())
 
@@ -172,7 +171,6 @@ def _the_one(model: str, files: Sequence[Path]) -> tuple[Path, str]:
 def _remove_empty(folder: Path) -> None:
     """Remove the folder, and those around it in ossia's own, as far as nothing is in them."""
     from ossia.agent.models.find import MODELS_FOLDER
-    from ossia.cli import paths
 
     root = paths.data_dir() / MODELS_FOLDER
     while folder != root and folder.is_relative_to(root) and not any(folder.iterdir()):
@@ -233,7 +231,6 @@ def pull_model(name: str) -> None:
     from ossia.agent.models.model import open_model
     from ossia.agent.models.pull import on_the_hub
     from ossia.agent.models.transfer import token_kept_back
-    from ossia.cli import paths
 
     if name == ETUDE:
         print(ETUDE_PATH)
@@ -270,10 +267,9 @@ def _downloaded(name: str, model: CatalogModel) -> Path:
     """Download a model, with its progress on a line of a terminal. An interrupt says what resumes it."""
     from ossia.agent.models.pull import parts_kept, pull
     from ossia.cli.clean import clean, one_line
-    from ossia.cli.paths import data_dir
     from ossia.cli.runtime.progress import LiveLine, download_line
 
-    line, data = LiveLine(sys.stderr, shown=sys.stderr.isatty()), data_dir()
+    line, data = LiveLine(sys.stderr, shown=sys.stderr.isatty()), paths.data_dir()
     try:
         return pull(model, data, on_progress=download_line(line, clean(one_line(name, 60))))
     except KeyboardInterrupt:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import Annotated
 
 import typer
 
+from ossia.cli import paths
 from ossia.cli.commands import exit_error, group
 from ossia.cli.terminal.keyboard import plain_keys
 
@@ -24,9 +26,6 @@ def setup(
 
     They go into an environment of their own, apart from ossia's and yours.
     """
-    import shutil
-
-    from ossia.cli import paths
     from ossia.tools.python.choice import own_environment
     from ossia.tools.python.environment import EnvironmentFailed
 
@@ -46,7 +45,6 @@ def setup(
 @app.command("list")
 def list_() -> None:
     """Print the packages of the model's Python, name and version."""
-    from ossia.cli import paths
     from ossia.tools.python.choice import own_environment
     from ossia.tools.python.environment import EnvironmentFailed
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from ossia.cli import paths
 from ossia.cli.commands import Json, exit_error, group, read_text
 from ossia.cli.streams import say, shown
 
@@ -36,8 +39,6 @@ def list_(
     json: Json = False,
 ) -> None:
     """Print the sessions, the latest first: id, time, turns, title."""
-    from dataclasses import asdict
-
     with opened_sessions() as store:
         infos = store.list(limit=limit or None)
     if json:
@@ -75,8 +76,6 @@ def search(
     json: Json = False,
 ) -> None:
     """Search the messages and titles of all sessions. Prints the best match of each."""
-    from dataclasses import asdict
-
     from ossia.cli.clean import one_line
     from ossia.cli.words import when
 
@@ -145,7 +144,6 @@ def import_(
 def rm(refs: Annotated[list[str], typer.Argument(metavar="ID...", help="As `list` prints them.")]) -> None:
     """Remove sessions for good. Files written by the model's code stay."""
     from ossia.agent.kv_cache import delete_session_cache
-    from ossia.cli import paths
     from ossia.cli.clean import one_line
 
     with opened_sessions() as store:
@@ -210,10 +208,7 @@ def _holding(ref: str) -> Iterator[SessionStore]:
 @contextmanager
 def opened_sessions(*, evaluated: bool = False) -> Iterator[SessionStore]:
     """The store, closed in the end; `evaluated`: that of `ossia eval`."""
-    import time
-
     from ossia.agent.sessions.store import SessionStore
-    from ossia.cli import paths
 
     store = SessionStore(paths.eval_sessions_file() if evaluated else paths.sessions_file(), now=time.time)
     try:

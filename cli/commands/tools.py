@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ossia.cli import paths
 from ossia.cli.commands import group
 from ossia.cli.settings.table import with_flags
+from ossia.cli.streams import shown, stdout
 
 if TYPE_CHECKING:
     from ossia.tools.build import Toolset
@@ -23,11 +25,9 @@ def list_(given: dict[str, object]) -> None:
     For each: its source, whether its calls need approval, and the exact text for the model.
     """
     from ossia.agent.vocabulary import own_tokenizer
-    from ossia.cli import paths
     from ossia.cli.runtime.assembly import collect
     from ossia.cli.runtime.progress import make_display
     from ossia.cli.settings.workspace import resolve_with_folder
-    from ossia.cli.streams import stdout
     from ossia.cli.words import json_line
 
     resolved, folder = resolve_with_folder(given)
@@ -76,7 +76,6 @@ def call(
 def _print_text(tools: Toolset) -> None:
     """One block for each section: the tools' names, sources and approvals, then the text that the model is given."""
     from ossia.agent.prompt import tool_texts
-    from ossia.cli.streams import shown, stdout
     from ossia.tools.approval.rules import ACTION_WORDS
 
     specs = tools.toolbox.by_name

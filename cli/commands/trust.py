@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import posixpath
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ossia.cli import paths
 from ossia.cli.commands import exit_error
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ def trust(
     ] = None,
 ) -> None:
     """Trust a folder. Its rules, servers and functions take effect, and its files count as your own."""
-    from ossia.cli import paths
     from ossia.tools.approval.trust import Grants, Hosts, TrustError, TrustStore
 
     if str(folder) in ("list", "ls") and not Path(str(folder)).is_dir():  # as other groups name it
@@ -69,14 +70,13 @@ def _forget(said: str, grants: Grants, hosts: Hosts) -> str:
 
 
 def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
-    from ossia.cli.paths import is_folder
     from ossia.cli.runtime.consent import confirmed
     from ossia.cli.runtime.progress import columns
     from ossia.cli.terminal.fold import hanging
     from ossia.cli.visible import seen_line
     from ossia.tools.approval.trust import TrustError, look
 
-    if not is_folder(folder):
+    if not paths.is_folder(folder):
         raise exit_error(f"{folder}: not a folder")
     if store.problem:
         raise TrustError(store.problem)
@@ -181,8 +181,6 @@ def _of_json(content: bytes) -> list[str]:
 
 
 def _of_servers(table: object) -> list[str]:
-    import shlex
-
     lines: list[str] = []
     for name, server in table.items() if isinstance(table, dict) else ():
         keys = server if isinstance(server, dict) else {}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ossia.cli import paths
 from ossia.cli.commands import exit_error
 from ossia.cli.streams import stdout
 
@@ -30,9 +32,6 @@ def undo(
     Files that you changed since are named and left as they are. The exit code is then 1, as it is if there is nothing
     to undo. Changes by commands can be undone if git is installed, except to files that git ignores.
     """
-    import shlex
-
-    from ossia.cli import paths
     from ossia.cli.words import count
     from ossia.tools.undo.journal import Journal
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from ossia.cli import paths
 from ossia.cli.doctor.check import Finding, Machine, State
+from ossia.cli.exits import ExitError
 from ossia.cli.settings.config import TABLES, config_path, load, nearest, resolve
 from ossia.cli.settings.table import SETTINGS
 from ossia.cli.words import count, listed
@@ -16,8 +18,6 @@ _PROXIES = ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY
 
 def config(machine: Machine) -> Iterator[Finding]:
     """The file, its unknown keys, and misspelt variables."""
-    from ossia.cli.exits import ExitError
-
     path, known = config_path(machine.environ), [*SETTINGS, *TABLES]
     try:
         unknown = load(path, must_exist=False).keys() - {*known}
@@ -40,7 +40,6 @@ def config(machine: Machine) -> Iterator[Finding]:
 def engines(machine: Machine) -> Iterator[Finding]:
     """The servers of `[engines.NAME]` and `engine`: addresses, keys, consent. None is asked."""
     from ossia.agent.errors import AddressUnusable, KeyUnusable
-    from ossia.cli.exits import ExitError
     from ossia.cli.runtime.consent import is_agreed
     from ossia.cli.settings.engines import address_of, engine_names, is_server
 
@@ -71,7 +70,6 @@ def engines(machine: Machine) -> Iterator[Finding]:
 
 def network(machine: Machine) -> Iterator[Finding]:
     """The web: searching, private hosts, proxies."""
-    from ossia.cli import paths
     from ossia.cli.runtime.assembly import web_of
     from ossia.tools.pages import browser
 

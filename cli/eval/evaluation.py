@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from ossia import __version__
-from ossia.agent.build import Model
+from ossia.agent.build import Model, free_memory
 from ossia.agent.sessions.session import Options
 from ossia.agent.sessions.store import SessionStore
 from ossia.agent.worker import Worker
@@ -245,7 +245,6 @@ class _Evaluation:
 
 def _file_of(settings: Settings) -> list[object]:
     """The model's file as it is now: other weights may have the same name, even the same size."""
-    from ossia.agent.build import free_memory
     from ossia.agent.models.find import locations
     from ossia.agent.models.resolve import resolve as find_model
 

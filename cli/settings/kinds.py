@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple, NoReturn, cast
 
+from ossia.cli import paths
+
 BARE_ADDRESS = re.compile(r"[A-Za-z0-9_.-]+:\d{1,5}(?:/[^\s@]*)?\Z|\[[0-9A-Fa-f:.]+\]:\d{1,5}(?:/[^\s@]*)?\Z")
 """An address, but for its `http://`."""
 ENGINE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
@@ -190,6 +192,4 @@ def _checked_text(value: object) -> str:
 def _at_home(name: str) -> str:
     if not name.startswith("~"):
         return name
-    from ossia.cli import paths  # it imports platformdirs, which `ossia --help` does without
-
     return str(paths.expanded(name))

@@ -22,6 +22,7 @@ from ossia.cli.settings.config import (
     require_shallow,
 )
 from ossia.cli.settings.engines import key_variables
+from ossia.tools.files import write_whole
 from ossia.tools.functions import McpConfigInvalid
 from ossia.tools.mcp.config import McpConfig, parse_server, parse_servers, variables_in
 
@@ -130,8 +131,6 @@ def _content(path: Path) -> bytes:
 
 
 def _write(path: Path, value: Mapping[str, object]) -> None:
-    from ossia.tools.files import write_whole
-
     text = json.dumps(value, ensure_ascii=False, indent=2) + "\n"
     try:
         text.encode()

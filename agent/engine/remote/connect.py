@@ -10,9 +10,11 @@ from ossia.agent.control import Control
 from ossia.agent.engine.remote.address import Address
 from ossia.agent.engine.remote.client import Client
 from ossia.agent.engine.remote.detect import Found, detect, prove
+from ossia.agent.engine.remote.server import IdServer, LlamaServer, Vllm
 from ossia.agent.errors import AddressUnusable, ModelMissing
 from ossia.agent.models.catalog import ETUDE, NAMES, download_of
 from ossia.agent.models.find import locations
+from ossia.agent.models.memory import read_memory
 from ossia.agent.models.resolve import locate, resolve
 from ossia.agent.vocabulary import own_tokenizer, tokenizer_for
 from ossia.harmony.tokenizer import Tokenizer
@@ -21,7 +23,6 @@ from ossia.tools.text import one_line
 
 if TYPE_CHECKING:
     from ossia.agent.engine.remote.engine import RemoteEngine
-    from ossia.agent.engine.remote.server import IdServer
     from ossia.agent.models.spec import ModelSpec
     from ossia.agent.served.engine import ServedEngine
     from ossia.agent.served.respond import ServedResponder
@@ -185,8 +186,6 @@ class _Connection:
 
     def _vocabulary(self, lender: str | None) -> tuple[Tokenizer, float]:
         """Its vocabulary, and its own temperature."""
-        from ossia.agent.models.memory import read_memory
-
         if lender is None:
             return tokenizer_for(None, self.host, self.report), 1.0
         model = resolve(lender, locations=locations(self.host), memory=read_memory())
@@ -248,8 +247,6 @@ def _takes(found: Found, model: str, address: Address) -> bool:
 
 
 def _server(client: Client, found: Found, model: str, tokenizer: Tokenizer) -> IdServer:
-    from ossia.agent.engine.remote.server import LlamaServer, Vllm
-
     if found.props is not None:
         return LlamaServer(client, found.props, tokenizer.vocabulary)
     rooms = {one.name: one.context_tokens for one in found.listed}

@@ -8,11 +8,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from ossia.agent.build import free_memory
+from ossia.agent.errors import ModelError, ModelMissing
+from ossia.agent.models.memory import read_memory, size_text
 from ossia.cli import paths
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be
 from ossia.cli.chat.model import GivenUp
 from ossia.cli.clean import clean, one_line
-from ossia.cli.settings.engines import LLAMA, is_server
+from ossia.cli.runtime.consent import WHAT_GOES, is_agreed, store_yes
+from ossia.cli.runtime.progress import download_line
+from ossia.cli.settings.config import ConfigError
+from ossia.cli.settings.engines import LLAMA, address_of, engine_entries, is_server, keys
 from ossia.cli.settings.kinds import BARE_ADDRESS
 
 if TYPE_CHECKING:
@@ -39,7 +45,6 @@ def model(talk: Chat, face: Face, argument: str) -> None:
 def names(talk: Chat, prefix: str) -> Sequence[Choice]:
     """Completions of `/model`."""
     from ossia.agent.models.catalog import DOWNLOADS
-    from ossia.agent.models.memory import size_text
 
     if prefix.startswith("pull "):
         return [(f"pull {one.name}", size_text(one.download_bytes)) for one in DOWNLOADS]
@@ -59,9 +64,6 @@ def _servers(talk: Chat) -> Mapping[str, str]:
 
     A config file that can't be read counts as empty here: whoever uses a server of it gets the error.
     """
-    from ossia.cli.settings.config import ConfigError
-    from ossia.cli.settings.engines import engine_entries
-
     engine = talk.settings.engine
     used = {engine: engine} if "://" in engine else {}
     try:
@@ -79,7 +81,6 @@ def _served(talk: Chat) -> Sequence[str]:
 def _is_in_use(talk: Chat, name: str) -> bool:
     """True if this model of the server is the one that answers."""
     from ossia.agent.engine.remote.connect import short_name
-    from ossia.cli.settings.engines import keys
 
     return talk.loaded is not None and talk.loaded.model.name.startswith(f"{short_name(name, keys(os.environ))} @ ")
 
@@ -88,7 +89,6 @@ def _is_in_use(talk: Chat, name: str) -> bool:
 def _names(period: int) -> tuple[Choice, ...]:
     """The models on this machine, found once per period, not at each key: the caches may be large."""
     from ossia.agent.models.find import find_models, locations
-    from ossia.agent.models.memory import size_text
 
     found = find_models(locations(paths.host()))
     return tuple((one.name, f"{size_text(one.file_bytes)}, {one.origin}") for one in found)
@@ -98,10 +98,7 @@ def _names(period: int) -> tuple[Choice, ...]:
 
 
 def _found() -> list[_Row]:
-    from ossia.agent.build import free_memory
-    from ossia.agent.errors import ModelError
     from ossia.agent.models.find import find_models, locations
-    from ossia.agent.models.memory import size_text
     from ossia.agent.models.model import open_model
     from ossia.agent.models.needs import fits
 
@@ -117,7 +114,6 @@ def _found() -> list[_Row]:
 
 def _show(talk: Chat, face: Face, found: Sequence[_Row]) -> None:
     from ossia.agent.models.catalog import DOWNLOADS
-    from ossia.agent.models.memory import size_text
 
     now = talk.loaded.model.name if talk.loaded else talk.settings.model
     block, theirs, servers = Block(face), _served(talk), _servers(talk)
@@ -153,8 +149,6 @@ def _show(talk: Chat, face: Face, found: Sequence[_Row]) -> None:
 
 def _switch(talk: Chat, face: Face, name: str) -> None:
     """Switch to a server, to another model of the server in use, or to a model on this machine."""
-    from ossia.agent.errors import ModelMissing
-
     servers = _servers(talk)
     engine, _, its = name.partition(" ")
     if not talk.model.absent:  # waiting lines were meant for the model before
@@ -169,7 +163,6 @@ def _switch(talk: Chat, face: Face, name: str) -> None:
     def look() -> tuple[str, str | None, str]:
         """The engine, its model, and the name to show. Raises ModelError, before the model in use is closed."""
         from ossia.agent.models.find import locations
-        from ossia.agent.models.memory import read_memory
         from ossia.agent.models.resolve import resolve
 
         try:
@@ -193,8 +186,6 @@ def _switch(talk: Chat, face: Face, name: str) -> None:
 
 def _switch_to_server(talk: Chat, face: Face, name: str, its: str | None) -> None:
     """Switch to a server, after a question if it is on another machine. Raises for an unusable address."""
-    from ossia.cli.runtime.consent import WHAT_GOES, is_agreed, store_yes
-    from ossia.cli.settings.engines import address_of
     from ossia.cli.terminal.question import Question
 
     address = address_of(name, os.environ)
@@ -256,7 +247,6 @@ def _pull(talk: Chat, face: Face, name: str) -> None:
 
     def work() -> str:
         from ossia.agent.models.pull import pull
-        from ossia.cli.runtime.progress import download_line
 
         show = download_line(talk.notices.line, name)
 

@@ -18,7 +18,7 @@ from ossia.cli import paths
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be, no_argument, path_of, turn_of
 from ossia.cli.chat.welcome import recall, still_planning
 from ossia.cli.export.forms import Form, default_form, export, write_text
-from ossia.cli.runtime.session import moved_from
+from ossia.cli.runtime.session import following, fresh_options, moved_from
 from ossia.cli.terminal.question import Question
 from ossia.cli.words import count
 
@@ -39,8 +39,6 @@ _MAX_SHOWN = 200
 
 def new(talk: Chat, face: Face, argument: str) -> None:
     """`/new`: a new conversation with the same settings and tools."""
-    from ossia.cli.runtime.session import fresh_options
-
     no_argument(argument, "send the text as the first line of the new conversation")
     before = talk.opened
     session = Session(fresh_options(talk.resolved, talk.folder))
@@ -73,8 +71,6 @@ def sessions(talk: Chat, face: Face, argument: str) -> None:
 
 def resume(talk: Chat, face: Face, argument: str) -> None:
     """`/resume [ID|TEXT]`: continue a stored session; alone: list them."""
-    from ossia.cli.runtime.session import following
-
     if not argument:
         return sessions(talk, face, "")
     with _reading(talk) as store:

@@ -11,6 +11,7 @@ from ossia.cli import paths
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be, path_of
 from ossia.cli.chat.welcome import enter
 from ossia.cli.runtime.assembly import trained_tools
+from ossia.cli.runtime.session import following
 from ossia.cli.settings.config import THIS_CHAT, Resolved
 from ossia.cli.settings.table import SETTINGS, Settings
 from ossia.cli.settings.workspace import resolve_with_folder
@@ -18,6 +19,7 @@ from ossia.cli.terminal.question import Question
 from ossia.cli.words import count, listed
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import Rule
+from ossia.tools.approval.trust import TrustStore, look
 from ossia.tools.build import TRAINED, Toolset
 from ossia.tools.folder import Folder
 from ossia.tools.spec import ToolSpec
@@ -202,7 +204,6 @@ def _workspace(talk: Chat, face: Face, value: str) -> None:
 def _trust(talk: Chat, face: Face) -> None:
     """Ask about trust in the workspace, with all that it would bring."""
     from ossia.cli.commands.trust import describe
-    from ossia.tools.approval.trust import TrustStore, look
 
     if talk.folder is None:
         raise CommandError("there is no workspace: /tools workspace DIR sets one")
@@ -270,7 +271,6 @@ def _collect(
     talk: Chat, face: Face, values: dict[str, Any], then: Callable[[Toolset], object] = lambda _: None
 ) -> None:
     """Collect the tools anew with these settings, between turns."""
-    from ossia.cli.runtime.session import following
 
     def act() -> None:
         before = talk.folder
