@@ -71,7 +71,7 @@ def own_in(root: Path, parts: Iterable[Path], awaited: Iterable[Path] = ()) -> O
     ways = [place for part in dict.fromkeys(parts) for place in way(part)]
     around = next((place for place in ways if root.is_relative_to(place)), None)
     if around is not None:
-        return Own((root,), f"it lies in {around}, which ossia itself is made of")
+        return Own((root,), f"it lies in {around}, a part of ossia itself")
     inside = outermost(place for place in ways if place.is_relative_to(root))
     bare = any(Path(prefix).resolve() == root for prefix in _prefixes()) and not (root / "pyvenv.cfg").exists()
     problem = f"{root} is the prefix of the Python that runs ossia" if bare else ""

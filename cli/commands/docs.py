@@ -52,7 +52,7 @@ def add(
             stoppable(lambda: index(library, targets, report, network, control), control)
         except KeyboardInterrupt:
             report.end()
-            print("ossia: stopped; what is done is kept, run the same command again to continue", file=sys.stderr)
+            print("ossia: stopped; finished documents stay, the same command continues", file=sys.stderr)
             raise
     report.end()
     if report.code:

@@ -125,7 +125,7 @@ def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     known = {config.name: config for config in configured_servers(os.environ, folder=_trusted_here())}
     config = known.get(name)
     if config is None or config.url is None:
-        raise exit_error(f"mcp login: {name!r} is no server that has an address (see `ossia mcp list`)")
+        raise exit_error(f"mcp login: {name!r} isn't a server with an address (see `ossia mcp list`)")
 
     def show(url: str) -> None:
         print(f"ossia: open this page to log in to {name}: {seen_line(url, _MAX_URL_CHARS)}", file=sys.stderr)

@@ -62,7 +62,7 @@ def first_file(found: Found) -> Found:
 def say_more(model: str, found: Sequence[Found]) -> None:
     """On stderr: the first of the files with this name is meant, and there are more."""
     if len(found) > 1:
-        say(f"{len(found) - 1} more called {model}: {found[0].path} is meant; for another one give its path")
+        say(f"{len(found) - 1} more called {model}: {found[0].path} is used; for another one give its path")
 
 
 def say_engine(settings: Settings) -> None:
@@ -130,7 +130,7 @@ def _say_default_gone() -> None:
         if settings.model is not None and not is_server(settings.engine):  # a server's model is another thing
             locate(settings.model, locations=locations_here())
     except ModelMissing:
-        say(f"the settings' model is {settings.model}, which is gone: `ossia config unset model` takes that back")
+        say(f"the settings' model is {settings.model}, which is gone: `ossia config unset model` removes the setting")
 
 
 def _own_files(model: str) -> tuple[list[Path], list[Found]]:
@@ -164,7 +164,7 @@ def _the_one(model: str, files: Sequence[Path]) -> tuple[Path, str]:
     models = {(path.parent, model_stem(path)): path for path in files}
     if len(models) > 1:
         named = ", ".join(map(str, sorted(models.values())))
-        raise exit_error(f"rm: {model} are {len(models)} models; give the path of one: {named}")
+        raise exit_error(f"rm: {model} names {len(models)} models; give the path of one: {named}")
     return next(iter(models))
 
 

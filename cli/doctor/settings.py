@@ -27,7 +27,7 @@ def config(machine: Machine) -> Iterator[Finding]:
         return
     for key in sorted(unknown):
         text = f"{path}: {key!r} is not a setting{nearest(key.replace('-', '_'), known)}"
-        yield Finding("fault", text, "correct it, or take it out", _EDIT)
+        yield Finding("fault", text, "correct it, or remove it", _EDIT)
     if resolved is None:
         return
     for warning in resolved.warnings:

@@ -95,9 +95,9 @@ def disk(machine: Machine) -> Iterator[Finding]:
         free = shutil.disk_usage(place).free
         text = f"{size_text(free)} are free for {listed(names)} ({place})"
         if free < _FULL_BYTES:
-            yield Finding("fault", f"the disk is full: {text}", "free some space; `ossia cache rm` gives some")
+            yield Finding("fault", f"the disk is full: {text}", "free some space, also with `ossia cache rm`")
         elif free < _LITTLE_BYTES:
-            yield Finding("warning", text, "free some space; `ossia cache rm` gives some")
+            yield Finding("warning", text, "free some space, also with `ossia cache rm`")
         else:
             yield Finding("ok", text)
 
@@ -128,7 +128,7 @@ def _about_model(machine: Machine, found: Found, memory: Memory) -> Finding:
     except OutOfMemory as error:
         return Finding("warning", f"{found.name}: {error}", "close other programs, or set a smaller context")
     except SettingRefused as error:
-        return Finding("warning", f"{found.name}: {error}", "ossia config unset takes a setting back")
+        return Finding("warning", f"{found.name}: {error}", "`ossia config unset` removes a setting")
     free = "" if memory.all_free is None else f"; {size_text(memory.all_free)} are free"
     text = (
         f"{found.name} takes {size_text(planned.needs.total)} with a context of {planned.context_tokens:,} tokens{free}"

@@ -42,10 +42,10 @@ def _about(way: Confinement, set_by: str) -> Finding:
         text = f"{what} runs unconfined: it can do whatever you can"
         by_variable = set_by.startswith("OSSIA_")
         command = "unset OSSIA_UNCONFINED" if by_variable else "ossia config unset unconfined"
-        return Finding("warning", text, "let it be confined again", command)
+        return Finding("warning", text, "turn the confinement on again", command)
     if way.reason:
         text = f"{what} is confined by {way.name}, which holds back less than bubblewrap: {way.reason}"
-        fix = "get bubblewrap 0.8 or later; docs/confinement.md says what is not held back until then"
+        fix = "get bubblewrap 0.8 or later; docs/confinement.md says what isn't confined until then"
         return Finding("warning", text, fix)
     return Finding("ok", f"{what} is confined by {way.name}")
 

@@ -71,7 +71,7 @@ def _unset(path: Path, key: str) -> None:
         holder, name = _approvals(document, path), key.removeprefix(_APPROVALS)
         holder, name = next(_places_of(holder, name), (holder, name))
     if isinstance(holder.get(name), dict | list) and name not in SETTINGS:
-        raise ConfigError(f"{path}: {name!r} is a table: take it out with `ossia config edit`")
+        raise ConfigError(f"{path}: {name!r} is a table: remove it with `ossia config edit`")
     if name not in holder:
         raise ConfigError(f"{path}: {key!r} isn't set there{nearest(name, list(holder)) if holder else ''}")
     del holder[name]

@@ -78,6 +78,6 @@ def _table(environ: Mapping[str, str]) -> Mapping[str, object]:
     if not isinstance(table, Mapping):
         raise ConfigError(f"{path}: {ENGINES_TABLE}: must be a table, not {type(table).__name__}")
     for unused in (name for name in table if name == LLAMA or not ENGINE_NAME.match(name)):
-        allowed = f"a-z, A-Z, 0-9 and, but for its beginning, '.', '_', '-'; it isn't {LLAMA!r}"
+        allowed = f"a-z, A-Z, 0-9 and, after its first character, '.', '_', '-'; it isn't {LLAMA!r}"
         raise ConfigError(f"{path}: {ENGINES_TABLE}: a name has {allowed}: rename {unused!r:.60}")
     return table

@@ -67,7 +67,7 @@ def test_what_is_not_there_yet_is_asked_about_and_hinders_no_command(root: Path)
 def test_a_workspace_that_is_itself_a_part(root: Path, inside: str) -> None:
     (root / "engine" / "below").mkdir()
     own = own_in(root / inside, [root / "engine"])
-    assert own.problem == f"it lies in {root}/engine, which ossia itself is made of"
+    assert own.problem == f"it lies in {root}/engine, a part of ossia itself"
     assert own.holds(root / inside / "x.py")
     called = _call(root / inside, "container.exec", {"command": ["ls"]}, own)
     assert called.text == f"Error: no commands run in this workspace: {own.problem}. Tell the user; choose another way"
@@ -77,7 +77,7 @@ def test_a_part_that_is_gone_could_be_made_anew(root: Path) -> None:
     own = own_in(root, [root / "engine"])
     (root / "engine").rename(root / "elsewhere")
     said = _call(root, "container.exec", {"command": ["mkdir", "engine"]}, own).text
-    assert f"a part of ossia itself isn't there any more ({root}/engine): start ossia again" in said
+    assert f"a part of ossia itself has disappeared ({root}/engine): start ossia again" in said
     assert not (root / "engine").exists()
 
 

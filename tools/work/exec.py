@@ -320,9 +320,9 @@ def _cannot_be_held(own: Own, confinement: ConfinementName) -> str:
     if confinement == "unconfined":
         return ""
     if own.gone:
-        return f"a part of ossia itself isn't there any more ({own.gone[0]}): start ossia again"
+        return f"a part of ossia itself has disappeared ({own.gone[0]}): start ossia again"
     if own.links and confinement != "landlock":
-        return f"ossia itself is reached by a link in it ({own.links[0]}), which {confinement} can't hold"
+        return f"a link in it leads to a part of ossia itself ({own.links[0]}), which {confinement} can't protect"
     return own.problem
 
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _USAGE_CHARS = 26
 _WIDE_COLUMNS = 78
-_PATH = "a path is no command: with @ before it, what is there is attached; with one more / it is text"
+_PATH = "a path is no command: @ before it attaches it, one more / sends it as text"
 _BACK = "the line is in the input again, "
 
 
@@ -155,7 +155,7 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
             Command("edit", "[TURN]", "edit an earlier message; later turns are removed", turns.edit, True,
                     "The message goes into the input line; nothing is removed until you send it.", turns.turns),
             Command("plan", "[TEXT|off]", "make a plan; nothing can be changed until /go", turns.plan, True,
-                    "Commands and python run where they can change nothing; nothing widens that.",
+                    "Commands can only read the workspace; no rule or answer overrides that.",
                     lambda talk, prefix: turns.PLANS if "off".startswith(prefix) else None),
             Command("go", "[TEXT]", "carry out the plan", turns.go, True, arguments=lambda talk, prefix: None),
             Command("undo", "[list|force|skip]", "restore the files that the last turn changed", turns.undo, True,

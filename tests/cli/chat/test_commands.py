@@ -139,7 +139,7 @@ def test_what_is_no_command_is_said_and_not_lost(tmp_path: Path) -> None:
             (tmp_path / "a b.md").touch()
             dropped = f"{tmp_path}/a\\ b.md"  # as a terminal inserts it
             await send(stage, dropped)
-            assert "a path is no command: with @ before it" in text_of(stage)
+            assert "a path is no command: @ before it attaches it" in text_of(stage)
             assert stage.face.editor.text == f'@"{tmp_path}/a b.md"'
             assert "in the input again, with the @" in text_of(stage)
             stage.face.editor.clear()

@@ -246,7 +246,7 @@ def test_an_interrupted_add_keeps_what_it_did_and_goes_on(tmp_path: Path) -> Non
     out, err = process.communicate(timeout=TIMEOUT_S)
     kept = _library().count()
     assert process.returncode == 130
-    assert err.decode() == "ossia: stopped; what is done is kept, run the same command again to continue\n"
+    assert err.decode() == "ossia: stopped; finished documents stay, the same command continues\n"
     assert out.decode().startswith(f"{kept} added (")
     assert 0 < kept < 4_000
     again = ossia_text("docs", "add", str(folder))

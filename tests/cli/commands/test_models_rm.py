@@ -73,8 +73,8 @@ def test_several_models_of_one_name(toy: Path, models: Path) -> None:
     one, two = models / "gpt-oss-20b-mxfp4.gguf", models / "someone" / "x" / "gpt-oss-20b-Q8_0.gguf"
     _put(toy, one, two)
     said = _run("rm", "--yes", "gpt-oss-20b", code=2)[1]
-    assert said == f"ossia: error: rm: gpt-oss-20b are 2 models; give the path of one: {one}, {two}\n"
-    more = f"ossia: 1 more called gpt-oss-20b: {one} is meant; for another one give its path\n"
+    assert said == f"ossia: error: rm: gpt-oss-20b names 2 models; give the path of one: {one}, {two}\n"
+    more = f"ossia: 1 more called gpt-oss-20b: {one} is used; for another one give its path\n"
     assert _run("path", "gpt-oss-20b") == (f"{one}\n", more)
     for command in ("show", "plan", "default"):
         assert more in _run(command, "gpt-oss-20b")[1]
@@ -119,7 +119,7 @@ def test_a_model_of_any_name_in_our_folder(toy: Path, models: Path) -> None:
         assert _run("path", name)[0] == f"{path}\n"
         _run("plan", name)
     assert _run("default", REPO)[1].endswith(f'model = "{REPO}"\n')
-    gone = f"ossia: the settings' model is {REPO}, which is gone: `ossia config unset model` takes that back\n"
+    gone = f"ossia: the settings' model is {REPO}, which is gone: `ossia config unset model` removes the setting\n"
     assert _run("rm", "--yes", f"{REPO}:finetune-20b.gguf")[1] == f"ossia: removed {path}\n{gone}"
     assert list(path.parent.iterdir()) == [beside]
     _run("rm", "--yes", str(beside))

@@ -81,7 +81,7 @@ def test_a_folder_brings_no_engine_though_it_is_trusted(line: str, config: Path,
 def test_what_the_name_of_an_engine_can_not_be(name: str, config: Path) -> None:
     """What --engine doesn't take, or means otherwise."""
     config.write_text(f'[engines."{name}"]\nurl = "http://127.0.0.1:9"\n')
-    allowed = "a-z, A-Z, 0-9 and, but for its beginning, '.', '_', '-'; it isn't 'llama'"
+    allowed = "a-z, A-Z, 0-9 and, after its first character, '.', '_', '-'; it isn't 'llama'"
     with pytest.raises(ConfigError) as caught:
         engine_names({"OSSIA_CONFIG": str(config)})
     assert str(caught.value) == f"{config}: engines: a name has {allowed}: rename {name!r}"
