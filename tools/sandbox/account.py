@@ -13,7 +13,7 @@ _SIGNALS_ABI = 6
 """The first Landlock version to confine signals (Linux 6.12)."""
 _RARER_CALLS = "system calls: the rarer ones are refused (ptrace, mounts, bpf, io_uring, namespaces)"
 _COMMANDS_ENVIRONMENT = (
-    "environment: PATH with what it sees of yours; LANG, HOME, TERM and the like; no other variable of yours"
+    "environment: PATH with the visible ones of your folders; LANG, HOME, TERM and the like; no other variable of yours"
 )
 _COMMANDS_WRITE = "files: can write to the workspace, except .git, .ossia and ossia itself, and to a temporary home"
 
@@ -62,8 +62,8 @@ CONFINES: dict[tuple[str, Runs], tuple[str, ...]] = {
 
 _PATHS_CAN_BE_SEEN = "files: whether a path exists, its size and its times are visible (its content isn't)"
 _GITS_FOLDER = (
-    "files: git in a linked worktree, a submodule or a folder of a repository can read that repository, all of its "
-    "history too; of its settings, not those that may hold secrets"
+    "files: git in a linked worktree, a submodule or a subfolder of a repository can read that repository, with all "
+    "its history, but without settings that may hold secrets"
 )
 _PROGRAMS_AT_HOME = "files: programs in your home aren't available (rustup, pyenv, uv's Pythons)"
 _MODES = "files: changing modes, owners and times has no effect but reports success"
@@ -144,9 +144,9 @@ def gaps_on_linux(name: str, runs: Runs, *, abi: int, memory_is_held: str, as_ro
         )
     else:
         of_both = (
-            "files: you may run later what it wrote in the workspace (Makefile, scripts, hooks of a repository that it "
-            "made): look at it first",
-            "files: one in the workspace that is hard-linked to one outside is both: it can read and change that",
+            "files: what it writes in the workspace may run later (Makefile, scripts, hooks of a new repository): look "
+            "at it first",
+            "files: one outside that is hard-linked to one in the workspace can be read and changed",
             time,
             f"memory: 4 GiB in all {memory_is_held}",
             "disk space: checked four times a second, 4 GiB in all",
@@ -172,5 +172,5 @@ def _memory_is_held() -> str:
         return "by a control group"
     return (
         "checked four times a second; sockets, pipes and files in memory aren't counted, a call ends when the machine "
-        "has too little left (no control group can be had)"
+        "has too little left (no control group is available)"
     )
