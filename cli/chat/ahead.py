@@ -98,7 +98,7 @@ class Titles:
             control.stop()
 
     def writer(self, request: Request, responder: Responder) -> Callable[[Control], float | None] | None:
-        """A job for `Worker.when_idle` that writes the title; None: none is needed. Between turns."""
+        """The title's job for `Worker.when_idle`; None: no title is needed. Between turns."""
         conversation = self._chat.conversation
         store, session_id = conversation.store, conversation.opened.session_id
         if self._chat.settings.titles != "model" or store is None or session_id is None or session_id in self._asked:
@@ -181,7 +181,7 @@ class Idleness:
         return not self._battery and self._others + self._threads <= (os.cpu_count() or 1) + _SPARE
 
     def _look(self, at: float) -> None:
-        """Count the processors that others kept busy since the last look."""
+        """Count the processors kept busy by others since the last look."""
         past_s = at - self._looked
         if past_s < _LEAST_S:  # the system counts in hundredths of a second
             return

@@ -24,7 +24,7 @@ def chat(flags: Mapping[str, object], resume: Resume) -> int:
 
 
 def plain_chat(flags: Mapping[str, object], resume: Resume) -> int:
-    """The same, line by line, for a terminal that can only print lines (`TERM=dumb`)."""
+    """The same, line by line, for a terminal without a screen (`TERM=dumb`)."""
     from ossia.cli.chat.faces import PlainFace
 
     return _talk(flags, resume, PlainFace)
@@ -53,7 +53,7 @@ async def run(talk: Chat) -> None:
 
 
 def finish(talk: Chat) -> int:
-    """Close the chat after `run`. Returns the exit code; raises the error of a model that didn't load."""
+    """Close the chat after `run`. Returns the exit code; raises a loading error."""
     talk.close()
     if talk.model.fault:
         raise talk.model.fault

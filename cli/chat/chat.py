@@ -1,4 +1,4 @@
-"""A chat: a conversation, the effects of the user's lines on it, and the face that shows it."""
+"""A chat: a conversation, the user's lines, and the face for both."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Chat:
 
     @property
     def environ(self) -> Mapping[str, str]:
-        """The environment of programs that ossia starts."""
+        """The environment of started programs."""
         return environment_for(self.folder.workspace.root if self.folder else None, os.environ)
 
     @property
@@ -122,7 +122,7 @@ class Chat:
         self.background.on_loop(lambda: self.face.note(text, style))
 
     def report(self, error: Exception, *, of: str = "") -> None:
-        """Show an error in one line that begins with `of`. Raises a bug again."""
+        """Show an error in one line, behind `of`. Raises a bug again."""
         self.face.note(f"{of}{line_about(error)}", "red")
 
     def set_activity(self, text: str) -> None:
@@ -197,7 +197,7 @@ class Chat:
         return True
 
     def go_on(self) -> None:
-        """Do the work that waited for the end of the turn, then say the next line, if the model is ready."""
+        """Do the work put off until the end of the turn, then say the next line, if the model is ready."""
         while self.loaded and self.control is None and self._after_turn:
             self._after_turn.pop(0)()
         if self.loaded and self.control is None and self.outbox.queue and not self.model.lookup:
@@ -276,8 +276,6 @@ class Chat:
     def measure(self) -> None:
         """Measure the context, then read the next prompt ahead. Between turns."""
         self.model.measure()
-
-    def read_ahead(self) -> None:
         self.ahead.begin()
 
     def page(self, cursor: int) -> Cited | None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Face(ABC):
-    """A terminal with a screen (`cli.chat.screen_face`), or one that can only print lines (`cli.chat.faces`).
+    """A terminal with a screen (`cli.chat.screen_face`), or one that only prints lines (`cli.chat.faces`).
 
     `view` draws the conversation, `painter` makes the rows and knows the width. Everything is called on the loop's
     thread, `wake` from any.
@@ -112,7 +112,7 @@ class Face(ABC):
 
     @property
     def replaces(self) -> int | None:
-        """The turn that the text in the input replaces once it is sent."""
+        """The turn to replace with the text in the input."""
         return self._replaces
 
     def replace_none(self) -> None:

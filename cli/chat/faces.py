@@ -1,4 +1,4 @@
-"""The faces of a chat: their common half, and the one that can only print lines."""
+"""The faces of a chat: their common half, and the one without a screen."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ class DrawnFace(Face):
 
 
 class PlainFace(DrawnFace):
-    """The face of a terminal that can only print lines (`TERM=dumb`). `--think on` shows thinking at its end."""
+    """The face of a terminal without a screen (`TERM=dumb`). `--think on` shows thinking at its end."""
 
     plain: ClassVar[bool] = True
     screen: PlainScreen

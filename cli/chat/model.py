@@ -39,14 +39,14 @@ class GivenUp(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """A model or tools are loaded. `before`: the model that still could answer."""
+    """A model or tools are loading. `before`: still usable."""
 
     before: Loaded | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Connecting:
-    """A server is asked; `control` gives up on it. `before`: the model that answers again then."""
+    """A server is asked; `control` gives up on it, then `before` answers again."""
 
     control: Control
     before: Loaded | None
@@ -80,7 +80,7 @@ class ChatModel:
 
     @property
     def loaded(self) -> Loaded | None:
-        """The model that answers, with its tools."""
+        """The model and its tools, if they can answer."""
         return self.state.loaded if isinstance(self.state, Ready) else None
 
     @property
@@ -240,7 +240,7 @@ class ChatModel:
             self._chat.conversation.load_cache()
         if anew:
             self._chat.conversation.forget_variables()
-        self.measure()
+        self._chat.measure()
         self._chat.go_on()
 
     def close(self) -> None:
@@ -267,10 +267,10 @@ class ChatModel:
         """Continue the conversation with the model and tools. Between turns."""
         if self.loaded:
             self._chat.conversation.use(*self.loaded)
-            self.measure()
+            self._chat.measure()
 
     def measure(self) -> None:
-        """Measure the context on the worker, which owns the engine; then read the next prompt ahead."""
+        """Measure the context, on the worker."""
         chat = self._chat
         if self.loaded is None:
             self.use = None
@@ -280,7 +280,6 @@ class ChatModel:
             chat.background.on_loop(lambda: self._measured(future.result()))
 
         chat.conversation.measure().add_done_callback(done)
-        chat.read_ahead()
 
     def _measured(self, use: ContextUse) -> None:
         """Note once if no question fits."""

@@ -1,4 +1,4 @@
-"""The lines that were sent and aren't said yet."""
+"""The outbox of a chat: lines sent and not said yet."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class Outbox:
         return lines
 
     def _not_taken(self, turn: Turn) -> list[Waiting]:
-        """Remove and return the lines that the turn will never take."""
+        """Remove and return the lines not taken by the turn."""
         return [self.steering.pop() for _ in turn.control.unsaid()][::-1]
 
     def _return(self, lines: list[Waiting]) -> None:

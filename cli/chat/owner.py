@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Loaded(NamedTuple):
-    """A model that answers, and its tools."""
+    """A model with its tools."""
 
     model: Model
     tools: Toolset
@@ -58,4 +58,3 @@ class Owner(Protocol):
     def go_on(self) -> None: ...
     def leave(self) -> None: ...
     def measure(self) -> None: ...
-    def read_ahead(self) -> None: ...

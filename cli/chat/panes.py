@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ossia.cli.terminal.markdown.paint import Row
 
 _WAITING = 4
-"""Rows of waiting lines, and of attachments. The rest is counted, so that the activity stays in sight."""
+"""The most rows of waiting lines, and of attachments: the activity stays in sight. The rest is counted."""
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _BAR_CELLS = 8
 
@@ -85,7 +85,7 @@ class ChatPanes:
         return [Segment(f"  {text}", Style(dim=True))]
 
     def farewell(self) -> list[Row]:
-        """The way back to a stored chat. Nothing before the error of a model that couldn't be loaded."""
+        """The way back to a stored chat, but not before a loading error."""
         talk, view = self._talk, self._face.view
         if talk.store and not talk.store.problem and talk.session.entries and not talk.model.fault:
             view.note(f"ossia --resume {talk.opened.session_id} continues this chat")

@@ -82,7 +82,7 @@ class ChatView:
         self._reading = Reading(clock)
         self._turn_since = 0.0
         self.keys = True
-        """Rows mention keys: not on a terminal that can only print lines."""
+        """Rows mention keys: False on a terminal without any."""
         self.fix: Callable[[ToolFinished], str] = lambda done: ""
         """The user's next step after a failed call."""
         self.fold: Callable[[str], str] = lambda text: text
@@ -96,7 +96,7 @@ class ChatView:
     # -- rows besides the events ---------------------------------------------------------------------------------------
 
     def user(self, shown: str) -> None:
-        """Show a line that the user sent, or its beginning."""
+        """Show a line of the user's, or its beginning."""
         self._add("user", self._painter.echo(beginning(self.fold(shown))))
 
     def note(self, text: str, style: str = "dim") -> None:
@@ -133,7 +133,7 @@ class ChatView:
         self._index, self._progress = None, None
 
     def end(self) -> None:
-        """End a turn that never reached the model."""
+        """End a turn before its first event."""
         self.busy = False
 
     @property
@@ -310,7 +310,7 @@ class ChatView:
     # -- drawing -------------------------------------------------------------------------------------------------------
 
     def take(self) -> list[Row]:
-        """The rows that became final since the last call."""
+        """The rows finished since the last call."""
         draw, segments = self._painter.chunk, self._segments
         chunk = segments.settle(lambda text: draw(Chunk("paragraph_open", text, gap=False))) if segments else None
         if chunk is not None:

@@ -59,7 +59,7 @@ def still_planning(talk: Chat, face: Face) -> None:
 
 
 def enter(face: Face, folder: Folder | None) -> None:
-    """Offer to trust an untrusted folder, with the parts that aren't used till then."""
+    """Offer to trust an untrusted folder, and name its parts not in use till then."""
     if folder is None or folder.workspace.trusted:
         return
     for warning in folder.warnings:
@@ -164,7 +164,7 @@ def _offered(facts: Facts) -> str:
 
 
 def needed_gb(model_bytes: int) -> int:
-    """The free memory that a model of this size needs, in whole GB: 13 for gpt-oss-20b."""
+    """The free memory for a model of this size, in whole GB: 13 for gpt-oss-20b."""
     return math.ceil((model_bytes + _MORE_BYTES) / 1e9)
 
 
@@ -208,7 +208,7 @@ def model_facts(settings: Settings, locations: Locations, memory: Memory, *, gpu
 
 
 def _named(model: str, found: Sequence[Found]) -> tuple[str, bool, int]:
-    """The model that `--model` names: its name, not built in, and its size if a file of that name was found."""
+    """The model behind `--model`: its name, not built in, and its size if a file of that name was found."""
     from ossia.agent.models.catalog import download_of, name_of
 
     size = next((one.file_bytes for one in found if one.name == model), 0)

@@ -195,7 +195,7 @@ def _whose(instructions: str | None) -> str:
 
 
 def _replaced(block: Block, session: Session) -> None:
-    """List the texts that the prompt has in a shorter form. The session still has them."""
+    """List older texts with their shorter form in the prompt. The session still has them."""
     if session.summary:
         block.row(f"  a summary replaces the first {count(session.summary.turns, 'turn')}:", "yellow")
         block.row(f"    {one_line(session.summary.text, 400)}", "dim")

@@ -79,7 +79,7 @@ def _served(talk: Chat) -> Sequence[str]:
 
 
 def _is_in_use(talk: Chat, name: str) -> bool:
-    """True if this model of the server is the one that answers."""
+    """True if this model of the server answers now."""
     from ossia.agent.engine.remote.connect import short_name
 
     return talk.loaded is not None and talk.loaded.model.name.startswith(f"{short_name(name, keys(os.environ))} @ ")
@@ -202,7 +202,7 @@ def _switch_to_server(talk: Chat, face: Face, name: str, its: str | None) -> Non
 
 
 def _load_next(talk: Chat, face: Face, engine: str, its: str | None, found: str) -> None:
-    """Load at once if no model answers, also instead of a server that is connecting; else after the turn."""
+    """Load at once if no model answers, even while a server connects; else after the turn."""
 
     def act() -> None:
         _load(talk, face, engine, its, found)
@@ -213,7 +213,7 @@ def _load_next(talk: Chat, face: Face, engine: str, its: str | None, found: str)
 
 
 def _load(talk: Chat, face: Face, engine: str, its: str | None, found: str) -> None:
-    """Load this model instead of the one that answers. Between turns."""
+    """Switch to this model. Between turns."""
     before, settings = talk.loaded, talk.settings
 
     def failed(error: Exception) -> None:

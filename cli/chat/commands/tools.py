@@ -202,7 +202,7 @@ def _workspace(talk: Chat, face: Face, value: str) -> None:
 
 
 def _trust(talk: Chat, face: Face) -> None:
-    """Ask about trust in the workspace, with all that it would bring."""
+    """Show the settings that a trusted workspace would bring, and ask."""
     from ossia.cli.commands.trust import describe
 
     if talk.folder is None:
@@ -233,7 +233,7 @@ def _functions(talk: Chat, face: Face, path: Path) -> None:
 
 
 def _with_trained(settings: Settings, names: Sequence[str]) -> tuple[str, ...]:
-    """The value of `--tools` for the tools that are on and these."""
+    """The value of `--tools` for the present tools and these."""
     others = [name for name in settings.tools or () if name not in TRAINED]
     return tuple(dict.fromkeys((*trained_tools(settings), *names, *([] if settings.no_tools else others))))
 

@@ -1,4 +1,4 @@
-"""/answer, /retry, /edit, /plan, /go, /undo, /copy, /quit: questions, answers and what they changed."""
+"""/answer, /retry, /edit, /plan, /go, /undo, /copy, /quit: questions, answers and their changes of files."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def go(talk: Chat, face: Face, argument: str) -> None:
 
 
 def undo(talk: Chat, face: Face, argument: str) -> None:
-    """`/undo [list|force|skip]`: restore the files that the last turn changed; the conversation stays."""
+    """`/undo [list|force|skip]`: restore the files changed in the last turn; the conversation stays."""
     if argument not in ("", *(word for word, _ in UNDOS)):
         must_be("list, force, skip or nothing", argument)
     if talk.folder is None:

@@ -327,7 +327,7 @@ def test_a_resumed_conversation_without_a_title_gets_one() -> None:
         async with _chat(titles="question", resume=Resume(latest=True)) as stage:
             _entitling(stage)
             stage.talk.change_settings(titles="model")
-            stage.talk.model.measure()
+            stage.talk.measure()
             await stage.until(lambda: _title(stage) == "A study model of ossia")
 
     chatting(first)
