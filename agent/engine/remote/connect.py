@@ -134,7 +134,7 @@ class _Connection:
         except ModelMissing as error:
             if not unheard:
                 raise
-            raise ModelMissing(f"{self._shown(unheard)} is none of its models: {error}") from None
+            raise ModelMissing(f"{self._shown(unheard)} isn't one of its models: {error}") from None
         engine.name = self._name(engine.model)
         room = f"{engine.context_tokens:,}"
         room = f"unknown, {room} assumed: see --context" if engine.context_assumed else room

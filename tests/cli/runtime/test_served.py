@@ -174,7 +174,7 @@ def test_several_models(server: Made) -> None:
     assert b"has gpt-oss:20b, gpt-oss:120b: name one with --model" in done.stderr
     done = ossia("run", QUESTION, "--engine", site.url(), "--no-tools", "--model", "etude")
     assert done.returncode == 3
-    assert b"error: etude is none of its models: 127.0.0.1:" in done.stderr
+    assert b"error: etude isn't one of its models: 127.0.0.1:" in done.stderr
 
 
 def test_a_model_here_that_the_command_line_names_is_told(server: Made) -> None:
