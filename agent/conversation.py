@@ -182,7 +182,7 @@ class Conversation:
     def forget_variables(self) -> None:
         """Python begins anew; if the conversation has used it, its next result says so."""
         if self.tools and (python := self.tools.python):
-            used = any(entry.message.name == "python" for entry in self.session.entries)
+            used = any(entry.message.name == python.spec.name for entry in self.session.entries)
             self.worker.submit(lambda: python.begin_anew(announced=used))
 
     def _restore_pages(self) -> None:
