@@ -18,6 +18,7 @@ from ossia.tools.approval.trust import Grants
 from ossia.tools.folder import Folder
 from ossia.tools.host import Host, Loading, Notice, Report
 from ossia.tools.import_path import environment_for, remove_from_sys_path, restored_sys_path
+from ossia.tools.own import own_parts
 from ossia.tools.pages import Web, has_address
 from ossia.tools.spec import NoStop, Preview, Stop, Tool, ToolContext, ToolSpec
 from ossia.tools.toolbox import Toolbox
@@ -291,8 +292,6 @@ class _Builder:
         return folder and replace(folder, workspace=replace(folder.workspace, own=self._own(folder.workspace.root)))
 
     def _own(self, root: Path) -> Own:
-        from ossia.tools.own import own_parts
-
         spec = self._spec
         own = own_parts(root, self._host, python=spec.python, files=spec.configs, servers=spec.servers)
         if own.problem:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ossia import __version__
 from ossia.agent.models.memory import read_memory, size_text
 from ossia.cli.clean import clean, one_line
 from ossia.cli.runtime.session import moved_from
@@ -183,7 +184,6 @@ def gather(settings: Settings, *, workspace: Path | None = None, title: str | No
 
 def model_facts(settings: Settings, locations: Locations, memory: Memory, *, gpu: bool) -> Facts:
     """The model that `agent.models.resolve` will choose, and the free memory; with a `gpu` that isn't known."""
-    from ossia import __version__
     from ossia.agent.models.catalog import DOWNLOADS, ETUDE
     from ossia.agent.models.find import find_models
 

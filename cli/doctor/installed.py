@@ -5,6 +5,7 @@ Each installer reuses what it compiled, unless it gets an option against that.
 
 from __future__ import annotations
 
+import json
 import platform
 import shlex
 import sqlite3
@@ -110,8 +111,6 @@ def needs() -> Iterator[tuple[str, str]]:
 
 def _clone(direct_url: str) -> Path | None:
     """The folder of an editable install, from the installer's direct_url.json (packaging.python.org)."""
-    import json
-
     try:
         noted = json.loads(direct_url or "{}")
         url = urlsplit(noted["url"])

@@ -7,6 +7,7 @@ says how to allow such a call.
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -214,6 +215,4 @@ def _way(asked: ApprovalAsked) -> str:
 
 
 def _quoted(rule: str) -> str:
-    import shlex
-
     return shlex.quote(rule) if "'" in rule else f"'{rule}'"

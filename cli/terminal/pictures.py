@@ -11,6 +11,7 @@ import base64
 import io
 import os
 import stat
+import struct
 import sys
 import warnings
 from collections.abc import Mapping
@@ -112,7 +113,6 @@ def cell_size() -> tuple[int, int]:
     if sys.platform == "win32":
         return _CELL
     import fcntl
-    import struct
     import termios
 
     try:

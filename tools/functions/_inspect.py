@@ -6,6 +6,7 @@ import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -111,8 +112,6 @@ def _check_signature(function: Callable[..., Any], at: str) -> None:
 
 def _adapter(function: Callable[..., Any], at: str) -> TypeAdapter[Any]:
     """Validates arguments and returns them. We make the call itself, so that its faults are the function's own."""
-    from functools import wraps
-
     from pydantic import TypeAdapter
 
     @wraps(function)

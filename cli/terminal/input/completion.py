@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shlex
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -189,8 +190,6 @@ def _as_words(before: str, folders: Sequence[Path]) -> list[Completion]:
 
 def _word(path: str) -> str:
     """A path as a word for a shell: never an option, and its `~/` still means the home."""
-    import shlex
-
     if path.startswith("~"):
         home, slash, rest = path.partition("/")
         return f"{home}{slash}{shlex.quote(rest) if rest else ''}"
