@@ -11,8 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from ossia.agent.control import Control
+from ossia.agent.engine.scripted import CONTEXT_TOKENS, ScriptedEngine, read_script
 from ossia.agent.errors import AgentError, EngineFailed, SettingRefused
-from ossia.agent.respond import LocalResponder
+from ossia.agent.kv_cache import stored_prompts
+from ossia.agent.models.memory import GpuMemory, Memory, read_memory
+from ossia.agent.respond import LocalResponder, Tap
 from ossia.agent.worker import Worker
 from ossia.harmony.codec import Codec
 from ossia.harmony.tokenizer import Tokenizer
@@ -21,11 +24,9 @@ from ossia.tools.host import Host, Loading, Notice, Report, silent
 if TYPE_CHECKING:
     from ossia.agent.engine.base import Engine
     from ossia.agent.engine.guiding import Guides
-    from ossia.agent.models.memory import GpuMemory, Memory
     from ossia.agent.models.model import ModelFile
     from ossia.agent.models.plan import Plan
     from ossia.agent.models.spec import ModelSpec
-    from ossia.agent.respond import Tap
     from ossia.agent.served.respond import ServedResponder
 
 _REPORT_S = 0.1
@@ -151,7 +152,6 @@ def begin(spec: ModelSpec, host: Host, report: Report, *, worker: Worker, stop: 
 
 
 def _scripted(spec: ModelSpec, file: Path, host: Host, report: Report) -> tuple[Engine, Tokenizer]:
-    from ossia.agent.engine.scripted import CONTEXT_TOKENS, ScriptedEngine, read_script
     from ossia.agent.vocabulary import tokenizer_for
 
     script = read_script(file)
@@ -193,9 +193,7 @@ def _remote(spec: ModelSpec, host: Host, report: Report, worker: Worker, stop: C
 
 def _local(spec: ModelSpec, host: Host, report: Report, worker: Worker, began: float) -> Begun:
     from ossia.agent.guide import GuideCompiler
-    from ossia.agent.kv_cache import stored_prompts
     from ossia.agent.models.find import locations
-    from ossia.agent.models.memory import read_memory
     from ossia.agent.models.plan import plan
     from ossia.agent.models.resolve import resolve
     from ossia.agent.pace import LoadProgress
@@ -260,8 +258,6 @@ def _awaited(future: Future[_R], report: Report, now: Callable[[], Loading]) -> 
 
 def free_memory() -> Memory:
     """The free memory of this machine and its GPUs, as a load counts it."""
-    from ossia.agent.models.memory import read_memory
-
     return read_memory(_gpus())
 
 

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ossia.agent.errors import DownloadFailed, ModelError, VocabularyMissing
-from ossia.harmony.tokenizer import Tokenizer, vocabulary_from_o200k
-from ossia.tools.host import Notice, silent
-
-if TYPE_CHECKING:
-    from ossia.harmony.tokenizer import Vocabulary
-    from ossia.tools.host import Host, Report
+from ossia.harmony.tokenizer import Tokenizer, Vocabulary, vocabulary_from_o200k
+from ossia.tools.host import Host, Notice, Report, silent
 
 _ADDRESS = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
 _NAME = "fb374d419588a4632f3f557e76b4b70aebbca790"

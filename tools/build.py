@@ -16,21 +16,20 @@ from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import ACTION_WORDS, Rule, parse_rule
 from ossia.tools.approval.trust import Grants
 from ossia.tools.folder import Folder
+from ossia.tools.functions.naming import Loaded, without_duplicates
 from ossia.tools.host import Host, Loading, Notice, Report
 from ossia.tools.import_path import environment_for, remove_from_sys_path, restored_sys_path
-from ossia.tools.own import own_parts
-from ossia.tools.pages import Web, has_address
+from ossia.tools.own import Own, own_parts
+from ossia.tools.pages import PageLoader, Web, has_address
+from ossia.tools.python.choice import python_tool
 from ossia.tools.spec import NoStop, Preview, Stop, Tool, ToolContext, ToolSpec
 from ossia.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from ossia.tools.browser.browser import Browser
-    from ossia.tools.functions.naming import Loaded
     from ossia.tools.mcp.config import McpConfig
     from ossia.tools.mcp.servers import McpServers
     from ossia.tools.mcp.status import McpStatus
-    from ossia.tools.own import Own
-    from ossia.tools.pages import PageLoader
     from ossia.tools.python.tool import PythonTool
 
 TRAINED = ("python", "browser")
@@ -246,9 +245,7 @@ def _has_documents(library: Path | None) -> bool:
 class _Builder:
     """Builds the tools of each kind, in the order in which they are offered."""
 
-    def __init__(
-        self, spec: ToolsSpec, host: Host, report: Report, counter: TokenCount, skippable: Skippable
-    ) -> None:
+    def __init__(self, spec: ToolsSpec, host: Host, report: Report, counter: TokenCount, skippable: Skippable) -> None:
         self._spec, self._host, self._report, self._counter = spec, host, report, counter
         self._skippable = skippable
         self._tools: list[Tool] = []
@@ -280,8 +277,6 @@ class _Builder:
 
     def unique(self) -> tuple[Tool, ...]:
         """All tools, each name once."""
-        from ossia.tools.functions.naming import without_duplicates
-
         unique = without_duplicates(self._tools)
         self._warn(unique.warnings)
         return unique.tools
@@ -307,8 +302,6 @@ class _Builder:
         self._tools += self.browser.tools
 
     def _add_python(self) -> None:
-        from ossia.tools.python.choice import python_tool
-
         path, unconfined = self._environ.get("PATH"), self._spec.unconfined
         made = python_tool(self._spec.python, self._host, self._report, unconfined=unconfined, search_path=path)
         if isinstance(made, str):

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 import ossia
+from ossia.tools.import_path import environment_for
 
 if TYPE_CHECKING:
     from ossia.tools.host import Host
@@ -102,8 +103,6 @@ def _programs(root: Path, host: Host, servers: Sequence[McpConfig]) -> Iterator[
     """The programs that the user named for us to start, and the scripts among their arguments."""
     import shlex
     import shutil
-
-    from ossia.tools.import_path import environment_for
 
     path = environment_for(root, host.environ).get("PATH", "")
     words: list[tuple[Sequence[str], Path]] = []

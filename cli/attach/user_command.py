@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ossia.tools.spec import Stop
+from ossia.tools.text import Bounded, clean
 
 _MAX_S = 120.0
 _HEAD_CHARS, _TAIL_CHARS = 40_000, 24_000
@@ -46,8 +47,6 @@ def run_command(command: str, *, folder: Path, environ: Mapping[str, str], stop:
 
         run_command("git status -s", folder=Path.cwd(), environ=os.environ, stop=control).output
     """
-    from ossia.tools.text import Bounded, clean
-
     shell = [environ.get("SHELL") or "/bin/sh", "-c"]
     if sys.platform == "win32":
         shell = [environ.get("COMSPEC", "cmd.exe"), "/d", "/c"]

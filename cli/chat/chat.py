@@ -20,6 +20,7 @@ from ossia.cli.chat.outbox import Outbox
 from ossia.cli.chat.owner import Loaded
 from ossia.cli.chat.pager.transcript import Transcript
 from ossia.cli.chat.turn import ChatTurn
+from ossia.cli.footnotes import page_behind
 from ossia.cli.settings.config import THIS_CHAT, Resolved
 from ossia.cli.settings.table import Settings
 from ossia.tools.folder import Folder
@@ -280,7 +281,5 @@ class Chat:
 
     def page(self, cursor: int) -> Cited | None:
         """The page behind a cursor of the browser; None for an unknown one."""
-        from ossia.cli.footnotes import page_behind
-
         origin = self.loaded.tools.origin if self.loaded else (lambda url: None)
         return page_behind(self.session.states, cursor, origin)

@@ -13,7 +13,7 @@ from ossia.agent.control import Control
 from ossia.cli.chat.commands.common import Block
 from ossia.cli.chat.face import Face
 from ossia.cli.chat.panes import ChatPanes
-from ossia.cli.chat.view import ChatView
+from ossia.cli.chat.view import ChatView, Think
 from ossia.cli.terminal.input.external import EditorFailed, edit
 from ossia.cli.terminal.input.typed import Typed
 from ossia.cli.terminal.markdown.paint import Painter, Row
@@ -24,7 +24,6 @@ from ossia.cli.terminal.vt import terminal_size
 if TYPE_CHECKING:
     from ossia.cli.attach.user_command import Ran
     from ossia.cli.chat.chat import Chat
-    from ossia.cli.chat.view import Think
 
 _TWICE_S = 1.5
 """A second Ctrl-C within this time leaves, if the first had nothing to do, and nothing was typed or sent since."""

@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, TypeVar
 from ossia.agent.control import Control
 from ossia.agent.errors import ContextFull
 from ossia.agent.kv_cache import save_prompt_cache, set_private
-from ossia.cli.chat.owner import Loaded
+from ossia.cli.chat.owner import Loaded, Owner
 from ossia.cli.runtime.assembly import begin_model, collect, end_tools, finish, fixes_for
 from ossia.cli.settings.engines import is_server
 
 if TYPE_CHECKING:
     from ossia.agent.events import ToolFinished
     from ossia.agent.request import ContextUse
-    from ossia.cli.chat.owner import Owner
     from ossia.cli.settings.config import Resolved
     from ossia.tools.build import Toolset
     from ossia.tools.folder import Folder

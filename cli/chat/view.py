@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from ossia.agent.citations import Citations, Cited
 from ossia.agent.events import (
     ConstraintDropped,
     ContextTrimmed,
@@ -26,6 +27,7 @@ from ossia.agent.kinds import is_answer
 from ossia.cli.chat.pager.items import Item, diff_of, diffstat
 from ossia.cli.chat.summary_rows import beginning, call_row, edit_row, recalled, thought_row
 from ossia.cli.clean import clean, clean_parts, one_line
+from ossia.cli.footnotes import lines
 from ossia.cli.runtime.activity import Reading
 from ossia.cli.runtime.failures import failure_rows
 from ossia.cli.terminal.markdown.paint import Painter, Row
@@ -33,9 +35,6 @@ from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
 from ossia.cli.words import ENDS, count, thinking_cut
 from ossia.harmony.messages import ANALYSIS, is_call
 from ossia.tools.spec import ApprovalAsked, ToolCall
-
-if TYPE_CHECKING:
-    from ossia.agent.citations import Citations, Cited
 
 Think = Literal["off", "on", "peek"]
 """The display of thinking: "off", one line about it; "on", all of it; "peek", its last rows."""
@@ -205,8 +204,6 @@ class ChatView:
             self._close_calls()
             self._segments, self._begun = Segmenter(), False
         if cited and text and (self._citations or "【" in text):
-            from ossia.agent.citations import Citations
-
             self._citations = self._citations or Citations(self._page)
             text = self._citations.feed(text)
         for chunk in self._segments.feed(clean_parts(text)):
@@ -230,8 +227,6 @@ class ChatView:
         for chunk in [*segments.feed(clean_parts(rest)), *segments.finish()]:
             self._text_rows(self._painter.chunk(chunk))
         if self._citations and self._citations.notes:
-            from ossia.cli.footnotes import lines
-
             self._rows.append([])
             for line in lines(self._citations.notes, links=False):
                 self._rows += self._painter.text(line, "dim")

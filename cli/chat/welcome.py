@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ossia import __version__
-from ossia.agent.models.memory import read_memory, size_text
+from ossia.agent.models.catalog import DOWNLOADS, ETUDE, download_of, name_of
+from ossia.agent.models.memory import Memory, read_memory, size_text
 from ossia.cli.clean import clean, one_line
 from ossia.cli.runtime.session import moved_from
 from ossia.cli.visible import seen_line
@@ -22,7 +23,6 @@ from ossia.cli.words import count
 
 if TYPE_CHECKING:
     from ossia.agent.models.find import Found, Locations
-    from ossia.agent.models.memory import Memory
     from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
     from ossia.cli.settings.table import Settings
@@ -184,7 +184,6 @@ def gather(settings: Settings, *, workspace: Path | None = None, title: str | No
 
 def model_facts(settings: Settings, locations: Locations, memory: Memory, *, gpu: bool) -> Facts:
     """The model that `agent.models.resolve` will choose, and the free memory; with a `gpu` that isn't known."""
-    from ossia.agent.models.catalog import DOWNLOADS, ETUDE
     from ossia.agent.models.find import find_models
 
     free = None if gpu else memory.all_free
@@ -209,7 +208,5 @@ def model_facts(settings: Settings, locations: Locations, memory: Memory, *, gpu
 
 def _named(model: str, found: Sequence[Found]) -> tuple[str, bool, int]:
     """The model behind `--model`: its name, not built in, and its size if a file of that name was found."""
-    from ossia.agent.models.catalog import download_of, name_of
-
     size = next((one.file_bytes for one in found if one.name == model), 0)
     return (model if size or download_of(model) else name_of(Path(model))), False, size

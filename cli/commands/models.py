@@ -18,7 +18,6 @@ from ossia.cli.streams import say, shown, stdout
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from ossia.agent.models.describe import Description
     from ossia.agent.models.find import Found

@@ -11,25 +11,36 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from ossia.agent.build import free_memory
+from ossia.agent.errors import ModelMissing
+from ossia.agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, CatalogModel, download_of, part_of, part_path
+from ossia.agent.models.find import (
+    MODELS_FOLDER,
+    called_there,
+    files_of,
+    find_models,
+    found_at,
+    in_repository,
+    locations,
+    model_stem,
+)
+from ossia.agent.models.memory import size_text
+from ossia.agent.models.resolve import locate, resolve
 from ossia.cli import paths
 from ossia.cli.commands import exit_error, writing
+from ossia.cli.settings.engines import is_server
 from ossia.cli.streams import say, shown
 from ossia.cli.terminal.keyboard import plain_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ossia.agent.models.catalog import CatalogModel
     from ossia.agent.models.find import Found, Locations
     from ossia.cli.settings.table import Settings
 
 
 def located(model: str | None) -> Found:
     """The file that `model` names, the first one of that name; None: the one that a run without --model uses."""
-    from ossia.agent.build import free_memory
-    from ossia.agent.models.find import found_at
-    from ossia.agent.models.resolve import locate, resolve
-
     where = locations_here()
     if model is None:
         settings = settings_with()
@@ -47,9 +58,6 @@ def located(model: str | None) -> Found:
 
 def first_file(found: Found) -> Found:
     """The first file of the split model that `found` is part of. Raises ModelMissing if it isn't there."""
-    from ossia.agent.errors import ModelMissing
-    from ossia.agent.models.catalog import part_of, part_path
-
     part = part_of(found.path)
     if part is None or part[0] == 1:
         return found
@@ -80,8 +88,6 @@ def settings_with(**given: object) -> Settings:
 
 def locations_here() -> Locations:
     """The folders of models on this machine."""
-    from ossia.agent.models.find import locations
-
     return locations(paths.host())
 
 
@@ -94,7 +100,6 @@ def remove(model: str, *, yes: bool) -> None:
     Another program's stays. Raises ExitError with the command that removes it there, and DownloadFailed
     while another ossia downloads it.
     """
-    from ossia.agent.models.memory import size_text
     from ossia.agent.models.transfer import only_one
 
     files, others = _own_files(model)
@@ -117,10 +122,7 @@ def remove(model: str, *, yes: bool) -> None:
 
 
 def _say_default_gone() -> None:
-    from ossia.agent.errors import ModelMissing
-    from ossia.agent.models.resolve import locate
     from ossia.cli.settings.config import ConfigError
-    from ossia.cli.settings.engines import is_server
 
     try:
         settings = settings_with()
@@ -138,11 +140,6 @@ def _own_files(model: str) -> tuple[list[Path], list[Found]]:
 
     Raises ModelMissing if there is neither.
     """
-    from ossia.agent.errors import ModelMissing
-    from ossia.agent.models.catalog import download_of
-    from ossia.agent.models.find import files_of, found_at
-    from ossia.agent.models.resolve import locate
-
     where = locations_here()
     is_path = download_of(model) is None and os.path.lexists(model)
     pulled = [] if is_path else [found_at(path, where) for path in files_of(model, where.data)]
@@ -159,8 +156,6 @@ def _own_files(model: str) -> tuple[list[Path], list[Found]]:
 
 def _the_one(model: str, files: Sequence[Path]) -> tuple[Path, str]:
     """The folder and the stem of the only model that these files are of. Raises ExitError if they are of several."""
-    from ossia.agent.models.find import model_stem
-
     models = {(path.parent, model_stem(path)): path for path in files}
     if len(models) > 1:
         named = ", ".join(map(str, sorted(models.values())))
@@ -170,8 +165,6 @@ def _the_one(model: str, files: Sequence[Path]) -> tuple[Path, str]:
 
 def _remove_empty(folder: Path) -> None:
     """Remove the folder, and those around it in ossia's own, as far as nothing is in them."""
-    from ossia.agent.models.find import MODELS_FOLDER
-
     root = paths.data_dir() / MODELS_FOLDER
     while folder != root and folder.is_relative_to(root) and not any(folder.iterdir()):
         with writing(folder):
@@ -192,8 +185,6 @@ def _asked(files: Sequence[Path], size: str) -> bool:
 
 def _elsewhere(one: Found) -> str:
     """The owner of a file, and the command that removes it there."""
-    from ossia.agent.models.find import called_there
-
     named = str(one.path)
     path = shlex.quote(f"./{named}" if named.startswith("-") else named)
     match one.origin:
@@ -226,8 +217,6 @@ def pull_model(name: str) -> None:
 
     Raises DownloadFailed, ModelMissing, SettingRefused, ModelUnusable.
     """
-    from ossia.agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, download_of
-    from ossia.agent.models.find import in_repository
     from ossia.agent.models.model import open_model
     from ossia.agent.models.pull import on_the_hub
     from ossia.agent.models.transfer import token_kept_back
@@ -252,8 +241,6 @@ def pull_model(name: str) -> None:
 
 def _say_same_size(name: str, model: CatalogModel) -> None:
     """On stderr, before a download: a model here has the very size of this one, and so may be the same."""
-    from ossia.agent.models.find import files_of, find_models
-
     where = locations_here()
     if any(path.suffix == ".gguf" for path in files_of(name, where.data)):
         return

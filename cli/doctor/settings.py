@@ -8,7 +8,9 @@ from urllib.parse import urlsplit
 from ossia.cli import paths
 from ossia.cli.doctor.check import Finding, Machine, State
 from ossia.cli.exits import ExitError
+from ossia.cli.runtime.consent import is_agreed
 from ossia.cli.settings.config import TABLES, config_path, load, nearest, resolve
+from ossia.cli.settings.engines import address_of, engine_names, is_server
 from ossia.cli.settings.table import SETTINGS
 from ossia.cli.words import count, listed
 
@@ -40,8 +42,6 @@ def config(machine: Machine) -> Iterator[Finding]:
 def engines(machine: Machine) -> Iterator[Finding]:
     """The servers of `[engines.NAME]` and `engine`: addresses, keys, consent. None is asked."""
     from ossia.agent.errors import AddressUnusable, KeyUnusable
-    from ossia.cli.runtime.consent import is_agreed
-    from ossia.cli.settings.engines import address_of, engine_names, is_server
 
     used = machine.settings.engine
     for name in dict.fromkeys([*engine_names(machine.environ), *([used] if is_server(used) else [])]):

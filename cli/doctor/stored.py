@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from ossia.agent.errors import ModelError, OutOfMemory, SessionsUnusable, SettingRefused
+from ossia.agent.kv_cache import PROMPT_BYTES, TOTAL_BYTES
 from ossia.agent.models.catalog import DOWNLOADS, ETUDE, download_of
 from ossia.agent.models.find import MODELS_FOLDER, Found, find_models, locations
 from ossia.agent.models.memory import GpuMemory, Memory, read_memory, size_text
@@ -105,7 +106,6 @@ def disk(machine: Machine) -> Iterator[Finding]:
 def caches(machine: Machine) -> Iterator[Finding]:
     """The size of the stored KV caches, and its limit."""
     from ossia.agent.engine.prompts import stored_in, unfinished_in
-    from ossia.agent.kv_cache import PROMPT_BYTES, TOTAL_BYTES
 
     folder = paths.host().kv
     for what, prompts, limit in (("prompts", True, PROMPT_BYTES), ("sessions", False, TOTAL_BYTES)):

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 from ossia.cli import paths, streams
 from ossia.cli.doctor.check import Finding, Machine
+from ossia.cli.terminal.links import knows_links
+from ossia.cli.terminal.pictures import way_of
 from ossia.tools.python.choice import interpreter_of, own_environment
 from ossia.tools.sandbox import Confinement, InterpreterUnusable, choose
 from ossia.tools.sandbox.account import has_control_groups
@@ -52,8 +54,6 @@ def _about(way: Confinement, set_by: str) -> Finding:
 
 def terminal(machine: Machine) -> Iterator[Finding]:
     """The characters, colours, links, pictures and keys of the terminal, by the environment: it isn't asked."""
-    from ossia.cli.terminal.links import knows_links
-    from ossia.cli.terminal.pictures import way_of
     from ossia.cli.terminal.vt import terminal_size
 
     out, environ = streams.stdout(), machine.environ

@@ -13,6 +13,7 @@ from ossia.cli.words import count, short_arguments
 from ossia.harmony.builtins import TRAINED_NAMES
 from ossia.tools.build import TRAINED
 from ossia.tools.calls.names import resolve_name, work_tool
+from ossia.tools.functions.naming import plain_name
 from ossia.tools.outcome import reason_of
 from ossia.tools.spec import ToolCall, ToolFinished, ToolSpec
 
@@ -23,6 +24,7 @@ _ARGUMENT_CHARS = 200
 _PACKAGES = {"PIL": "pillow", "bs4": "beautifulsoup4", "cv2": "opencv-python", "sklearn": "scikit-learn",
              "yaml": "pyyaml"}  # fmt: skip
 """Packages of other names than their modules."""
+
 
 def failure_rows(done: ToolFinished, width: int, *, fix: str = "") -> tuple[list[str], list[str]]:
     """The rows about a failed call, clean and of at most `width` columns, and those of `fix`.
@@ -112,8 +114,6 @@ class Fixes:
 
     def _of_server(self, name: str) -> str:
         """For a tool of an unavailable MCP server."""
-        from ossia.tools.functions.naming import plain_name
-
         servers = (key.removeprefix("mcp ") for key in self.off if key.startswith("mcp "))
         server = next((server for server in servers if name.startswith(f"{plain_name(server)}__")), "")
         return f"ossia mcp test {server} says why that server is off" if server else ""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
+from ossia.agent.errors import SchemaUnusable
 from ossia.agent.worker import Worker
 from ossia.cli.clean import one_line
 from ossia.cli.exits import ExitError
@@ -25,8 +26,6 @@ def read_schema(given: str, *, of: str, warn: Callable[[str], object]) -> Respon
     It may stand in the form that OpenAI's API takes: `{"name": …, "strict": true, "schema": {…}}`. Raises ExitError, in
     one line that names the keyword, when no answer could be sampled or checked by it.
     """
-    from ossia.agent.errors import SchemaUnusable
-
     if not given.strip():
         raise ExitError(f"{of}: is empty; give a file, or a schema, which begins with {{")
     text, where = (given, of) if given.lstrip().startswith("{") else (_read(given, of), f"{of} {one_line(given, 200)}")
@@ -89,7 +88,6 @@ def _require_usable(schema: Any) -> None:
 def _compile(schema: Any) -> None:
     from jsonschema.exceptions import SchemaError
 
-    from ossia.agent.errors import SchemaUnusable
     from ossia.agent.guide import require_usable
 
     require_usable(schema)

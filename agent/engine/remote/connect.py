@@ -10,6 +10,7 @@ from ossia.agent.control import Control
 from ossia.agent.engine.remote.address import Address
 from ossia.agent.engine.remote.client import Client
 from ossia.agent.engine.remote.detect import Found, detect, prove
+from ossia.agent.engine.remote.engine import RemoteEngine
 from ossia.agent.engine.remote.server import IdServer, LlamaServer, Vllm
 from ossia.agent.errors import AddressUnusable, ModelMissing
 from ossia.agent.models.catalog import ETUDE, NAMES, download_of
@@ -22,7 +23,6 @@ from ossia.tools.host import Host, Notice, Report
 from ossia.tools.text import one_line
 
 if TYPE_CHECKING:
-    from ossia.agent.engine.remote.engine import RemoteEngine
     from ossia.agent.models.spec import ModelSpec
     from ossia.agent.served.engine import ServedEngine
     from ossia.agent.served.respond import ServedResponder
@@ -102,8 +102,6 @@ class _Connection:
         return self._with_ids(wanted)
 
     def _with_ids(self, wanted: str | None) -> Connected:
-        from ossia.agent.engine.remote.engine import RemoteEngine
-
         lender = self._lender()
         tokenizer, temperature = self._vocabulary(lender)
         server = _server(self.client, self.found, wanted or next(iter(self.found.models), ""), tokenizer)

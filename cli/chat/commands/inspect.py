@@ -14,6 +14,7 @@ from ossia.cli.chat.commands.common import Block, Choice, CommandError, loaded, 
 from ossia.cli.clean import one_line
 from ossia.cli.terminal.pictures import FORMATS
 from ossia.cli.words import FORCED, bar, count, short
+from ossia.tools.folder import NOTES_HEAD
 
 if TYPE_CHECKING:
     from ossia.agent.sessions.session import Session
@@ -186,7 +187,6 @@ def _whose(instructions: str | None) -> str:
     """The authors of the instructions. (With tools on, ossia adds a sentence about what tools read.)"""
     from ossia.agent.prompt import WORK
     from ossia.cli.runtime.session import own_instructions
-    from ossia.tools.folder import NOTES_HEAD
 
     whole = instructions or ""
     own = "yours" if own_instructions(whole) else "ossia's own for work in a folder" if whole.startswith(WORK) else ""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ossia.agent.build import free_memory
 from ossia.agent.errors import ModelError, ModelMissing
+from ossia.agent.models.catalog import DOWNLOADS, download_of
 from ossia.agent.models.memory import read_memory, size_text
 from ossia.cli import paths
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be
@@ -44,8 +45,6 @@ def model(talk: Chat, face: Face, argument: str) -> None:
 
 def names(talk: Chat, prefix: str) -> Sequence[Choice]:
     """Completions of `/model`."""
-    from ossia.agent.models.catalog import DOWNLOADS
-
     if prefix.startswith("pull "):
         return [(f"pull {one.name}", size_text(one.download_bytes)) for one in DOWNLOADS]
     engine, theirs = talk.settings.engine, _served(talk)
@@ -113,8 +112,6 @@ def _found() -> list[_Row]:
 
 
 def _show(talk: Chat, face: Face, found: Sequence[_Row]) -> None:
-    from ossia.agent.models.catalog import DOWNLOADS
-
     now = talk.loaded.model.name if talk.loaded else talk.settings.model
     block, theirs, servers = Block(face), _served(talk), _servers(talk)
     if theirs:
@@ -231,7 +228,6 @@ def _load(talk: Chat, face: Face, engine: str, its: str | None, found: str) -> N
 
 
 def _pull(talk: Chat, face: Face, name: str) -> None:
-    from ossia.agent.models.catalog import DOWNLOADS, download_of
     from ossia.agent.models.pull import parts_kept
     from ossia.agent.models.transfer import token_kept_back
 

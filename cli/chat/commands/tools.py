@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ossia.cli import paths
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be, path_of
 from ossia.cli.chat.welcome import enter
+from ossia.cli.commands.trust import describe
 from ossia.cli.runtime.assembly import trained_tools
 from ossia.cli.runtime.session import following
 from ossia.cli.settings.config import THIS_CHAT, Resolved
@@ -22,6 +23,7 @@ from ossia.tools.approval.rules import Rule
 from ossia.tools.approval.trust import TrustStore, look
 from ossia.tools.build import TRAINED, Toolset
 from ossia.tools.folder import Folder
+from ossia.tools.python.choice import own_environment
 from ossia.tools.spec import ToolSpec
 
 if TYPE_CHECKING:
@@ -102,8 +104,6 @@ _ASKED = {"auto": "runs without asking", "ask": "asks first", "never": "denied"}
 
 def _off(talk: Chat) -> list[tuple[str, str, str]]:
     """The tools that could be on: `("web search", "/tools web URL", "a SearXNG; or brave, exa, … with a key")`."""
-    from ossia.tools.python.choice import own_environment
-
     settings, missing = talk.settings, talk.loaded.tools.missing if talk.loaded else {}
     names = talk.conversation.tools_off
     groups = {name if name.startswith("functions.") else name.partition(".")[0] for name in names}
@@ -203,8 +203,6 @@ def _workspace(talk: Chat, face: Face, value: str) -> None:
 
 def _trust(talk: Chat, face: Face) -> None:
     """Show the settings that a trusted workspace would bring, and ask."""
-    from ossia.cli.commands.trust import describe
-
     if talk.folder is None:
         raise CommandError("there is no workspace: /tools workspace DIR sets one")
     root, store = talk.folder.workspace.root, TrustStore(paths.data_dir())

@@ -11,6 +11,7 @@ from ossia.agent.sessions.session import Entry, UserText
 from ossia.cli.attach.attach import OUTPUT
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, loaded, must_be, no_argument, turn_of
 from ossia.cli.clean import one_line
+from ossia.cli.clipboard import copy_with_programs, copyable, fits_terminal
 from ossia.cli.terminal.input.typed import Typed, as_text
 from ossia.cli.visible import seen_line
 from ossia.cli.words import count, undone_or_not
@@ -111,8 +112,6 @@ def undo(talk: Chat, face: Face, argument: str) -> None:
 
 def copy(talk: Chat, face: Face, argument: str) -> None:
     """`/copy [code|thinking|TURN]`: an answer to the clipboard, as the model wrote it."""
-    from ossia.cli.clipboard import copy_with_programs, copyable, fits_terminal
-
     what, text = _copied(talk, argument)
     text = copyable(text)
     asked = fits_terminal(text) and not face.plain
