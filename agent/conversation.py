@@ -164,6 +164,7 @@ class Conversation:
         if self.store:
             self.store.count_tokens = tools.counter
         self.session.vocabulary, self.session.model = model.engine.vocabulary.digest, model.name
+        self.worker.submit(lambda: set_private(model.engine, self.private))  # not in the middle of another's turn
         self.offer_browser()
         self._restore_pages()
 

@@ -78,7 +78,9 @@ def test_what_is_set_while_a_server_is_connected_to_holds_when_it_is_given_up(mu
     async def case() -> None:
         async with ChatScreen(plan=True) as stage:
             talk = stage.talk
-            assert talk.loaded is not None and isinstance(engine := talk.loaded.model.engine, LlamaEngine)
+            assert talk.loaded is not None
+            engine = talk.loaded.model.engine
+            assert isinstance(engine, LlamaEngine)
             await _connect(stage, mute)
             await _says(stage, "/private", "private: nothing is stored from now on")
             await _says(stage, "/set max_tokens 900", "max_tokens 900")
@@ -87,7 +89,7 @@ def test_what_is_set_while_a_server_is_connected_to_holds_when_it_is_given_up(mu
             settings = talk.settings
             assert (settings.private, settings.max_tokens, settings.plan) == (True, 900, False)
             assert (settings.engine, settings.model) == ("llama", "etude")
-            assert engine.prompts is not None and not engine.prompts.writes
+            await stage.until(lambda: engine.prompts is not None and not engine.prompts.writes)
             assert talk.loaded is not None and not talk.loaded.tools.policy.read_only
 
     chatting(case)
