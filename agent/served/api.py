@@ -136,7 +136,9 @@ class ResponsesApi:
         begun: dict[str, str] = {}  # items that had deltas, by which kind
         for event in events:
             kind, item = _text(event.get("type")), table(event.get("item"))
-            delta, key = _raw(event.get("delta")), _key(item, event)
+            delta = _raw(event.get("delta"))
+            # The item's number; llama.cpp doesn't number them.
+            key = str(event.get("output_index", "")) or _text(item.get("id")) or _text(event.get("item_id"))
             match kind:
                 case "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" if delta:
                     if begun.setdefault(key, kind) == kind:  # reasoning and a summary of it: the first that came
@@ -273,10 +275,6 @@ def _usage(usage: Mapping[str, Any], prompt: str, completion: str) -> Usage:
     held = None if cached is None else min(_number(cached), tokens)
     return Usage(tokens, held, _number(usage.get(completion)))
 
-
-def _key(item: Mapping[str, Any], event: Mapping[str, Any]) -> str:
-    """The key of an output item: its number; with llama.cpp, which doesn't number them, its id."""
-    return str(event.get("output_index", "")) or _text(item.get("id")) or _text(event.get("item_id"))
 
 
 def _list(value: object) -> list[object]:

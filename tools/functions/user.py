@@ -260,8 +260,8 @@ class ThreadedCall:
             if loop is not None:
                 with suppress(RuntimeError):  # it has just been closed
                     loop.call_soon_threadsafe(_cancel_all, loop)
-            else:
-                _raise_in(self._thread)
+            elif (ident := self._thread.ident) is not None:
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(_Abandoned))
             self._thread.join(_GRACE_S / 5)
         return not self._thread.is_alive()
 
@@ -278,8 +278,3 @@ def _trace(fault: BaseException) -> str:
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
     for task in asyncio.all_tasks(loop):
         task.cancel()
-
-
-def _raise_in(thread: threading.Thread) -> None:
-    if thread.ident is not None:
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Abandoned))

@@ -55,7 +55,7 @@ class LoopThread:
         for name in _LOGGERS:
             logging.getLogger(name).addHandler(self._handler)
             logging.getLogger(name).propagate = False  # else the root logger's last resort would print to stderr
-        self._thread = threading.Thread(target=self._main, name="ossia-mcp", daemon=True)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._until_closed()), name="ossia-mcp", daemon=True)
         self._thread.start()
         self._ready.wait()
 
@@ -72,10 +72,6 @@ class LoopThread:
             logging.getLogger(name).removeHandler(self._handler)
             logging.getLogger(name).propagate = self._propagated[name]
         self._handler.close()
-
-    def _main(self) -> None:
-        with asyncio.Runner() as runner:
-            runner.run(self._until_closed())
 
     async def _until_closed(self) -> None:
         self._loop, self._closing = asyncio.get_running_loop(), asyncio.Event()
