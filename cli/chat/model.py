@@ -12,21 +12,19 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from ossia.agent.control import Control
 from ossia.agent.errors import ContextFull
+from ossia.agent.events import ToolFinished
 from ossia.agent.kv_cache import save_prompt_cache, set_private
+from ossia.agent.request import ContextUse
 from ossia.cli.chat.owner import Loaded, Owner
 from ossia.cli.runtime.assembly import begin_model, collect, end_tools, finish, fixes_for
+from ossia.cli.settings.config import Resolved
 from ossia.cli.settings.engines import is_server
-
-if TYPE_CHECKING:
-    from ossia.agent.events import ToolFinished
-    from ossia.agent.request import ContextUse
-    from ossia.cli.settings.config import Resolved
-    from ossia.tools.build import Toolset
-    from ossia.tools.folder import Folder
+from ossia.tools.build import Toolset
+from ossia.tools.folder import Folder
 
 _SAVE_S = 10.0
 _R = TypeVar("_R")

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -17,10 +19,6 @@ from typer.core import TyperCommand, TyperGroup
 from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.paths import expanded
 from ossia.cli.terminal.keyboard import plain_keys
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
 """The error of a bad command line. typer exports only its subclass `BadParameter`."""

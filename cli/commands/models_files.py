@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,6 +16,8 @@ from ossia.agent.errors import ModelMissing
 from ossia.agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, CatalogModel, download_of, part_of, part_path
 from ossia.agent.models.find import (
     MODELS_FOLDER,
+    Found,
+    Locations,
     called_there,
     files_of,
     find_models,
@@ -29,14 +31,9 @@ from ossia.agent.models.resolve import locate, resolve
 from ossia.cli import paths
 from ossia.cli.commands import exit_error, writing
 from ossia.cli.settings.engines import is_server
+from ossia.cli.settings.table import Settings
 from ossia.cli.streams import say, shown
 from ossia.cli.terminal.keyboard import plain_keys
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ossia.agent.models.find import Found, Locations
-    from ossia.cli.settings.table import Settings
 
 
 def located(model: str | None) -> Found:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ossia.agent.events import Delta, Event, Progress, ToolStarted
 from ossia.agent.pace import Pace
 from ossia.cli.words import count
 from ossia.harmony.messages import ANALYSIS
-
-if TYPE_CHECKING:
-    from ossia.tools.host import Loading
+from ossia.tools.host import Loading
 
 
 class Reading:
