@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from ossia.agent.models.memory import size_text
 from ossia.cli.clean import clean, one_line
 from ossia.cli.streams import stdout
 from ossia.cli.visible import visible
@@ -62,13 +63,6 @@ def when(seconds: float) -> str:
     return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
 
 
-def size_of(number: int) -> str:
-    """A number of bytes: `"12 bytes"`, `"3.1 kB"`, `"1.2 MB"`."""
-    if number < 1000:
-        return count(number, "byte")
-    return f"{number / 1e3:.3g} kB" if number < 999_500 else f"{number / 1e6:.3g} MB"
-
-
 def bytes_of(text: str) -> int:
     """A text's length as UTF-8."""
     return len(text.encode("utf-8", "replace"))
@@ -76,7 +70,7 @@ def bytes_of(text: str) -> int:
 
 def size_words(text: str) -> str:
     """The length of a result: `"12 lines, 3.4 kB"`; "nothing" for an empty one."""
-    return f"{count(_lines(text), 'line')}, {size_of(bytes_of(text))}" if text.strip() else "nothing"
+    return f"{count(_lines(text), 'line')}, {size_text(bytes_of(text))}" if text.strip() else "nothing"
 
 
 def length_of(text: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ossia.agent.control import Control
+from ossia.agent.models.memory import size_text
 from ossia.agent.sessions.session import UserText
 from ossia.cli import paths
 from ossia.cli.attach.local import Unattachable, block, in_heading, leads, read_file, read_folder, shortened
@@ -23,7 +24,7 @@ from ossia.cli.clean import one_line
 from ossia.cli.mentions import Mention, mentions, standing
 from ossia.cli.terminal.input.typed import Typed
 from ossia.cli.visible import seen_line
-from ossia.cli.words import bytes_of, size_of
+from ossia.cli.words import bytes_of
 from ossia.tools.functions import ToolSettingUnusable
 from ossia.tools.names import in_ascii
 from ossia.tools.outcome import for_user
@@ -131,7 +132,7 @@ def output_of(ran: Ran) -> Attachment:
     end = "" if ran.status == 0 else f", {ran.end}"
     text = block(f"{OUTPUT} `{one_line(ran.command, 200)}`{end}:", ran.output or "(no output)")
     cut = ", cut in the middle" if ran.omitted_chars else ""
-    return Attachment(text, f"{_label('!' + ran.command)} · {size_of(bytes_of(ran.output))}{cut}{end}")
+    return Attachment(text, f"{_label('!' + ran.command)} · {size_text(bytes_of(ran.output))}{cut}{end}")
 
 
 @dataclass(slots=True)
@@ -157,7 +158,7 @@ class _Gathering:
         if path is None and not mention.is_url:
             return
         if self._room < _NEEDED_BYTES:
-            self._refuse(mention.name, f"a message takes {size_of(self.bounds.all_bytes)} in all")
+            self._refuse(mention.name, f"a message takes {size_text(self.bounds.all_bytes)} in all")
         elif path is None:
             self._page(mention)
         else:
@@ -209,8 +210,8 @@ class _Gathering:
         whole = _LINK.sub(r"\1", document.text)
         text, omitted = shortened(whole, min(self.bounds.one_bytes, self._room))
         title = f' "{one_line(document.title, 200)}"' if document.title else ""
-        size = size_of(bytes_of(whole))
-        size = f"{size_of(bytes_of(text))} of {size}, cut in the middle" if omitted else size
+        size = size_text(bytes_of(whole))
+        size = f"{size_text(bytes_of(text))} of {size}, cut in the middle" if omitted else size
         body = block(f"Attached web page {one_line(document.url or url)}{title} ({size}):", text)
         self.found.append(Attachment(body, f"{_label('@' + url)} · {size}", frozenset({"outside"})))
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from ossia.cli.words import bytes_of, size_of
+from ossia.agent.models.memory import size_text
+from ossia.cli.words import bytes_of
 from ossia.tools.decoding import Text, decode, decode_beginning, describe, universal
 from ossia.tools.names import escaped
 from ossia.tools.safe_files import real_name
@@ -74,7 +75,7 @@ def read_file(path: Path, *, max_bytes: int) -> Read:
                 content, omitted = shortened(whole, max_bytes)
     except OSError as error:
         raise Unattachable(f"it can't be read ({error.strerror})") from None
-    said = f"{size_of(bytes_of(content))} of {size_of(size)}, cut in the middle" if omitted else size_of(size)
+    said = f"{size_text(bytes_of(content))} of {size_text(size)}, cut in the middle" if omitted else size_text(size)
     return Read("file", f"{said}, {text.remark}" if text.remark else said, content, real)
 
 
@@ -130,13 +131,13 @@ def read_folder(path: Path, *, max_bytes: int, max_files: int, stop: Stop) -> Re
             break
         if isinstance(item, File):
             files.append(item)
-    names = [f"{in_heading(file.name)} ({size_of(file.size)})" for file in files]
+    names = [f"{in_heading(file.name)} ({size_text(file.size)})" for file in files]
     if more:
         names.append("[and more: the listing ends here]")
     listing, _ = shortened("\n".join(names) or "(nothing that can be read)", max_bytes // 2)
     blocks = _blocks(files[:max_files], real, max_bytes - bytes_of(listing), stop)
     count = f"{len(files)}{'+' if more else ''} file{'' if len(files) == 1 else 's'}"
-    size = size_of(sum(bytes_of(text) for text in blocks))
+    size = size_text(sum(bytes_of(text) for text in blocks))
     some = "" if len(blocks) == len(files) else f"the text of {len(blocks)} of them, "
     return Read("folder", f"{count}, {some}{size}", listing, real, "".join(f"\n\n{text}" for text in blocks))
 

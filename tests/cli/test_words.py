@@ -7,7 +7,8 @@ from typing import get_args
 import pytest
 
 from ossia.agent.events import TurnEnd
-from ossia.cli.words import ENDS, short_arguments, size_of, size_words
+from ossia.agent.models.memory import size_text
+from ossia.cli.words import ENDS, short_arguments, size_words
 
 
 @pytest.mark.parametrize(
@@ -15,7 +16,7 @@ from ossia.cli.words import ENDS, short_arguments, size_of, size_words
     [(0, "0 bytes"), (1, "1 byte"), (999, "999 bytes"), (3_140, "3.14 kB"), (999_499, "999 kB"), (1_200_000, "1.2 MB")],
 )
 def test_bytes(count: int, words: str) -> None:
-    assert size_of(count) == words
+    assert size_text(count) == words
 
 
 @pytest.mark.parametrize(
