@@ -90,7 +90,10 @@ class Turn:
     # -- from any thread -----------------------------------------------------------------------------------------------
 
     def answer(self, decision: Decision | None) -> None:
-        """Answer the open question. None refuses; a decision on another call is dropped."""
+        """Answer the open question; a decision on another call is dropped.
+
+        None refuses in the user's name; where nobody was asked, say so: `Decision(id, allow=False, unasked=True)`.
+        """
         self._answers.put(decision)
 
     def steer(self, text: str) -> None:

@@ -42,7 +42,7 @@ Skippable = Callable[[], AbstractContextManager[tuple[Stop, str]]]
 
 @dataclass(frozen=True, slots=True)
 class ToolsSpec:
-    """The tools that are asked for. `ToolsSpec()`: python and the browser, confined, without a workspace.
+    """The tools that are asked for. `ToolsSpec()`: python, confined, and the browser once there is something to browse.
 
     `trained`: of `TRAINED`; `files`: of functions; `packages`: that offer functions, by their entry points; `servers`:
     of MCP. `always_browse`: offer the browser even where there is nothing to browse yet. `python`: the Python of the
@@ -84,7 +84,7 @@ class TokenCount(Protocol):
 class Toolset:
     """The tools that are on, and what belongs to them. `folder` is the workspace, None without one.
 
-    `off`: what was asked for and isn't on, and why: `{"python": "bubblewrap isn't …", "mcp files": "it did not …"}`.
+    `off`: what was asked for and isn't on, and why, as it was reported: `{"python": "bubblewrap isn't …"}`.
     `browses`: the browser is offered; else it waits until there is something to browse.
     """
 
