@@ -189,7 +189,7 @@ class Journal:
                     store.collect()
                 self._running = True
                 pending = self._turns.begin_command(self._label, self._turn, seen.repositories, self._seen_in)
-                return Before(seen, pending, store.clock_ns())
+                return Before(seen, pending, store.tick_ns())
         except TooMuch as error:
             store.give_up(error)
             return None

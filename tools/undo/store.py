@@ -166,7 +166,7 @@ class Store:
         for path in new:
             if now[path].key[1] in unkept and now[path].state.kind != "dir":
                 status = self._tree.status(path)  # a new file may have the inode of one that was removed
-                if status is not None and status.st_mtime_ns < since_ns - _SAME_TICK_NS:
+                if status is not None and status.st_mtime_ns <= since_ns:
                     found |= {path, *(path[:at] for at, character in enumerate(path) if character == "/")}
         return found
 
@@ -358,6 +358,13 @@ class Store:
                       if known.state.kind == "file" and known.state.readable}  # fmt: skip
             with suppress(OSError):  # a full disk: the next one may do it
                 self.objects.keep_only(wanted)
+
+    def tick_ns(self) -> int:
+        """The present time, by the clock of the file system: what is written after this call is newer."""
+        now_ns, give_up_at = self.clock_ns(), time.monotonic_ns() + _SAME_TICK_NS
+        while self.clock_ns() == now_ns and time.monotonic_ns() < give_up_at:
+            time.sleep(0.001)
+        return now_ns
 
     def clock_ns(self) -> int:
         """The present time, by the clock of the file system."""
