@@ -36,10 +36,16 @@ class GuardedBackend(httpcore2.NetworkBackend):
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.NetworkStream:
         self._watch.check()
-        return in_a_thread(lambda: self._connected(host, port), self._watch)
+        made: list[Stream] = []
+        try:
+            return in_a_thread(lambda: self._connected(host, port, made), self._watch)
+        except BaseException:
+            for stream in made:  # the watch ended just after it was made
+                stream.close()
+            raise
 
-    def _connected(self, host: str, port: int) -> Stream:
-        """A connection to the first answering one of the checked addresses."""
+    def _connected(self, host: str, port: int, made: list[Stream]) -> Stream:
+        """A connection to the first answering one of the checked addresses; it is noted in `made`."""
         addresses = self._guard.addresses(host, port)
         last: OSError = OSError(errno.EADDRNOTAVAIL, "no address")
         for address in addresses:
@@ -50,6 +56,7 @@ class GuardedBackend(httpcore2.NetworkBackend):
             except OSError as error:
                 last = error
                 continue
+            made.append(stream)
             if self._watch.reason is not None:  # nobody waits for it any more
                 stream.close()
             return stream
