@@ -21,9 +21,11 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from types import TracebackType
 from typing import Literal
+
+from tests.support.site import QuietServer
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 HOST = "hub.test"
@@ -93,10 +95,9 @@ class Hub:
         """The requests for content that reached the storage."""
         return [request for request in self.requests if request.host == "storage"]
 
-    def _serve(self, handler: type[_Handler]) -> ThreadingHTTPServer:
+    def _serve(self, handler: type[_Handler]) -> QuietServer:
         bound = type(handler.__name__, (handler,), {"hub": self})
-        server = ThreadingHTTPServer(("127.0.0.1", 0), bound)
-        server.daemon_threads = True
+        server = QuietServer(("127.0.0.1", 0), bound)
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
         return server
 

@@ -192,9 +192,15 @@ class Site:
         return route(request) if route else Reply(b"<title>nothing here</title>", 404, {"Content-Type": HTML})
 
 
-class _Server(ThreadingHTTPServer):
+class QuietServer(ThreadingHTTPServer):
+    """Says nothing of a client that goes away in the middle, which is what the tests are about."""
+
     daemon_threads = True
 
+    def handle_error(self, request: object, client_address: object) -> None: ...
+
+
+class _Server(QuietServer):
     def __init__(self, site: Site) -> None:
         super().__init__(("127.0.0.1", 0), type("Bound", (_Handler,), {"site": site}))
         self._site = site
@@ -202,9 +208,6 @@ class _Server(ThreadingHTTPServer):
     def get_request(self) -> tuple[socket.socket, object]:
         self._site.connections += 1
         return super().get_request()
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that goes away in the middle is what the tests are about."""
 
 
 class _Handler(BaseHTTPRequestHandler):
