@@ -21,7 +21,7 @@ class Host:
     `now` gives the local time.
 
         Host(Path("/home/me/.local/share/ossia"), Path("/home/me/.cache/ossia"),
-             Path("/home/me/.local/state/ossia/log/ossia.log"), Path("/home/ann"), os.environ, datetime.now)
+             Path("/home/me/.local/state/ossia/log/ossia.log"), Path("/home/me"), os.environ, datetime.now)
     """
 
     data: Path

@@ -20,7 +20,7 @@ from ossia.agent.events import ToolFinished
 from ossia.agent.kv_cache import save_prompt_cache, set_private
 from ossia.agent.request import ContextUse
 from ossia.cli.chat.owner import Loaded, Owner
-from ossia.cli.runtime.assembly import begin_model, collect, end_tools, finish, fixes_for
+from ossia.cli.runtime.assembly import begin_model, collect, end_tools, finish, fixes_for, tools_spec
 from ossia.cli.settings.config import Resolved
 from ossia.cli.settings.engines import is_server
 from ossia.tools.build import Toolset
@@ -110,12 +110,13 @@ class ChatModel:
         def work() -> Loaded:
             if before and control is None:
                 before.model.close().result()
-            begun = begin_model(chat.resolved, chat.folder, chat.notices, worker, stays=True, stop=control)
+            spec = tools_spec(chat.resolved, chat.folder)
+            begun = begin_model(chat.resolved, chat.notices, worker, stays=True, stop=control)
             self.state = Loading(before if control else None)  # from now on Ctrl-C is for the tools
             begun.note = ""  # the greeting says it
             if tools is not None:
                 return Loaded(begun.finish(), tools)
-            return Loaded(*finish(begun, chat.resolved, chat.folder, chat.notices))
+            return Loaded(*finish(begun, spec, chat.resolved, chat.notices))
 
         def done(loaded: Loaded) -> None:
             if control and before:
@@ -226,7 +227,10 @@ class ChatModel:
             self._ready(before)
             chat.report(error)
 
-        chat.background.run(lambda: collect(resolved, folder, chat.notices, before.model.tokenizer), done, failed)
+        def work() -> Toolset:
+            return collect(tools_spec(resolved, folder), resolved, chat.notices, before.model.tokenizer)
+
+        chat.background.run(work, done, failed)
 
     def _ready(self, loaded: Loaded, *, fresh: bool = False, anew: bool = False) -> None:
         """`fresh`: the model is new; `anew`: the tools are."""

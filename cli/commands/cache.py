@@ -160,12 +160,12 @@ def _warm(
 ) -> None:
     from ossia.agent.engine.prompts import stored_in
     from ossia.agent.sessions.session import Session
-    from ossia.cli.runtime.assembly import begin_model, finish
+    from ossia.cli.runtime.assembly import begin_model, finish, tools_spec
     from ossia.cli.runtime.session import fresh_options
 
     began = time.time()
-    begun = begin_model(resolved, folder, display, worker, stays=stays)
-    model, tools = finish(begun, resolved, folder, display)
+    spec = tools_spec(resolved, folder)
+    model, tools = finish(begin_model(resolved, display, worker, stays=stays), spec, resolved, display)
     try:
         if stays and not (model.plan and model.plan.repack):
             return None  # as a run has it

@@ -25,7 +25,7 @@ def list_(given: dict[str, object]) -> None:
     For each: its source, whether its calls need approval, and the exact text for the model.
     """
     from ossia.agent.vocabulary import own_tokenizer
-    from ossia.cli.runtime.assembly import collect
+    from ossia.cli.runtime.assembly import collect, tools_spec
     from ossia.cli.runtime.progress import make_display
     from ossia.cli.settings.workspace import resolve_with_folder
     from ossia.cli.words import json_line
@@ -34,7 +34,8 @@ def list_(given: dict[str, object]) -> None:
     display = make_display(resolved.settings)
     for warning in resolved.warnings:
         display.warn(warning)
-    tools = collect(resolved, folder, display, own_tokenizer(resolved.settings.model, paths.host()))
+    spec, tokenizer = tools_spec(resolved, folder), own_tokenizer(resolved.settings.model, paths.host())
+    tools = collect(spec, resolved, display, tokenizer)
     try:
         if resolved.settings.json:
             print(json_line(_as_json(tools)), file=stdout())

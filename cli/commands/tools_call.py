@@ -21,7 +21,7 @@ from ossia.cli import paths
 from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.oneshot.ask import NOBODY, Asker, Unasked, refused_line
 from ossia.cli.oneshot.pump import follow
-from ossia.cli.runtime.assembly import collect, fixes_for
+from ossia.cli.runtime.assembly import collect, fixes_for, tools_spec
 from ossia.cli.runtime.ending import look_to_the_end
 from ossia.cli.runtime.progress import Display, make_display
 from ossia.cli.settings.workspace import resolve_with_folder
@@ -70,7 +70,8 @@ class _Caller:
         self._display: Display = make_display(settings)
         for warning in resolved.warnings:
             self._display.warn(warning)
-        self._tools: Toolset = collect(resolved, folder, self._display, own_tokenizer(settings.model, paths.host()))
+        spec, tokenizer = tools_spec(resolved, folder), own_tokenizer(settings.model, paths.host())
+        self._tools: Toolset = collect(spec, resolved, self._display, tokenizer)
         self._tools.browses = True  # a call by hand asks for it
         self._tools.offer(but=())
         self._refused: list[Unasked] = []

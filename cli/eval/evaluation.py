@@ -123,7 +123,7 @@ class _Evaluation:
     def whole(self) -> int:
         settings = self._settings
         try:
-            model = begin_model(self._resolved, None, self._display, self._worker, stays=True).finish()
+            model = begin_model(self._resolved, self._display, self._worker, stays=True).finish()
             self._model = model.name
             self._begin(model)
             store = None if settings.private else SessionStore(paths.eval_sessions_file(), now=time.time)

@@ -23,7 +23,7 @@ from ossia.cli.oneshot.output import Answer, Json, Raw
 from ossia.cli.oneshot.prompt import question_of, with_mentioned
 from ossia.cli.oneshot.pump import follow
 from ossia.cli.oneshot.report import Report, show_last_line
-from ossia.cli.runtime.assembly import begin_model, control_names, end_tools, finish, fixes_for, limits_of
+from ossia.cli.runtime.assembly import begin_model, control_names, end_tools, finish, fixes_for, limits_of, tools_spec
 from ossia.cli.runtime.consent import agree
 from ossia.cli.runtime.ending import end_now, look_to_the_end
 from ossia.cli.runtime.progress import Display, make_display
@@ -155,10 +155,11 @@ class _Run:
     def _load(self) -> None:
         """Load on the worker's thread: Ctrl-C is answered meanwhile."""
         talk, report = self._talk, self._report
+        spec = tools_spec(self._resolved, self._folder)  # what is missing is refused before anything is loaded
         begun = self._begin()
         report.model = begun.name
         tap = self._tap if self._raw else None
-        model, tools = finish(begun, self._resolved, self._folder, self._display, tap=tap)
+        model, tools = finish(begun, spec, self._resolved, self._display, tap=tap)
         report.load_s, report.plan, report.origin = model.load_s, model.plan, tools.origin
         if self._raw:
             self._raw.codec = model.codec
@@ -178,7 +179,7 @@ class _Run:
         control, limit_s = Control(), self._settings.timeout if is_server(self._settings.engine) else None
         try:
             with deadline(control, limit_s):
-                return begin_model(self._resolved, self._folder, self._display, self._talk.worker, stop=control)
+                return begin_model(self._resolved, self._display, self._talk.worker, stop=control)
         except EngineFailed:
             if control.stop_reason != "time":
                 raise

@@ -58,32 +58,25 @@ def end_tools(talk: Conversation, display: Display) -> None:
 
 
 def begin_model(
-    resolved: Resolved,
-    folder: Folder | None,
-    display: Display,
-    worker: Worker,
-    *,
-    stays: bool = False,
-    stop: Control | None = None,
+    resolved: Resolved, display: Display, worker: Worker, *, stays: bool = False, stop: Control | None = None
 ) -> Begun:
     """The model of the settings, on its way. `stop` ends the wait for a server.
 
-    Raises what `model_spec` and `begin` do, and what `tools_spec` does before anything is loaded.
+    Raises what `model_spec` and `begin` do. Call `tools_spec` first: it refuses before anything is loaded.
     """
     from ossia.agent.build import begin
 
-    tools_spec(resolved, folder)
     spec = model_spec(resolved, stays=stays)
     return begin(spec, paths.host(), display.report, worker=worker, stop=stop or Control())
 
 
 def finish(
-    begun: Begun, resolved: Resolved, folder: Folder | None, display: Display, *, tap: Tap | None = None
+    begun: Begun, spec: ToolsSpec, resolved: Resolved, display: Display, *, tap: Tap | None = None
 ) -> tuple[Model, Toolset]:
     """The model and the tools, collected while it loads."""
     tools = None
     try:
-        tools = collect(resolved, folder, display, begun.tokenizer)
+        tools = collect(spec, resolved, display, begun.tokenizer)
         return begun.finish(tap), tools
     except BaseException:
         begun.close()
@@ -137,9 +130,8 @@ def local_spec(settings: Settings, *, stays: bool = False) -> ModelSpec:
     )
 
 
-def collect(resolved: Resolved, folder: Folder | None, display: Display, tokenizer: Tokenizer) -> Toolset:
-    """The tools of the settings. Raises ExitError or FunctionsError for an unavailable one."""
-    spec = tools_spec(resolved, folder)
+def collect(spec: ToolsSpec, resolved: Resolved, display: Display, tokenizer: Tokenizer) -> Toolset:
+    """The tools of `spec`, which is that of the settings. Raises FunctionsError for an unavailable one."""
     if spec.files or spec.packages:
         give_stdout_to_others()
     host = paths.host()

@@ -27,7 +27,6 @@ from ossia.cli import paths
 from ossia.cli.exits import ExitError
 from ossia.cli.settings.kinds import Advice, Value
 from ossia.cli.settings.table import SETTINGS, Settings
-from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import ACTIONS, Action, Origin, Rule, is_about, parse_rule
 from ossia.tools.calls.names import BUILT_IN
 from ossia.tools.files import read_own
@@ -283,6 +282,8 @@ def unmatched_rules(resolved: Resolved, specs: Sequence[ToolSpec]) -> list[str]:
     Of the rules in files only those that are to hold something back, unless they are about a tool that isn't on in
     every run: a built-in one, one of an MCP server (`files__read`), or any if the command line chooses the tools.
     """
+    from ossia.tools.approval.policy import Policy  # 20 ms that showing the settings needn't take
+
     settings, origins = resolved.settings, resolved.origins
     given: list[tuple[str, str, Action]] = [("--allow", text, "allow") for text in settings.allow]
     given += [("--deny", text, "deny") for text in settings.deny]

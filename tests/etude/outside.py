@@ -19,7 +19,7 @@ from ossia.agent.engine.base import Engine
 from ossia.agent.prompt import compose
 from ossia.agent.sessions.session import Session
 from ossia.cli.clean import clean
-from ossia.cli.runtime.assembly import collect
+from ossia.cli.runtime.assembly import collect, tools_spec
 from ossia.cli.runtime.progress import Display
 from ossia.cli.runtime.session import fresh_options
 from ossia.cli.settings.config import Resolved
@@ -97,7 +97,7 @@ def prompter(settings: Settings, tokenizer: Tokenizer) -> Callable[[str], Sequen
     """Makes the ids of a prompt as the program makes them."""
     folder = open_folder(settings) if settings.workspace else None
     resolved = Resolved(settings, {})
-    with closing(collect(resolved, folder, _QUIET, tokenizer)) as tools:
+    with closing(collect(tools_spec(resolved, folder), resolved, _QUIET, tokenizer)) as tools:
         specs = tools.toolbox.specs
     how = replace(fresh_options(resolved, folder), date=_DATE)
     codec = Codec(tokenizer, recipient_position="channel", replay=True)

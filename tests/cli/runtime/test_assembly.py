@@ -7,7 +7,7 @@ from typing import Any
 
 from ossia.agent.engine.base import Sampling
 from ossia.agent.worker import Worker
-from ossia.cli.runtime.assembly import begin_model, finish
+from ossia.cli.runtime.assembly import begin_model, finish, tools_spec
 from ossia.cli.runtime.progress import Display
 from ossia.cli.runtime.session import fresh_options
 from ossia.cli.settings.config import Resolved
@@ -23,7 +23,7 @@ def _tools(folder: Path, **settings: Any) -> Toolset:
     worker = Worker()
     try:
         resolved = Resolved(Settings(engine=engine, **settings), {})
-        return finish(begin_model(resolved, None, QUIET, worker), resolved, None, QUIET)[1]
+        return finish(begin_model(resolved, QUIET, worker), tools_spec(resolved, None), resolved, QUIET)[1]
     finally:
         worker.close()
 
