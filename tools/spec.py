@@ -20,6 +20,10 @@ Taint = Literal["outside", "private"]
 """A kind of text. outside: by somebody else (the web, MCP, a folder that isn't trusted). private: the user's own (a
 workspace, the local library, python's output), which a URL or a search could leak."""
 
+Need = Literal["network", "git", "unconfined"]
+"""Something beyond the confinement that one command may be given. network: TCP, UDP and DNS; git: to change the
+repository (commit, stash, checkout); unconfined: all of the user's rights."""
+
 StopReason = Literal["user", "time"]
 """The cause of a stopped turn: the user, or its time limit."""
 
@@ -131,7 +135,8 @@ class ToolResult:
     `error`: the call failed or was refused; the text says so in a form the model can act on. `fault`: the reason, where
     something can be done about it; not stored. `taints`: the kinds of text in it, beyond its tool's `result_taints`.
     `state` is JSON-like data that is stored with the message, and that resume, fork and undo restore. `notices` are
-    lines for the user, shown even where little else of the call is.
+    lines for the user, shown even where little else of the call is. `retry`: it failed for the lack of something that a
+    person may give; this is the call as it would be run again, with its `needs`.
     """
 
     text: str
@@ -141,6 +146,7 @@ class ToolResult:
     taints: frozenset[Taint] = frozenset()
     notices: tuple[str, ...] = ()
     fault: Fault | None = None
+    retry: Preview | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +160,8 @@ class Preview:
     `effects`: those of this call; None: the tool's.
     `caution` is a reason to ask even if the effects alone give none ("it reads .env, which often holds secrets").
     `firm`: only a person may answer that; `--yes` doesn't. `own`: those of the subjects that are parts of ossia itself.
-    `unconfined`: it runs code that nothing confines. `plan` is for the tool alone: `run` finds it in `context.preview`,
+    `unconfined`: it runs code that nothing confines. `needs`: what it is given beyond the confinement, which only a
+    person or a rule that says so can allow. `plan` is for the tool alone: `run` finds it in `context.preview`,
     so that what runs is what was previewed.
     """
 
@@ -170,6 +177,7 @@ class Preview:
     firm: bool = False
     own: tuple[str, ...] = ()
     unconfined: bool = False
+    needs: frozenset[Need] = frozenset()
     plan: object = field(default=None, compare=False, repr=False)
 
 

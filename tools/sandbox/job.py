@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -92,6 +92,37 @@ class Repository:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A folder or file outside of the workspace that commands may read: `Place(Path("/home/me/.rustup"), "cargo")`.
+
+    `path` is absolute and may be a link; what it leads to is a place, too. `why`: what it is for, or what named it, in
+    words for people. `cache`: tools write to it; where the confinement can, into a layer that ends with the command.
+    """
+
+    path: Path
+    why: str
+    cache: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Toolchains:
+    """The toolchains that lie in the user's home, as commands see them: read-only, and nothing else of the home.
+
+    `closed`: files and folders below the places that stay unreadable, credentials mostly. `variables` is what programs
+    need to find them: `{"RUSTUP_HOME": "/home/me/.rustup"}`. `git_settings`: the text of a `.gitconfig` with the user's
+    name and a few harmless settings. `summary`: `"python 3.11 (.venv), node 20, cargo 1.95"`, for the model; "" for
+    none. `refused`: what was named and isn't shown, and why, in words for people.
+    """
+
+    places: tuple[Place, ...] = ()
+    closed: tuple[Path, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    git_settings: str = ""
+    summary: str = ""
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One life of a kernel, where there is an `interpreter`, or one command: for a shell, or a program's `words`.
 
@@ -100,7 +131,8 @@ class Job:
     machine except for what is private (`private.py`). For a command: it begins in `start_in` (None: the folder), and
     `read_only` it changes nothing. `guarded` paths below the folder are read-only, as are `own`, the parts of ossia
     itself; their folders can't be moved. `hidden` folders, ours and the user's, are invisible. `home` is the user's,
-    None if unknown; `repository` is readable, where the folder doesn't hold its own.
+    None if unknown; `repository` is readable, where the folder doesn't hold its own; so are `toolchains`. `network`:
+    it may use TCP, UDP and DNS; Unix sockets stay closed.
     """
 
     folder: Path
@@ -117,6 +149,8 @@ class Job:
     home: Path | None = None
     search_path: str = ""
     repository: Repository | None = None
+    toolchains: Toolchains = Toolchains()
+    network: bool = False
 
     @property
     def fixed(self) -> Path:
