@@ -187,7 +187,8 @@ class ToolContext:
 
     `taint`: the kinds of text in the prompt, or in a summary of it. `said` is the text that the user typed in this
     conversation (not what was piped in or read from files). `read_only`: a plan is being made, and a command must not
-    be able to change anything. `preview` is what the tool's `preview` returned for this call; None while that runs.
+    be able to change anything. `given`: the needs that the user's rules give a command. `preview` is what the tool's
+    `preview` returned for this call; None while that runs.
     """
 
     stop: Stop
@@ -197,6 +198,7 @@ class ToolContext:
     taint: frozenset[Taint] = frozenset()
     said: str = ""
     read_only: bool = False
+    given: Callable[[str], frozenset[Need]] = lambda command: frozenset()
     preview: Preview | None = None
 
 
@@ -208,11 +210,11 @@ class ApprovalAsked:
     """A question. Whoever drives the turn answers with `send(Decision(call.id, …))`; None is a refusal.
 
     `call.name` is the tool's own name, whatever the model wrote (`bash;it-only-reads` is `container.exec`).
-    `firm`: a person must answer it; `--yes` doesn't (it is tainted or unconfined). `rules` are what "always" would
-    store, in the form of `--allow` (`"container.exec:git status"`); empty: there is no "always". `arguments` are the
-    call's, parsed: a dict or a text, which a person may edit. `edits`: to accept edits for the session answers it. If
-    the arguments that the user wrote last are wrong, `rejected` holds them and `fault` says why; the question is still
-    about the ones before.
+    `firm`: a person must answer it; `--yes` doesn't (it is tainted, unconfined or needs something); `lasting`: even so
+    the answer may hold for the session. `rules` are what "always" would store, in the form of `--allow`
+    (`"container.exec:git status"`); empty: there is no "always". `arguments` are the call's, parsed: a dict or a text,
+    which a person may edit. `edits`: to accept edits for the session answers it. If the arguments that the user wrote
+    last are wrong, `rejected` holds them and `fault` says why; the question is still about the ones before.
 
     `form`: the call runs, and its server asks the user for something: each field with what may stand in it; empty: only
     a yes or no. Then `arguments` are the defaults, and those of an allowing decision are the values, as JSON.
@@ -228,6 +230,7 @@ class ApprovalAsked:
     edits: bool = False
     arguments: object = field(default=None, compare=False, repr=False)
     form: Mapping[str, str] | None = None
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

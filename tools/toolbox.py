@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from ossia.tools.approval.needs import named
 from ossia.tools.approval.policy import PLANNING, Policy, Ruling, acts
 from ossia.tools.calls.arguments import PATCH_TOOL, ArgumentReader, patch_in
 from ossia.tools.calls.names import resolve_name, unknown_name
@@ -39,6 +40,13 @@ REFUSED = "User denied this call. Do not retry it; ask or choose another way."
 UNASKED = "This call needs approval, and there is nobody to ask: it did not run. Choose another way, or do without."
 REFUSED_AGAIN = "User denied this very call before: they were not asked again. Choose another way, or do without."
 DRY_RUN = "Not executed (dry run). It would:"
+RAN_ONCE = "it has already run once, and failed"
+
+
+_WHY_NOT: Mapping[str | None, str] = {
+    "refused": "the user said no; do without, or ask the user",
+    "unasked": "only the user can give it, and there is nobody to ask; do without",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,11 @@ class _Ready:
     def request(self) -> tuple[str, str]:
         """The tool and its arguments in one form, however they were written: `("python", 'print(1)')`."""
         return self.tool.spec.name, json.dumps(self.args, sort_keys=True)
+
+    @property
+    def refusal(self) -> tuple[str, ...]:
+        """The scope of a refusal: the request, with what it would be given."""
+        return *self.request, *sorted(self.preview.needs)
 
 
 class Toolbox:
@@ -84,7 +97,7 @@ class Toolbox:
         self._context = context
         self._max_result_tokens = max_result_tokens
         self._dry_run = dry_run
-        self._refused: dict[tuple[str, str], str] = {}  # request → the result for the model
+        self._refused: dict[tuple[str, ...], str] = {}  # a refusal's scope → the result for the model
         self._said = ""
         self.by_name: Mapping[str, ToolSpec]
         self.turn_off(())
@@ -132,7 +145,10 @@ class Toolbox:
         if said != self._said:
             self._said = said
             self.forget_refusals()
-        context = replace(self._context, stop=stop, taint=taint, said=said, read_only=self._policy.read_only)
+        policy = self._policy
+        context = replace(
+            self._context, stop=stop, taint=taint, said=said, read_only=policy.read_only, given=policy.given
+        )
         ran, ms, result = yield from self._checked(call, context, fault)
         limit, count_tokens = self._max_result_tokens, self._context.count_tokens
         result = replace(result, text=trim(readable(result.text), max_tokens=limit, count_tokens=count_tokens))
@@ -160,6 +176,9 @@ class Toolbox:
         ms = 0
         if result is None:
             ms, result = yield from self._started(ready)
+            if result.retry is not None and not stop.stopped:
+                ready, more_ms, result = yield from self._again(ready, result, result.retry)
+                ms += more_ms
         if ready.request != first.request:
             result = replace(result, text=f"{self._change(ready)}\n{result.text}")
         return ready.call, ms, result
@@ -174,6 +193,24 @@ class Toolbox:
         except ToolFailed as error:
             result = _failure(error, ready.tool.spec, ready.context)
         return round((time.monotonic() - started) * 1000), result
+
+    def _again(
+        self, ran: _Ready, result: ToolResult, retry: Preview
+    ) -> Generator[ToolEvent, Decision | None, tuple[_Ready, int, ToolResult]]:
+        """The call, run again with what it lacked if a person gives it that; else as it ended. Never a third time."""
+        result = replace(result, retry=None)
+        context = replace(ran.context, preview=retry, taint=ran.context.taint | result.taints)
+        ready, refused = yield from self._approved(replace(ran, context=context), ran_once=True)
+        if ran.context.stop.stopped:
+            return ran, 0, result
+        lacks = named(retry.needs - ran.preview.needs)
+        if refused is not None:
+            why = _WHY_NOT.get(refused.fault.kind if refused.fault else None, "it is not allowed here")
+            return ran, 0, replace(result, text=f"{result.text}\n[{lacks} was not given: {why}]")
+        ms, second = yield from self._started(ready)
+        lines = "".join(f"\n[{line}]" for line in (f"it had failed without {lacks}", *result.notices))
+        notices = (*result.notices, *second.notices)
+        return ready, ms, replace(second, text=second.text + lines, notices=notices, retry=None)
 
     def _previewed(self, call: ToolCall, context: ToolContext) -> _Ready | ToolResult:
         """The call, ready for approval, or the result that says what is wrong with it."""
@@ -205,14 +242,16 @@ class Toolbox:
             tool, args = self._tools[PATCH_TOOL], self._readers[PATCH_TOOL].read(patch)
         return tool, args
 
-    def _approved(self, first: _Ready) -> Generator[ToolEvent, Decision | None, tuple[_Ready, ToolResult | None]]:
+    def _approved(
+        self, first: _Ready, *, ran_once: bool = False
+    ) -> Generator[ToolEvent, Decision | None, tuple[_Ready, ToolResult | None]]:
         """The call, with None if it may run, else with the result that answers it.
 
         Arguments that the user wrote instead are previewed and checked like any others, but always asked about: the
-        user has not seen yet what they would do.
+        user has not seen yet what they would do. Nor does any rule let a call that `ran_once` run again.
         """
-        if first.request in self._refused:
-            return first, ToolResult(self._refused[first.request], error=True, fault=Fault("unasked"))
+        if first.refusal in self._refused:
+            return first, ToolResult(self._refused[first.refusal], error=True, fault=Fault("unasked"))
         ready, fault, rejected = first, "", ""
         while True:
             spec, preview, context = ready.tool.spec, ready.preview, ready.context
@@ -220,9 +259,11 @@ class Toolbox:
             if self._dry_run and ruling.action != "deny" and acts(spec, preview):
                 yield ToolShown(ready.call, preview)
                 return ready, _shown(preview, context)
-            if ruling.action == "deny" or (ruling.action == "allow" and ready is first):
+            if ruling.action == "deny" or (ruling.action == "allow" and ready is first and not ran_once):
                 yield ApprovalDecided(ready.call.id, ruling.action == "allow", "policy", ruling.reason)
                 return ready, None if ruling.action == "allow" else _not_allowed(spec, ruling)
+            if ran_once and ready is first:
+                ruling = replace(ruling, action="ask", reason=f"{RAN_ONCE}: {ruling.reason}", firm=True)
             asked = _question(ready, ruling, fault, rejected, edits=self._can_accept(ready))
             decision = yield asked
             allow = decision is not None and decision.call_id == asked.call.id and decision.allow
@@ -242,7 +283,7 @@ class Toolbox:
         """Carry out a person's answer. None refuses the call, and the one that the model first asked for."""
         if decision is None:
             if not ready.context.stop.stopped:
-                self._refused |= dict.fromkeys((first.request, ready.request), UNASKED if unasked else REFUSED_AGAIN)
+                self._refused |= dict.fromkeys((first.refusal, ready.refusal), UNASKED if unasked else REFUSED_AGAIN)
             fault = Fault("unasked" if unasked else "refused")
             return first, ToolResult(UNASKED if unasked else REFUSED, error=True, fault=fault)
         if decision.remember == "session":
@@ -270,6 +311,7 @@ def _question(ready: _Ready, ruling: Ruling, fault: str, rejected: str, *, edits
         rejected=rejected,
         edits=edits,
         arguments=ready.args,
+        lasting=ruling.lasting,
     )
 
 

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ossia.tools.approval import sensitive, shell_words, wildcards
+from ossia.tools.approval import needs, sensitive, shell_words, wildcards
 from ossia.tools.approval.autorun import part_of
 from ossia.tools.approval.rules import Action, Rule, is_about, may_allow, parse_rule
 from ossia.tools.approval.wildcards import Match
-from ossia.tools.spec import Effect, Preview, Taint, ToolSpec
+from ossia.tools.spec import Effect, Need, Preview, Taint, ToolSpec
 
 PLANNING = "a plan is being made: until the user says go, nothing is changed"
 CAN: Mapping[Effect, str] = {
@@ -34,12 +34,14 @@ class Ruling:
     """The decision on a call, and its reason in words for people.
 
     `firm`: a person must answer; `--yes` doesn't. `rules`: what "always" would store; empty: "always" isn't offered.
+    `lasting`: although it is firm, the answer may hold for the session, or always.
     """
 
     action: Action
     reason: str
     firm: bool = False
     rules: tuple[str, ...] = ()
+    lasting: bool = False
 
 
 class Policy:
@@ -52,6 +54,7 @@ class Policy:
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
         self.rules = tuple(rules)
         self._remembered: set[tuple[object, ...]] = set()
+        self._given: dict[str, frozenset[Need]] = {}  # by command, for the session
         self.accepts_edits = False
         """For the rest of the session, every call with `is_edit` is allowed."""
         self.read_only = False
@@ -71,6 +74,8 @@ class Policy:
             return Ruling("deny", f"{BY_RULE}{by}")
         if denied == "maybe" and not self._remembers(spec, preview, arguments):
             return Ruling("ask", f"{BY_RULE}{by} may forbid it", firm=True)
+        if preview.needs:
+            return self._rule_on_needs(rules, spec, preview, arguments, taint)
         allowing = [rule for rule in rules if rule.action == "allow" and may_allow(rule.name, spec.name)]
         user = [rule for rule in allowing if rule.origin == "user"]
         exempt = _allowed(user, spec, preview)
@@ -95,6 +100,38 @@ class Policy:
         ruling = _default(spec, preview)
         return replace(ruling, rules=()) if self.read_only else ruling  # a rule would outlive the plan
 
+    def _rule_on_needs(
+        self, rules: list[Rule], spec: ToolSpec, preview: Preview, arguments: object, taint: frozenset[Taint]
+    ) -> Ruling:
+        """The ruling on a command that gets more than the confinement allows: no default and no `--yes` answers it.
+
+        After text from outside a rule that the user wrote does, and no earlier answer; with private text, too, nothing.
+        """
+        asked, by = _strictest(rules, "ask", spec, preview)
+        if asked != "no":
+            return Ruling("ask", f"{BY_RULE}{by} says to ask", firm=True)
+        why = "; ".join(needs.WHY[need] for need in needs.NEEDS if need in preview.needs)
+        if {"outside", "private"} <= taint:
+            return Ruling("ask", f"{why}; the model has read private text and text from outside", firm=True)
+        origins = {"user"} if "outside" in taint else {"user", "stored"}
+        for rule in rules:
+            enough = preview.needs <= rule.gives or "unconfined" in rule.gives
+            if enough and rule.origin in origins and _allowed([rule], spec, preview):
+                return Ruling("allow", f"{BY_RULE}{rule}")
+        if "outside" in taint:
+            return Ruling("ask", f"{why}; {FROM_OUTSIDE}", firm=True)
+        if self._remembers(spec, preview, arguments):
+            return Ruling("allow", "allowed for this session")
+        return Ruling("ask", why, firm=True, rules=suggested_rules(spec, preview), lasting=True)
+
+    def given(self, command: str) -> frozenset[Need]:
+        """The needs that rules and answers for the session give a command of `container.exec` from the start."""
+        found = [self._given.get(command, needs.NOTHING)]
+        for rule in self.rules:
+            if rule.gives and rule.pattern and rule.origin != "folder" and needs.covers(rule.pattern, command):
+                found.append(needs.extra(rule.gives, rule.pattern, command))
+        return needs.NOTHING.union(*found)
+
     def remember(self, spec: ToolSpec, preview: Preview, arguments: object = "") -> None:
         """For the rest of the session, allow what would be asked about: this exact command, or these paths.
 
@@ -102,10 +139,13 @@ class Policy:
         text in the prompt.
         """
         self._remembered.update(_keys(spec, preview, arguments))
+        if preview.needs:
+            self._given.update(dict.fromkeys(preview.subjects, preview.needs))
 
     def forget(self) -> None:
         """Forget what was allowed for the rest of the session: it is asked about again."""
         self._remembered.clear()
+        self._given.clear()
         self.accepts_edits = False
 
     def is_edit(self, spec: ToolSpec, preview: Preview) -> bool:
@@ -139,9 +179,10 @@ def suggested_rules(spec: ToolSpec, preview: Preview) -> tuple[str, ...]:
     Empty if a rule would not be exact (a subject with wildcards) or would allow nothing (a command that isn't
     simple, a caution, unconfined code).
     """
-    if preview.caution or preview.unconfined:
+    if preview.caution or (preview.unconfined and not preview.needs):
         return ()
     name = spec.name.removeprefix("functions.") if spec.provenance == "built-in" else spec.name
+    name += f"[{needs.listed(preview.needs)}]" if preview.needs else ""
     if not preview.subjects:
         return (name,)
     rules = tuple(f"{name}:{subject}" for subject in dict.fromkeys(preview.subjects))
@@ -194,9 +235,10 @@ def _allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
         return any(rule.pattern is None for rule in rules)
     matches, _ = _matchers(spec, preview)
     return all(
-        any(rule.pattern is None or _safely(matches, rule.pattern, subject) for rule in rules)
+        any(rule.pattern is None or _safely(needs.covers if rule.gives else matches, rule.pattern, subject)
+            for rule in rules)
         for subject in preview.subjects
-    )
+    )  # fmt: skip
 
 
 def _clears_caution(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
@@ -247,7 +289,8 @@ def _strictest(rules: list[Rule], action: Action, spec: ToolSpec, preview: Previ
 
 def _keys(spec: ToolSpec, preview: Preview, arguments: object) -> set[tuple[object, ...]]:
     """The scope of a remembered answer: the same tool, effects, subject (left or deleted) and reason to ask."""
-    what = (spec.name, preview.command, preview.inside, preview.caution, preview.unconfined, _effects(spec, preview))
+    what = (spec.name, preview.command, preview.inside, preview.caution, preview.unconfined, preview.needs,
+            _effects(spec, preview))  # fmt: skip
     if preview.subjects:
         return {(*what, subject, subject in preview.deletes) for subject in preview.subjects}
     return {(*what, json.dumps(arguments, sort_keys=True, default=str))}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
 from ossia.tools.approval import shell_words
+from ossia.tools.approval.needs import NEEDS, NOTHING, listed
 from ossia.tools.calls.names import BUILT_IN
+from ossia.tools.spec import Need
 
 Action = Literal["allow", "ask", "deny"]
 Origin = Literal["user", "stored", "folder"]
@@ -19,7 +21,8 @@ ACTIONS: Mapping[str, Action] = {"auto": "allow", "ask": "ask", "never": "deny"}
 """The words of the config."""
 ACTION_WORDS: Mapping[Action, str] = {action: word for word, action in ACTIONS.items()}
 
-_NAME = re.compile(r"[A-Za-z0-9_.*?-]+")
+_NAME = re.compile(r"([A-Za-z0-9_.*?-]+)(?:\[([^\]]*)\])?")
+_SHELL = "container.exec"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,28 +31,36 @@ class Rule:
 
     `name` is a tool's, with or without `functions.`, with the wildcards of `fnmatch`; `browser` and `functions` stand
     for all of their tools. `pattern` is matched against the subjects of a call's preview; None: every call.
+    `gives`: the needs beyond the confinement that a command gets from it; nothing if its origin is a folder.
     """
 
     name: str
     action: Action
     pattern: str | None = None
     origin: Origin = "user"
+    gives: frozenset[Need] = NOTHING
 
     def __str__(self) -> str:
-        """As `--allow` and `--deny` take it: `container.exec:git status*`."""
-        return self.name if self.pattern is None else f"{self.name}:{self.pattern}"
+        """As `--allow` and `--deny` take it: `container.exec:git status*`, `container.exec[network]:uv sync`."""
+        name = f"{self.name}[{listed(self.gives)}]" if self.gives else self.name
+        return name if self.pattern is None else f"{name}:{self.pattern}"
 
 
 def parse_rule(text: str, action: Action, *, origin: Origin = "user") -> Rule:
-    """The rule in `NAME[:PATTERN]`. Raises ValueError, with a line that says what to write instead.
+    """The rule in `NAME[:PATTERN]` or `NAME[NEED,NEED]:PATTERN`. Raises ValueError with what to write instead.
 
         parse_rule("container.exec:git status*", "allow")      →  Rule("container.exec", "allow", "git status*")
         parse_rule("browser.open:https://docs.python.org/*", "allow"), parse_rule("python", "deny")
         parse_rule("repo_browser.apply_patch:docs/**", "allow"), parse_rule("files__*", "ask")
+        parse_rule("container.exec[network]:uv sync", "allow")
     """
     name, colon, pattern = (part.strip() for part in text.partition(":"))
-    if not _NAME.fullmatch(name):
+    found = _NAME.fullmatch(name)
+    if not found:
         raise ValueError(f"must be NAME or NAME:PATTERN, such as container.exec:git status*, not {text!r}")
+    name, needs = found[1], found[2]
+    if needs is not None:
+        return _giving(text, needs, Rule(name, action, pattern, origin))
     if not colon:
         return Rule(name, action, None, origin)
     if not pattern:
@@ -72,6 +83,24 @@ def may_allow(name: str, tool: str) -> bool:
     """True for the whole name, with or without `functions.`, and for the namespace: `browser` is all of it."""
     forms = tool, tool.removeprefix("functions."), tool.partition(".")[0]
     return any(fnmatchcase(form, name) for form in forms)
+
+
+def _giving(text: str, needs: str, rule: Rule) -> Rule:
+    """The rule with what it gives, `"git,network"`. Raises ValueError for a rule that may give nothing."""
+    named = [need.strip() for need in needs.split(",")]
+    gives = frozenset(need for need in NEEDS if need in named)
+    if len(gives) != len(named):
+        raise ValueError(f"{text!r}: a command may be given {', '.join(NEEDS)}, not {needs!r}")
+    if rule.origin == "folder":
+        raise ValueError(f"{text!r}: a folder's own rule can't give {listed(gives)}: write it into your own config")
+    if rule.action != "allow" or rule.name != _SHELL:
+        raise ValueError(f"{text!r}: only a rule that allows {_SHELL} can give {listed(gives)}")
+    if not rule.pattern or re.search(r"[*?]", rule.pattern.split()[0]):
+        raise ValueError(f"{text!r}: name the program that gets {listed(gives)}: {_SHELL}[{listed(gives)}]:uv sync")
+    fault = _fault_of(rule.name, rule.pattern, rule.action)
+    if fault:
+        raise ValueError(f"{text!r} {fault}")
+    return replace(rule, gives=gives)
 
 
 def _fault_of(name: str, pattern: str, action: Action) -> str:

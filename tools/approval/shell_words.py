@@ -141,21 +141,21 @@ def _in_this_order(wanted: Sequence[str], words: Sequence[str]) -> bool:
 
 def commands_in(command: str) -> Iterator[Sequence[str]]:
     """The words of each command in a longer one, without wrappers before it. Never fails."""
-    for words in _split(command):
+    for words in split(command):
         start = 0
         wrapped = False
         while start < len(words):
             name = posixpath.basename(words[start])
             if name in _WRAPPERS:
                 wrapped = True
-            elif not (re.match(r"[a-z_]\w*\+?=", name) or (wrapped and re.match(r"-|[\d.]+[smhd]?$", name))):
+            elif not (re.match(r"[A-Za-z_]\w*\+?=", name) or (wrapped and re.match(r"-|[\d.]+[smhd]?$", name))):
                 break
             start += 1
         if start < len(words):
             yield words[start:]
 
 
-def _split(command: str) -> Iterator[list[str]]:
+def split(command: str) -> Iterator[list[str]]:
     """The words between a shell's operators, without quotes and backslashes."""
     words: list[str] = []
     word: list[str] | None = None

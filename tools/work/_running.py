@@ -1,0 +1,83 @@
+"""One command while it runs: its output, bounded as it arrives, and the reason of its end."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from ossia.tools.sandbox import Confinement, Job
+from ossia.tools.spec import Fault, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, interrupted
+from ossia.tools.text import Bounded
+from ossia.tools.work._command import MAX_TIMEOUT_S
+from ossia.tools.work.result import MAX_CHARS, TIMED_OUT, formed, share
+
+_MAX_STREAMED_CHARS = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class ShellTiming:
+    """Seconds between the request to end (SIGTERM) and the kill: after a time-out, and after a stop of the turn."""
+
+    grace_s: float = 2.0
+    stop_grace_s: float = 0.15
+
+
+def run_job(
+    confinement: Confinement, job: Job, timing: ShellTiming, timeout_s: float, *, call_id: str, context: ToolContext
+) -> Generator[ToolOutput, None, ToolResult]:
+    """Run a job to its end. The result holds the output of both streams, in the order it came."""
+    from ossia.tools.sandbox._process import CommandProcess  # imports psutil, which a start can do without
+
+    output = _Output(call_id)
+    try:
+        launch = confinement.launch(job)
+        process = CommandProcess(launch, job, timeout_s=timeout_s, grace_s=timing.grace_s)
+    except OSError as error:
+        raise ToolFailed(f"Error: the shell can't be started: {error.strerror or error}") from error
+    forget = context.stop.on_stop(lambda: process.stop(timing.stop_grace_s))
+    try:
+        for chunk in process.output:
+            yield from output.take(chunk)
+        yield from output.take(b"", last=True)
+        status = process.status
+    finally:
+        forget()
+        process.close()
+    remark = _remark(process.ended_by, timeout_s, context.stop)
+    text = output.kept.cleaned(MAX_CHARS, share(context.count_tokens))
+    text = "\n".join(part for part in (text, remark) if part)
+    status = TIMED_OUT if process.ended_by == "timeout" else status
+    text = formed(text, job.start_in or job.folder, status=status)
+    fault = Fault("timeout") if process.ended_by == "timeout" else None
+    return ToolResult(text, error=bool(remark or status), fault=fault)
+
+
+class _Output:
+    """The output of a command: bounded for the model, streamed for the screen up to a limit."""
+
+    def __init__(self, call_id: str) -> None:
+        self._call_id = call_id
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self.kept = Bounded()
+        self._room = _MAX_STREAMED_CHARS
+
+    def take(self, chunk: bytes, *, last: bool = False) -> Generator[ToolOutput, None, None]:
+        text = self._decoder.decode(chunk, last)
+        self.kept.add(text)
+        shown = text[: self._room]
+        if shown:
+            self._room -= len(shown)
+            cut = "\n[... more output, not shown while it runs]\n" if not self._room else ""
+            yield ToolOutput(self._call_id, shown + cut)
+
+
+def _remark(ended_by: str, timeout_s: float, stop: Stop) -> str:
+    """A remark on a command that didn't end by itself."""
+    if ended_by == "timeout":
+        most = f"{MAX_TIMEOUT_S * 1000:.0f}"
+        more = f"; a longer `timeout` can be given, at most {most}" if timeout_s < MAX_TIMEOUT_S else ""
+        return f"[ERROR] timed out after {timeout_s:g} s: the command and all it started were ended{more}"
+    if ended_by == "stopped":
+        return f"[ERROR] {interrupted(stop)}: the command and all it started were ended"
+    return f"[ERROR] the command was ended: {ended_by}" if ended_by else ""
