@@ -288,7 +288,7 @@ class _Builder:
 
     def _own(self, root: Path) -> Own:
         spec = self._spec
-        own = own_parts(root, self._host, python=spec.python, files=spec.configs, servers=spec.servers)
+        own = own_parts(root, self._host, files=spec.configs, servers=spec.servers)
         if own.problem:
             self._warn([f"no confined command runs in this workspace: {own.problem}"])
         return own

@@ -80,20 +80,12 @@ def own_in(root: Path, parts: Iterable[Path], awaited: Iterable[Path] = ()) -> O
     return Own(tuple(inside), problem, tuple(place for place in later if place not in inside))
 
 
-def own_parts(
-    root: Path, host: Host, *, python: str | None, files: Sequence[Path], servers: Sequence[McpConfig]
-) -> Own:
+def own_parts(root: Path, host: Host, *, files: Sequence[Path], servers: Sequence[McpConfig]) -> Own:
     """The parts of ossia, and of what the user has it run, that lie in the workspace `root`.
 
-    `python`: the Python of the model's code; `files`: those that configure us, there or not.
+    `files`: those that configure us, there or not. The Python of the model's code isn't among them: it runs confined.
     """
-    from ossia.tools.python.environment import interpreter_at
-
-    parts = parts_of_this_python(root)
-    if python:
-        interpreter = interpreter_at(Path(python))
-        parts += [interpreter, *parts_of_prefix(interpreter.parent.parent, root)]
-    parts += files
+    parts = [*parts_of_this_python(root), *files]
     for program in _programs(root, host, servers):
         parts += parts_of_program(program, root)
     return own_in(root, parts, [*files, host.data])

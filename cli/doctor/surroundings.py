@@ -9,8 +9,8 @@ from ossia.cli import paths, streams
 from ossia.cli.doctor.check import Finding, Machine
 from ossia.cli.terminal.links import knows_links
 from ossia.cli.terminal.pictures import way_of
-from ossia.tools.python.choice import interpreter_of, own_environment
-from ossia.tools.sandbox import Confinement, InterpreterUnusable, choose
+from ossia.tools.python.choice import confinement_of, interpreter_of, own_environment
+from ossia.tools.sandbox import Confinement, choose
 from ossia.tools.sandbox.account import has_control_groups
 
 _NARROW = 60
@@ -20,12 +20,10 @@ _NARROW = 60
 def sandbox(machine: Machine) -> Iterator[Finding]:
     """The confinements of a run, found by starting something in each."""
     settings, search_path = machine.settings, machine.environ.get("PATH")
-    ways = [choose(unconfined=settings.unconfined, search_path=search_path)]
-    try:
-        interpreter, _ = interpreter_of(settings.python, paths.host())
-        ways.insert(0, choose(interpreter, unconfined=settings.unconfined, search_path=search_path))
-    except InterpreterUnusable as error:
-        yield Finding("warning", f"python is off: {error}", "ossia python setup gives it a Python of its own")
+    python = confinement_of(unconfined=settings.unconfined, search_path=search_path)
+    ways = [python, choose(unconfined=settings.unconfined, search_path=search_path)]
+    if python.name != "off":
+        interpreter_of(settings.python, paths.host(), python)
     yield from (_about(way, machine.resolved.origins["unconfined"]) for way in ways)
     if any(way.name in ("bwrap", "landlock") for way in ways):
         how = "by a control group" if has_control_groups() else "by a look four times a second (no control group)"

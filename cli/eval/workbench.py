@@ -25,7 +25,8 @@ from ossia.tools.approval.rules import Rule
 from ossia.tools.approval.trust import Grants
 from ossia.tools.build import Toolset, ToolsSpec, toolset
 from ossia.tools.folder import Folder
-from ossia.tools.sandbox import Confinement, InterpreterUnusable, choose, inspect
+from ossia.tools.python.choice import confinement_of
+from ossia.tools.sandbox import Confinement, choose
 from ossia.tools.spec import NoStop, ToolCall, ToolFinished
 from ossia.tools.undo.journal import Journal
 from ossia.tools.workspace import Workspace
@@ -135,11 +136,8 @@ def missing(tasks: Sequence[Task], settings: Settings, display: Display) -> Mapp
     """The missing needs of these tasks, `"python"` or `"commands"`: `{"python": "bubblewrap isn't installed …"}`."""
     found: dict[str, str] = {}
     if any(task.python for task in tasks):
-        try:
-            confinement = choose(inspect(settings.python) if settings.python else inspect())
-            found |= {"python": _why_off(confinement)} if confinement.name == "off" else {}
-        except InterpreterUnusable as error:
-            found["python"] = str(error)
+        confinement = confinement_of(unconfined=False, search_path=None)
+        found |= {"python": _why_off(confinement)} if confinement.name == "off" else {}
     if any(task.files is not None for task in tasks):
         confinement = choose()
         why = _why_off(confinement) if confinement.name == "off" else _python3_fault(settings, display)

@@ -16,6 +16,7 @@ import pytest
 
 from ossia.tools import sandbox
 from ossia.tools.import_path import environment_for, remove_from_sys_path, restored_sys_path
+from ossia.tools.python.named import inspect_named
 from ossia.tools.python.tool import PythonTool
 from ossia.tools.work.result import for_people, formed
 from tests.support.command import OSSIA
@@ -156,11 +157,10 @@ def test_a_kernel_is_confined_before_its_environment_runs_anything(tmp_path: Pat
     folder.mkdir()
     python = make_environment(tmp_path / "environment", folder).with_name("python")
     (folder / "sitecustomize.py").write_text(f"open({str(mark)!r}, 'w').close()\n")
-    interpreter = sandbox.inspect(python)
-    mark.unlink()  # asking it is no confined start
-    found = sandbox.choose(interpreter, bwrap=NO_BWRAP)
+    found = sandbox.choose(sandbox.inspect(), bwrap=NO_BWRAP)
     if found.name != "landlock":
         pytest.skip(f"no landlock here: {found.reason}")
+    interpreter, _ = inspect_named(python, found, sandbox.inspect())
     tool = PythonTool(data_dir=tmp_path, confinement=found, interpreter=interpreter)
     try:
         assert run(tool, "import sys; print(6*7, sys.prefix)").text == f"42 {tmp_path / 'environment'}"

@@ -12,7 +12,7 @@ from ossia.tools.host import Host, Notice, Report
 if TYPE_CHECKING:
     from ossia.tools.python.environment import Environment
     from ossia.tools.python.tool import PythonTool
-    from ossia.tools.sandbox import Interpreter
+    from ossia.tools.sandbox import Confinement, Interpreter
 
 
 def python_tool(
@@ -25,19 +25,15 @@ def python_tool(
     Raises ToolSettingUnusable where `named` is no usable Python.
     """
     from ossia.tools.python.tool import PythonTool
-    from ossia.tools.sandbox import InterpreterUnusable, choose
 
     def off(why: str) -> str:
         report(Notice("warning", f"python is off: {why}"))
         return why
 
-    try:
-        interpreter, note = interpreter_of(named, host)
-    except InterpreterUnusable as error:
-        return off(str(error))
-    confinement = choose(interpreter, unconfined=unconfined, search_path=search_path)
+    confinement = confinement_of(unconfined=unconfined, search_path=search_path)
     if confinement.name == "off":
         return off(confinement.reason)
+    interpreter, note = interpreter_of(named, host, confinement)
     if confinement.name == "unconfined":
         report(Notice("warning", "python runs unconfined: the model's code can do whatever you can"))
     if unwritable := _why_not_writable(host.data):
@@ -53,22 +49,34 @@ def own_environment(host: Host) -> Environment:
     return Environment(host.data / "python-environment")
 
 
-def interpreter_of(named: str | None, host: Host) -> tuple[Interpreter, str]:
+def confinement_of(*, unconfined: bool, search_path: str | None) -> Confinement:
+    """The confinement of the model's Python on this machine, found with ossia's own."""
+    from ossia.tools.sandbox import InterpreterUnusable, Off, choose, inspect
+
+    try:
+        return choose(inspect(), unconfined=unconfined, search_path=search_path)
+    except InterpreterUnusable as error:
+        return Off("python", str(error))
+
+
+def interpreter_of(named: str | None, host: Host, confinement: Confinement) -> tuple[Interpreter, str]:
     """The Python of the model's code, and a line for the model on its packages; "" for our own Python.
 
-    Raises InterpreterUnusable where our own can't be confined, ToolSettingUnusable for another one.
+    Raises ToolSettingUnusable for one that can't be used.
     """
-    from ossia.tools.python.environment import EnvironmentFailed, interpreter_at, packages_of, sentence
+    from ossia.tools.python.environment import sentence
+    from ossia.tools.python.named import inspect_named, interpreter_at
     from ossia.tools.sandbox import InterpreterUnusable, inspect
 
-    path = interpreter_at(Path(named)) if named else own_environment(host).executable
+    ours, path = inspect(), interpreter_at(Path(named)) if named else own_environment(host).executable
     if path is None:
-        return inspect(), ""
+        return ours, ""
     try:
-        return inspect(path), sentence(packages_of(path))
-    except (InterpreterUnusable, EnvironmentFailed) as error:
+        interpreter, packages = inspect_named(path, confinement, ours)
+    except InterpreterUnusable as error:
         where = "--python" if named else "the environment of `ossia python setup`"
         raise ToolSettingUnusable(f"{where}: {error}") from None
+    return interpreter, sentence(packages)
 
 
 def _why_not_writable(folder: Path) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
@@ -13,30 +12,14 @@ from pathlib import Path
 from typing import IO
 
 from ossia.tools.files import make_private
-from ossia.tools.sandbox._interpreter import why
 
 DEFAULT_PACKAGES = ("ipykernel", "numpy", "pandas", "matplotlib", "sympy")
-_CONFINEMENT = ("landlockpy>=0.2,<0.3",) if sys.platform == "linux" else ()  # imported in the kernel's own process
 _TOOLING = {"pip", "setuptools", "wheel", "ipykernel", "uv", "landlockpy"}
 _COMPLAINT = re.compile(r"WARNING: Retrying |error: (?:Request failed|Failed to fetch)")
 _UNREACHABLE = re.compile(r"broken by '(?:NewConnection|ConnectTimeout|NameResolution)|error \([Cc]onnect\)")
 """The words of pip and uv for having no connection."""
 _NAMED = 60
 """The model reads the names of at most this many packages."""
-
-_LIST = """\
-import importlib.metadata, json, re
-def plain(name): return re.sub(r"[-_.]+", "-", name).lower()
-found, needed = {}, set()
-for dist in importlib.metadata.distributions():
-    name = dist.metadata["Name"]
-    if not name: continue
-    found[plain(name)] = [name, dist.version]
-    for line in dist.requires or ():
-        if "extra ==" not in line: needed.add(plain(re.match(r"[\\w.-]+", line)[0]))
-print(json.dumps([[*found[key], key in needed] for key in sorted(found)]))
-"""
-
 
 class EnvironmentFailed(Exception):
     """The environment can't be made or read. One line, with a next step."""
@@ -75,7 +58,7 @@ class Environment:
         By `uv` (its path) if given, else by pip, with their output in `log`. Continues an interrupted setup. Raises
         EnvironmentFailed.
         """
-        wanted = [*self.defaults, *_CONFINEMENT, *packages]
+        wanted = [*self.defaults, *packages]
         bad = next((package for package in packages if package.startswith("-")), None)
         if bad is not None:
             raise EnvironmentFailed(f"a package must be a name, not {bad!r}")
@@ -96,7 +79,10 @@ class Environment:
         """The installed packages, by name. Raises EnvironmentFailed when there is no environment."""
         if self.executable is None:
             raise EnvironmentFailed("the model's Python has no packages yet: run `ossia python setup`")
-        return packages_of(self.executable)
+        from ossia.tools.sandbox._kernel_launcher import packages
+
+        folders = [str(path) for path in self.folder.glob("[Ll]ib/**/site-packages")]
+        return tuple(Package(*row) for row in packages(folders))
 
     @property
     def _python(self) -> Path:
@@ -107,16 +93,6 @@ class Environment:
         return self.folder / "ossia-is-complete"
 
 
-def packages_of(executable: Path) -> tuple[Package, ...]:
-    """The packages of another Python. Raises EnvironmentFailed when it doesn't start."""
-    try:
-        done = subprocess.run([str(executable), "-I", "-c", _LIST], capture_output=True, text=True, check=True,
-                              stdin=subprocess.DEVNULL, timeout=30)  # fmt: skip
-        return tuple(Package(*row) for row in json.loads(done.stdout))
-    except (OSError, ValueError, subprocess.SubprocessError) as error:
-        raise EnvironmentFailed(f"{executable} doesn't start as a Python ({why(error)}): name another one") from None
-
-
 def sentence(packages: Sequence[Package]) -> str:
     """One line for the model, of what it may import: `Besides the standard library …: numpy, pandas.`
 
@@ -125,14 +101,6 @@ def sentence(packages: Sequence[Package]) -> str:
     kept = [p.name for p in packages if p.name not in _TOOLING and (not p.needed or p.name in DEFAULT_PACKAGES)]
     more = f" and {len(kept) - _NAMED} more" if len(kept) > _NAMED else ""
     return f"Besides the standard library these packages can be imported: {', '.join(kept[:_NAMED])}{more}."
-
-
-def interpreter_at(path: Path) -> Path:
-    """The Python meant by `path`: the file itself, or that of an environment's folder."""
-    for inside in ("bin/python", "Scripts/python.exe"):
-        if path.is_dir() and (path / inside).exists():
-            return path / inside
-    return path
 
 
 def _run(command: Sequence[str], log: IO[str], problem: str) -> None:

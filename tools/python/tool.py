@@ -287,6 +287,8 @@ class PythonTool:
                 raise _CannotStart("python is closed")
             if self._kernel is None:
                 self._interpreter = self._interpreter or inspect()
+                if moved := self._interpreter.moved:
+                    raise InterpreterUnusable(f"python can't start: {moved} leads elsewhere since this session began")
                 self._ready = False
                 self._kernel = Kernel(self.confinement, self._interpreter, data=self.folder, limits=self._limits)
             return self._kernel

@@ -13,7 +13,7 @@ from typing import ClassVar
 from ossia.tools._scratch import Scratch
 from ossia.tools.sandbox import _seccomp
 from ossia.tools.sandbox._interpreter import Interpreter
-from ossia.tools.sandbox.confinement import Confinement, ConfinementName, launcher_command
+from ossia.tools.sandbox.confinement import Confinement, ConfinementName, kernel_command
 from ossia.tools.sandbox.job import DATA_PATH, MIB, SHELL_LIMITS, Job, Launch, pipe_with
 from ossia.tools.sandbox.private import (
     PUBLIC_STATE,
@@ -134,7 +134,7 @@ def _kernel(job: Job, interpreter: Interpreter) -> _Inside:
     (job.fixed / "group").write_text(f"user:x:{gid}:\n")
     names = [word for name in ("passwd", "group") for word in ("--ro-bind", job.fixed / name, f"/etc/{name}")]
     limits = {**job.limits.rlimits("AS", "FSIZE", "NOFILE", "CORE"), "NPROC": job.limits.processes - _OWN_PROCESSES}
-    program = launcher_command(job, {"data": DATA_PATH, "limits": limits, "terminals": True}, bare=False)
+    program = kernel_command(job, {"data": DATA_PATH, "limits": limits})
     sees = under([*(Path("/", name) for name in _SYSTEM), *interpreter.roots])
     env = job.environment(_KERNELS_HOME, "/tmp", usable(job.search_folders(), sees))
     return _Inside([*_system(interpreter), *folders, *names], program, DATA_PATH, env)
@@ -162,7 +162,7 @@ def _system(interpreter: Interpreter) -> list[object]:
     words += ["--dir", _KERNELS_HOME]
     for root in interpreter.roots:
         if not root.is_relative_to("/usr"):
-            words += ["--ro-bind", root, root]
+            words += _bind_as_it_lies(root)
     return words
 
 
@@ -213,4 +213,4 @@ def _repository(job: Job) -> list[object]:
 def _bind_as_it_lies(path: Path) -> list[object]:
     if path.is_symlink():
         return ["--symlink", path.readlink(), path]
-    return ["--ro-bind", path, path] if path.is_dir() else []
+    return ["--ro-bind-try", path, path]

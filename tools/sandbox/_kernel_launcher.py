@@ -1,7 +1,7 @@
-"""Confines itself, then becomes a kernel or a shell command. Runs alone: `python -I _kernel_launcher.py SETTINGS`.
+"""Confines itself, then becomes a command; or becomes a kernel. Runs alone: `python -I _kernel_launcher.py SETTINGS`.
 
-It is copied into a folder that the model's code can't write to, since it starts unconfined. It imports nothing from
-this project.
+It is copied into a folder that the model's code can't write to, since it starts unconfined, by ossia's own Python. A
+kernel's Python is started confined, and runs it once more. It imports nothing from this project.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ import ctypes
 import importlib.util
 import json
 import os
+import re
 import select
 import signal
 import sys
 import time
 from collections.abc import Iterator
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_SECCOMP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 24, 22, 36, 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, SECCOMP_MODE_FILTER = 47, 4, 2
 CAPABILITY_VERSION_3 = 0x20080522
-_HELD_ALREADY = ("supervise", "read", "write", "write_files", "list", "drop_capabilities", "filter", "prefix")
 
 
 def main() -> None:
@@ -30,7 +31,6 @@ def main() -> None:
     if settings.get("supervise"):
         _become_child_of_a_supervisor()
     _use_site_folders(settings["site"])
-    again = _second_start(settings)
     _limit(settings["limits"])
     os.chdir(settings["data"])
     if "read" in settings:
@@ -39,11 +39,12 @@ def main() -> None:
         _drop_capabilities()
     if "filter" in settings:
         _seccomp(bytes.fromhex(settings["filter"]))
-    if again:
-        os.execv(again[0], again)
-    if "command" in settings:  # the shell's: no kernel, a program
+    if "command" in settings:
         os.execv(settings["command"][0], settings["command"])
-    _run_kernel(settings)
+    if settings["describe"]:
+        _describe()
+    else:
+        _run_kernel(settings)
 
 
 # -- the supervisor: outside the confinement, ends everything when the program that started it ends --------------------
@@ -209,18 +210,32 @@ def _prctl(option: int, *arguments: object) -> int:
     return int(ctypes.CDLL(None, use_errno=True).prctl(option, *words))
 
 
-def _second_start(settings: dict[str, Any]) -> list[str]:
-    """The command that starts this script again, now confined; empty if it need not be.
+# -- the kernel --------------------------------------------------------------------------------------------------------
 
-    sandbox-exec confines what it starts. And a kernel's Python runs code of its environment at its start (.pth files,
-    sitecustomize): only here, since the first start was with `-S`.
-    """
-    if "prefix" not in settings and ("command" in settings or not sys.flags.no_site):
-        return []
-    inner = sys.argv[1] + ".inner"
-    kept = {name: value for name, value in settings.items() if name not in _HELD_ALREADY}
-    Path(inner).write_text(json.dumps({**kept, "limits": {}}))  # already set, and inherited
-    return [*settings.get("prefix", ()), sys.executable, "-I", "-B", "-X", "utf8", sys.argv[0], inner]
+
+def _describe() -> None:
+    """Print where this Python has the kernel's packages, the suffix of its compiled modules, and all packages."""
+    found = [importlib.util.find_spec(name) for name in ("ipykernel", "zmq", "tornado", "traitlets", "IPython")]
+    origins = [Path(spec.origin).parent for spec in found if spec is not None and spec.origin]
+    site = dict.fromkeys(str(origin.parent) for origin in origins) if found[0] else ()
+    facts = {"site": [*site], "suffix": EXTENSION_SUFFIXES[0], "packages": packages()}
+    sys.stdout.write(f"\n{json.dumps(facts)}\n")
+
+
+def packages(folders: list[str] | None = None) -> list[list[Any]]:
+    """Each package that is installed in some folders (None: importable): its name, version, and if others need it."""
+    from importlib.metadata import distributions  # slow, and the start of a command needs none of it
+
+    found, needed = {}, set()
+    for one in distributions(**({} if folders is None else {"path": folders})):
+        if name := one.metadata["Name"]:
+            found[_plain(name)] = [name, one.version]
+            needed |= {_plain(re.split(r"[^\w.-]", line)[0]) for line in one.requires or () if "extra ==" not in line}
+    return [[*found[key], key in needed] for key in sorted(found)]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _run_kernel(settings: dict[str, Any]) -> None:
@@ -228,7 +243,16 @@ def _run_kernel(settings: dict[str, Any]) -> None:
     assert spec is not None and spec.loader is not None
     inside = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(inside)
-    inside.run(settings["connection"], terminals=settings["terminals"])
+    inside.run(settings["connection"], terminals=_has_terminals())
+
+
+def _has_terminals() -> bool:
+    try:
+        for end in os.openpty():
+            os.close(end)
+    except OSError:
+        return False
+    return True
 
 
 if __name__ == "__main__":

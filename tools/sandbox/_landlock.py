@@ -42,7 +42,6 @@ class Landlock(Confinement):
         allowed = job.limits.processes + 256 + threads_of_this_user()
         read, write = [*_READ, *map(str, (*_shown(job), *readable))], [*map(str, (*job.writable, *writable))]
         settings: dict[str, object] = {
-            "terminals": False,
             "read": read,
             "write_files": [*_WRITE],
             "write": write,

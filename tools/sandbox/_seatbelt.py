@@ -27,9 +27,8 @@ class Seatbelt(Confinement):
 
     def launch(self, job: Job) -> Launch:
         limits = job.limits.rlimits("FSIZE", "NOFILE", "CORE")
-        prefix = [str(PROGRAM), "-p", profile(job)]
-        settings: dict[str, object] = {"terminals": False, "limits": limits, "prefix": prefix}
-        return supervised(job, settings, sees=under([*_readable(job), job.folder]))
+        within = (str(PROGRAM), "-p", profile(job))
+        return supervised(job, {"limits": limits}, sees=under([*_readable(job), job.folder]), within=within)
 
 
 def _readable(job: Job) -> list[Path | str]:

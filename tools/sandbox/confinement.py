@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -69,35 +71,50 @@ class Unconfined(Confinement):
     reason: str = "asked for with --unconfined"
 
     def launch(self, job: Job) -> Launch:
-        settings = {"terminals": True, "limits": job.limits.rlimits("AS", "FSIZE", "CORE")}
+        settings = {"limits": job.limits.rlimits("AS", "FSIZE", "CORE")}
         home = job.home if job.home and job.home.is_dir() else None
-        return supervised(job, settings, sees=lambda _: True, home=home, bare=job.interpreter is None)
+        return supervised(job, settings, sees=lambda _: True, home=home)
 
 
 # -- our launcher, copied beside a job: it confines itself if nothing else does, then becomes the job ------------------
 
 
-def supervised(job: Job, settings: dict[str, object], *, sees: Sees, home: Path | None = None, bare: bool = True
-               ) -> Launch:  # fmt: skip
-    """The job under our supervisor: all of its processes end with it. `home` None: its temporary folder."""
+def supervised(job: Job, settings: dict[str, object], *, sees: Sees, home: Path | None = None,
+               within: Sequence[str] = ()) -> Launch:  # fmt: skip
+    """The job under our supervisor: all of its processes end with it. `home` None: its temporary folder.
+
+    `within`: a command that starts another one, and confines it. No code of the job's own Python, nor of an environment
+    (.pth files, sitecustomize), runs before it is confined: until then it is ossia's Python, without its site folders.
+    """
     for folder in job.writable:
         folder.mkdir(exist_ok=True)
-    command = launcher_command(job, {"supervise": True, **settings}, bare=bare)
+    command = (*within, *(kernel_command(job, {}) if job.interpreter else job.program))
+    outer = {"supervise": True, "site": _landlocks_site(), "data": str(job.folder), "command": command, **settings}
+    launcher = _launcher(Path(sys.executable), job.fixed, "settings.json", outer, "-S")
     folders = uncover(usable(job.search_folders(), sees), sees, job.fixed / "bin")
-    return Launch(command, job.environment(home or job.temporary, job.temporary, folders), lifeline=True)
+    return Launch(launcher, job.environment(home or job.temporary, job.temporary, folders), lifeline=True)
 
 
-def launcher_command(job: Job, settings: dict[str, object], *, bare: bool) -> tuple[str, ...]:
-    """A command for the launcher, with its settings written where the job can't write.
+def kernel_command(job: Job, settings: dict[str, object]) -> tuple[str, ...]:
+    """A command that becomes the job's kernel, to be run confined; its settings lie where the job can't write."""
+    assert job.interpreter is not None
+    about: dict[str, object] = {"data": str(job.folder), "site": [*map(str, job.interpreter.site)], "limits": {},
+                                "connection": str(job.connection), "describe": job.describe}  # fmt: skip
+    return _launcher(job.interpreter.executable, job.fixed, "kernel-settings.json", {**about, **settings})
 
-    `bare`: no code of Python's environment (.pth files, sitecustomize) runs before the launcher is confined.
-    """
-    job.fixed.mkdir(exist_ok=True)
-    launcher, file = job.fixed / "_kernel_launcher.py", job.fixed / "settings.json"
+
+def _launcher(python: Path, folder: Path, name: str, settings: dict[str, object], *flags: str) -> tuple[str, ...]:
+    folder.mkdir(exist_ok=True)
+    launcher, file = folder / "_kernel_launcher.py", folder / name
     launcher.write_bytes(_source())
-    file.write_text(json.dumps({"data": str(job.folder), **job.launcher_settings, **settings}))
-    python = job.interpreter.executable if job.interpreter else sys.executable
-    return (str(python), *(("-S",) if bare else ()), "-I", "-B", "-X", "utf8", str(launcher), str(file))
+    file.write_text(json.dumps(settings))
+    return (str(python), *flags, "-I", "-B", "-X", "utf8", str(launcher), str(file))
+
+
+@cache
+def _landlocks_site() -> list[str]:
+    spec = importlib.util.find_spec("landlockpy")
+    return [str(Path(spec.origin).parent.parent)] if spec and spec.origin else []
 
 
 @cache

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -128,17 +126,18 @@ class Job:
 
     `folder`, a resolved path, is the workspace, or holds a kernel's data, which outlive it. `scratch`: a private folder
     made for this job. A kernel sees the system's programs, its Python and these folders; a command sees the whole
-    machine except for what is private (`private.py`). For a command: it begins in `start_in` (None: the folder), and
-    `read_only` it changes nothing. `guarded` paths below the folder are read-only, as are `own`, the parts of ossia
-    itself; their folders can't be moved. `hidden` folders, ours and the user's, are invisible. `home` is the user's,
-    None if unknown; `repository` is readable, where the folder doesn't hold its own; so are `toolchains`. `network`:
-    it may use TCP, UDP and DNS; Unix sockets stay closed.
+    machine except for what is private (`private.py`). `describe`: the kernel's Python prints what it is, and ends. For
+    a command: it begins in `start_in` (None: the folder), and `read_only` it changes nothing. `guarded` paths below the
+    folder are read-only, as are `own`, the parts of ossia itself; their folders can't be moved. `hidden` folders, ours
+    and the user's, are invisible. `home` is the user's, None if unknown; `repository` is readable, where the folder
+    doesn't hold its own; so are `toolchains`. `network`: it may use TCP, UDP and DNS; Unix sockets stay closed.
     """
 
     folder: Path
     scratch: Path
     limits: Limits
     interpreter: Interpreter | None = None
+    describe: bool = False
     command: str = ""
     words: tuple[str, ...] = ()
     start_in: Path | None = None
@@ -184,17 +183,10 @@ class Job:
         folder = str(self.start_in or self.folder)
         return ("/bin/sh", "-c", _IN_FOLDER, "sh", folder, *words) if self.words or self.start_in else words
 
-    @property
-    def launcher_settings(self) -> dict[str, object]:
-        """Settings of our launcher: what it becomes, and the package folders it needs until then."""
-        if self.interpreter:
-            return {"site": [*map(str, self.interpreter.site)], "connection": str(self.connection)}
-        return {"site": _landlocks_site(), "command": self.program}
-
     def search_folders(self) -> list[Path | str]:
         """The folders with programs, before the confinement leaves out those invisible to the job."""
         if self.interpreter:
-            return [self.interpreter.prefix / "bin", *_KERNELS_PATH]
+            return [self.interpreter.executable.parent, *_KERNELS_PATH]
         return [*self.search_path.split(os.pathsep), *_PATH]
 
     def environment(self, home: Path | str, temporary: Path | str, folders: Sequence[Path]) -> dict[str, str]:
@@ -243,9 +235,3 @@ def pipe_with(data: bytes) -> int:
     os.write(writing, data)
     os.close(writing)
     return reading
-
-
-@cache
-def _landlocks_site() -> list[str]:
-    spec = importlib.util.find_spec("landlockpy")
-    return [str(Path(spec.origin).parent.parent)] if spec and spec.origin else []

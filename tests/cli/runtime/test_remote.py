@@ -89,10 +89,10 @@ def test_what_the_name_of_an_engine_can_not_be(name: str, config: Path) -> None:
 
 def test_no_call_may_change_whose_certificates_are_trusted(config: Path) -> None:
     files = own_files({"OSSIA_CONFIG": str(config)})
-    own = own_parts(config.parent, paths.host(), python=None, files=files, servers=())
+    own = own_parts(config.parent, paths.host(), files=files, servers=())
     assert own.holds(config.parent / "team.pem") and not own.holds(config.parent / "tame.pem")
     (config.parent / "team.pem").write_text("")
-    own = own_parts(config.parent, paths.host(), python=None, files=files, servers=())
+    own = own_parts(config.parent, paths.host(), files=files, servers=())
     assert config.parent / "team.pem" in own.places
 
 

@@ -13,10 +13,9 @@ from ossia.tools.python.environment import (
     Environment,
     EnvironmentFailed,
     Package,
-    interpreter_at,
-    packages_of,
     sentence,
 )
+from ossia.tools.python.named import inspect_named, interpreter_at
 from ossia.tools.python.tool import PythonTool
 from ossia.tools.sandbox import choose, inspect
 from tests.support.command import ossia_text
@@ -24,13 +23,12 @@ from tests.support.kernels import context as tool_context
 from tests.support.wheelhouse import pack_installed, pip_wheel, write_wheel
 
 NOWHERE = "http://127.0.0.1:9/simple"
-NEEDED = ["ipykernel", *(["landlockpy"] if sys.platform == "linux" else [])]
 
 
 @pytest.fixture(scope="module")
 def wheels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheels")
-    pack_installed(NEEDED, folder)
+    pack_installed(["ipykernel"], folder)
     write_wheel("capybara", "1.5", "LEGS = 4\n", folder)
     return folder
 
@@ -76,14 +74,15 @@ def test_its_packages_are_listed_and_named(environment: Environment) -> None:
     assert Package("capybara", "1.5") in packages
     assert {"ipykernel", "pyzmq"} <= {package.name for package in packages}
     assert sentence(packages) == "Besides the standard library these packages can be imported: capybara."
-    assert environment.executable is not None and packages_of(environment.executable) == packages
     assert interpreter_at(environment.folder) == environment.executable
 
 
 def test_the_kernel_runs_in_it(environment: Environment, tmp_path: Path) -> None:
     assert environment.executable is not None
-    interpreter = inspect(environment.executable)
-    tool = PythonTool(data_dir=tmp_path, confinement=choose(interpreter), interpreter=interpreter)
+    confinement = choose(inspect())
+    interpreter, packages = inspect_named(environment.executable, confinement, inspect())
+    assert packages == environment.packages()
+    tool = PythonTool(data_dir=tmp_path, confinement=confinement, interpreter=interpreter)
     try:
         run = tool.run("import capybara, sys; print(capybara.LEGS, sys.prefix)", call_id="c", context=tool_context())
         while True:
@@ -94,11 +93,6 @@ def test_the_kernel_runs_in_it(environment: Environment, tmp_path: Path) -> None
                 break
     finally:
         tool.close()
-
-
-def test_a_python_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(EnvironmentFailed, match="doesn't start as a Python"):
-        packages_of(tmp_path / "nothing")
 
 
 def test_the_commands_before_there_is_one() -> None:

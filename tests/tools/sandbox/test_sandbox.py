@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import venv
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from ossia.tools import sandbox
 from ossia.tools.python.tool import PythonTool
 from ossia.tools.sandbox import PYTHON_LIMITS, Job, Unconfined, _seatbelt, _seccomp, hostile_folder
 from ossia.tools.sandbox._bwrap import Bwrap, find
-from ossia.tools.sandbox._interpreter import _PARTS, _existing, _prefixes_behind
+from ossia.tools.sandbox._interpreter import at
 from ossia.tools.sandbox._landlock import Landlock
 from ossia.tools.sandbox.usage import Usage, usage_in_all, usage_of_folders
 from tests.support.kernels import NO_BWRAP, confinement, run
@@ -168,66 +167,38 @@ def test_every_hop_of_a_linked_interpreter_is_shown(tmp_path: Path) -> None:
     (tmp_path / "cpython-3.11").symlink_to("cpython-3.11.7")
     (tmp_path / "venv" / "bin").mkdir(parents=True)
     (tmp_path / "venv" / "bin" / "python").symlink_to(tmp_path / "cpython-3.11" / "bin" / "python3.11")
-    prefixes = _prefixes_behind(tmp_path / "venv" / "bin" / "python")
-    found = _existing([prefix / part for prefix in prefixes for part in _PARTS])
-    assert set(found) == {tmp_path / name / "bin" for name in ("venv", "cpython-3.11", "cpython-3.11.7")}
+    (real / "lib" / "python3.11").mkdir(parents=True)
+    (real / "lib" / "python3.11" / "os.py").touch()
+    (tmp_path / "venv" / "pyvenv.cfg").write_text(f"home = {tmp_path / 'cpython-3.11' / 'bin'}\n")
+    venv = tmp_path / "venv"
+    wanted = {venv / "bin", venv / "pyvenv.cfg"}
+    wanted |= {tmp_path / name / part for name in ("cpython-3.11", "cpython-3.11.7") for part in ("bin", "lib")}
+    assert set(at(venv / "bin" / "python").roots) == wanted
 
 
 def test_a_project_that_is_its_own_venv_is_not_shown(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("SECRET=1")
-    (tmp_path / "lib").mkdir()
-    assert _existing([tmp_path / part for part in _PARTS]) == (tmp_path / "lib",)
+    for name in ("bin", "lib"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sandbox.inspect().executable.resolve())
+    (tmp_path / "pyvenv.cfg").touch()
+    shown = [path for path in at(tmp_path / "bin" / "python").roots if path.is_relative_to(tmp_path)]
+    assert shown == [tmp_path / name for name in ("bin", "lib", "pyvenv.cfg")]
 
 
-def test_no_python_and_no_ipykernel(tmp_path: Path) -> None:
-    with pytest.raises(sandbox.InterpreterUnusable, match="doesn't start as a Python"):
-        sandbox.inspect(tmp_path / "nothing")
-    with pytest.raises(sandbox.InterpreterUnusable, match="doesn't start as a Python"):
-        sandbox.inspect(program(tmp_path / "python", "echo hello"))
-    venv.create(tmp_path / "bare", with_pip=False, symlinks=True)
-    with pytest.raises(sandbox.InterpreterUnusable, match="has no ipykernel"):
-        sandbox.inspect(tmp_path / "bare" / "bin" / "python")
-
-
-def test_the_kernels_packages_are_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_kernels_packages_are_compiled_once(tmp_path: Path) -> None:
     """The confined kernel can't write bytecode: without it, each start would compile everything again."""
-    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
-    names = ["ipykernel/__init__", "tornado/__init__", "tornado/platform/__init__", "tornado/platform/asyncio"]
-    for name in [*names, *(f"ipykernel/{part}" for part in ("kernelapp", "zmqshell", "ipkernel", "debugger"))]:
-        (tmp_path / "site" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "site" / f"{name}.py").touch()
-    venv.create(tmp_path / "env", with_pip=False, symlinks=True)
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    (tmp_path / "env" / "lib" / version / "site-packages" / "x.pth").write_text(str(tmp_path / "site"))
-    found = sandbox.inspect(tmp_path / "env" / "bin" / "python")
-    assert found.site == (tmp_path / "site",)
-    compiled = tmp_path / "site" / "ipykernel" / "__pycache__" / f"ipkernel.{sys.implementation.cache_tag}.pyc"
-    assert compiled.exists()
-
-
-@linux_only
-@pytest.mark.parametrize("name", [pytest.param("bwrap", marks=pytest.mark.needs_bwrap), "landlock"])
-def test_a_venv_in_an_odd_place_with_packages_elsewhere(name: str, tmp_path: Path) -> None:
-    """A home with a blank, links on the way, packages outside of the prefix: as `pip install --user` has them."""
-    home = tmp_path / "a home"
-    (home / "real").mkdir(parents=True)
-    venv.create(home / "real" / "env", with_pip=False, symlinks=True)
-    (home / "env").symlink_to("real/env")
-    ours = sandbox.inspect()
-    executable = home / "env" / "bin" / "python"
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    pth = home / "env" / "lib" / version / "site-packages" / "elsewhere.pth"
-    pth.write_text("\n".join([*map(str, ours.site), str(tmp_path / "project")]))
-    (tmp_path / "project" / "tools").mkdir(parents=True)
-    interpreter = sandbox.inspect(executable)
-    assert interpreter.executable == executable
-    tool = PythonTool(data_dir=tmp_path / "s", confinement=confinement(name), interpreter=interpreter)
-    try:
-        assert run(tool, "import sys; print(sys.prefix)").text == str(home / "env")
-        assert "ModuleNotFoundError" in run(tool, "import tools").text  # an editable install's .pth isn't followed
-        assert str(tmp_path / "project") not in run(tool, "print(sys.path)").text
-    finally:
-        tool.close()
+    packages = ("ipykernel", "tornado", "tornado/platform", "zmq", "traitlets", "IPython")
+    names = [*(f"{name}/__init__" for name in packages), "tornado/platform/asyncio",
+             *(f"ipykernel/{part}" for part in ("kernelapp", "zmqshell", "ipkernel", "debugger"))]  # fmt: skip
+    for name in names:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"{name}.py").touch()
+    code = (f"import sys; sys.path += [{str(tmp_path)!r}, {str(Path(__file__).parents[3])!r}]\n"
+            "from ossia.tools.sandbox import inspect; print(inspect().site)")  # fmt: skip
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"({tmp_path!r},)\n"
+    assert (tmp_path / "ipykernel" / "__pycache__" / f"ipkernel.{sys.implementation.cache_tag}.pyc").exists()
 
 
 # -- the parts ---------------------------------------------------------------------------------------------------------
