@@ -137,7 +137,7 @@ class Settings:
     proxy: str | None = _setting(None, kinds.text(),
         Flag("An HTTP proxy for web pages and searches.", "URL", _RUN_TOOLS))
     python: str | None = _setting(None, kinds.path(),
-        Flag("The Python that runs the model's code.", "PATH", _RUN_TOOLS))
+        Flag("The Python or environment (.venv) that runs the model's code.", "PATH", _RUN_TOOLS))
     unconfined: bool = _setting(False, kinds.switch(),
         Flag("Run code even where nothing confines it.", listed=_RUN_TOOLS))
     show_thinking: bool = _setting(False, kinds.switch(), Flag("Show the thinking, on stderr."))
