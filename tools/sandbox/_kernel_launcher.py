@@ -227,7 +227,7 @@ def packages(folders: list[str] | None = None) -> list[list[Any]]:
     from importlib.metadata import distributions  # slow, and the start of a command needs none of it
 
     found, needed = {}, set()
-    for one in distributions(**({} if folders is None else {"path": folders})):
+    for one in distributions(path=sys.path if folders is None else folders):
         if name := one.metadata["Name"]:
             found[_plain(name)] = [name, one.version]
             needed |= {_plain(re.split(r"[^\w.-]", line)[0]) for line in one.requires or () if "extra ==" not in line}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -79,7 +79,7 @@ class Unconfined(Confinement):
 # -- our launcher, copied beside a job: it confines itself if nothing else does, then becomes the job ------------------
 
 
-def supervised(job: Job, settings: dict[str, object], *, sees: Sees, home: Path | None = None,
+def supervised(job: Job, settings: Mapping[str, object], *, sees: Sees, home: Path | None = None,
                within: Sequence[str] = ()) -> Launch:  # fmt: skip
     """The job under our supervisor: all of its processes end with it. `home` None: its temporary folder.
 
