@@ -55,7 +55,7 @@ def inspect_named(
 
 def _description(interpreter: Interpreter, confinement: Confinement) -> str:
     """The last bytes of its own words, or those of what couldn't start it."""
-    from ossia.tools.sandbox._process import CommandProcess
+    from ossia.tools.sandbox._command_process import CommandProcess
 
     with closing(Scratch()) as data, closing(Scratch()) as scratch:
         job = Job(data.path, scratch.path, PYTHON_LIMITS, interpreter, describe=True)

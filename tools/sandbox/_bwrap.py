@@ -48,9 +48,17 @@ _READ_ONLY = ("--remount-ro", "/", "--remount-ro", "/dev", "--remount-ro", "/pro
 _KILLED_FIRST = ("/bin/sh", "-c", 'echo 1000 2>/dev/null >/proc/self/oom_score_adj; exec "$0" "$@"')
 """If memory runs out, the system kills this before the user's processes. Inherited; inside, /proc is read-only."""
 _LIMITED = """\
-{ ulimit -c 0; ulimit -f "$1"; ulimit -n "$2"; ulimit -u "$3" || ulimit -p "$3"; } 2>/dev/null; shift 3; exec "$@"
+{ ulimit -c 0; ulimit -f "$1"; ulimit -n "$2"; ulimit -u "$3" || ulimit -p "$3"; } 2>/dev/null; shift 3
+exec 9>&0 </dev/null 8>&2 2>/dev/null; trap : TERM
+(exec "$@" 2>&8 8>&- 9>&-); status=$?
+for process in /proc/[0-9]*/stat; do
+    case $process in /proc/1/*|/proc/$$/*) continue;; esac
+    read -r line <"$process" && echo "$line" >&9
+done
+exit $status
 """
-"""Set inside, where the process limit counts only this namespace. bash spells it -u, dash -p."""
+"""Set inside, where the process limit counts only this namespace. bash spells it -u, dash -p. What the command left
+running ends with this shell, which names it on its stdin first, a socket."""
 _BLOCK_BYTES = 512  # the unit of ulimit -f in sh
 
 

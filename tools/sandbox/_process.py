@@ -1,4 +1,4 @@
-"""A job's process: started in its control group, checked against its limits, ended with all of its children."""
+"""A job's process: started in its control group, ended with all of its children; a kernel's, with its watcher."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Protocol
 
 from ossia.tools.sandbox import _cgroup
 from ossia.tools.sandbox.job import Job, Launch
@@ -17,27 +18,27 @@ from ossia.tools.sandbox.usage import (
     Usage,
     available_bytes,
     gib,
-    names_below,
     own_memory_bytes,
     processes_of,
     usage_in_all,
     usage_of_folders,
 )
 
-_CHECK_S = 0.25
-_CHECK_SHARE = 5
+CHECK_S = 0.25
+CHECK_SHARE = 5
 """Between two checks passes at least this many times the last one's duration: many files are slow to count."""
 _GROWTH_BYTES = 256 << 20
 """More growth of this program itself while a cell runs means that the kernel floods us with messages."""
 _LOG_BYTES = 4000
-_CHUNK_BYTES = 1 << 16
-_HELD_OPEN_S = 0.5
-"""An escaped process may keep the output open so long after the command's end."""
 _SUPERVISOR_S = 5.5
 """Our supervisor takes up to 5 s to kill a fork bomb."""
 
 
-class _Process:
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+class Process:
     """A launch, in a control group of its own if one can be made."""
 
     def __init__(self, launch: Launch, job: Job) -> None:
@@ -46,14 +47,14 @@ class _Process:
             launch, memory_bytes=job.limits.memory_bytes, processes=job.limits.processes
         )
 
-    def _start(self, stdout: int, stderr: int) -> subprocess.Popen[bytes]:
+    def _start(self, stdin: int, stdout: int, stderr: int) -> subprocess.Popen[bytes]:
         """Start it, once. Raises `OSError`, with nothing left running."""
         try:
             return subprocess.Popen(
                 self._launch.command,
                 env=self._launch.env,
                 pass_fds=self._launch.fds,
-                stdin=subprocess.PIPE if self._launch.lifeline else subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
                 start_new_session=True,
@@ -66,11 +67,13 @@ class _Process:
             for fd in self._launch.fds:
                 os.close(fd)
 
-    def _kill(self, popen: subprocess.Popen[bytes], ended_within: Callable[[float], bool]) -> None:
-        """End all of it. `ended_within` waits up to so many seconds and returns whether it has ended."""
-        if self._launch.lifeline and popen.stdin is not None:
+    def _kill(
+        self, popen: subprocess.Popen[bytes], line: _Closable | None, ended_within: Callable[[float], bool]
+    ) -> None:
+        """End all of it. `line`: our end of its stdin. `ended_within`: has it ended after so many seconds?"""
+        if self._launch.lifeline and line is not None:
             with contextlib.suppress(OSError):
-                popen.stdin.close()  # our supervisor kills what is left, then ends
+                line.close()  # our supervisor kills what is left, then ends
             if ended_within(_SUPERVISOR_S):
                 return
         with contextlib.suppress(OSError):
@@ -83,7 +86,7 @@ class _Process:
         return f"used more than {gib(self._limits.memory_bytes)} of memory, or the machine had no more"
 
 
-class KernelProcess(_Process):
+class KernelProcess(Process):
     """Starts at construction. `on_exit` is called once, from a thread of this object, when the process has ended.
 
     The starting thread lives as long as the process: it is the parent for `bwrap --die-with-parent` and
@@ -130,12 +133,13 @@ class KernelProcess(_Process):
         self._reason = self._reason or reason
         if self._popen is None or self.ended:
             return
-        self._kill(self._popen, self._ended.wait)
+        self._kill(self._popen, self._popen.stdin, self._ended.wait)
         self._ended.wait(1)
 
     def _keep(self) -> None:
         try:
-            self._popen = self._start(subprocess.DEVNULL, subprocess.PIPE)
+            stdin = subprocess.PIPE if self._launch.lifeline else subprocess.DEVNULL
+            self._popen = self._start(stdin, subprocess.DEVNULL, subprocess.PIPE)
         except OSError as error:
             self._failure = str(error)
         finally:
@@ -182,123 +186,4 @@ class KernelProcess(_Process):
             if breach:
                 self.kill(breach)
                 return
-            wait_s = max(_CHECK_S, _CHECK_SHARE * (time.monotonic() - started))
-
-
-class CommandProcess(_Process):
-    """Starts at construction, or raises `OSError`. Iterate over `output`, then look at `status`.
-
-    `ended_by`: "" for a normal end, "timeout", "stopped", else a broken limit, in words for the model. The constructing
-    thread must live as long as the command: bubblewrap's processes end with it.
-    """
-
-    def __init__(self, launch: Launch, job: Job, *, timeout_s: float, grace_s: float) -> None:
-        super().__init__(launch, job)
-        self._folder, self._folders = job.folder, (job.folder, job.temporary)
-        self._names, self._count_at = 0, 0.0
-        self._deadline, self._grace_s = time.monotonic() + timeout_s, grace_s
-        self._wake, self._over = threading.Event(), threading.Event()
-        self._stop_grace_s: float | None = None
-        self.ended_by = ""
-        self._popen = self._start(subprocess.PIPE, subprocess.STDOUT)
-        self._watcher = threading.Thread(target=self._watch, name="shell-watch", daemon=True)
-        self._watcher.start()
-
-    @property
-    def status(self) -> int:
-        """The exit status as a shell has it: 128 + N after signal N. Valid only after the output's end."""
-        code = self._popen.wait()
-        return code if code >= 0 else 128 - code
-
-    @property
-    def output(self) -> Iterator[bytes]:
-        """stdout and stderr in the order they came, in pieces of at most 64 KiB, until the command's end."""
-        import select
-
-        assert self._popen.stdout is not None
-        pipe = self._popen.stdout.fileno()
-        poller = select.poll()
-        poller.register(pipe, select.POLLIN)
-        ended_at: float | None = None
-        while True:
-            if poller.poll(100):
-                chunk = os.read(pipe, _CHUNK_BYTES)
-                if not chunk:
-                    return
-                yield chunk
-            elif self._popen.poll() is not None:
-                ended_at = ended_at or time.monotonic()
-                if time.monotonic() - ended_at > _HELD_OPEN_S:
-                    return
-
-    def stop(self, grace_s: float) -> None:
-        """End the command: SIGTERM first, a kill after `grace_s`. Returns at once; thread-safe."""
-        self._stop_grace_s = grace_s
-        self._wake.set()
-
-    def close(self) -> None:
-        """End the rest and release everything."""
-        if self._popen.poll() is None:
-            self._kill(self._popen, self._ended_within)
-        self._over.set()
-        self._wake.set()
-        self._watcher.join()
-        if (out_of_memory := self._out_of_memory(self._popen.wait())) and not self.ended_by:
-            self.ended_by = f"it {out_of_memory}"
-        _cgroup.remove(self._launch.group)
-        for pipe in (self._popen.stdout, self._popen.stdin):
-            if pipe is not None:
-                with contextlib.suppress(OSError):
-                    pipe.close()
-
-    # -- the watcher's thread ------------------------------------------------------------------------------------------
-
-    def _watch(self) -> None:
-        before = self._used_on_disk(Usage(available_bytes=available_bytes()))
-        while True:
-            self._wake.wait(max(0.0, min(_CHECK_S, self._deadline - time.monotonic())))
-            if self._over.is_set() or self._popen.poll() is not None:
-                return
-            if self._stop_grace_s is not None:
-                self._end("stopped", self._stop_grace_s)
-            elif time.monotonic() >= self._deadline:
-                self._end("timeout", self._grace_s)
-            elif breach := self._breach(before):
-                self._end(breach, 0)
-            else:
-                continue
-            return
-
-    def _breach(self, before: Usage) -> str:
-        used = usage_in_all(self._popen.pid, self._limits.memory_bytes, self._limits.processes)
-        breach = self._used_on_disk(used).breach(self._limits, before)
-        return f"it {breach}" if breach else ""
-
-    def _used_on_disk(self, used: Usage) -> Usage:
-        started = time.monotonic()
-        if started >= self._count_at:
-            self._names = names_below(self._folders, self._over.is_set)
-            now = time.monotonic()
-            self._count_at = now + _CHECK_SHARE * (now - started)
-        try:
-            disk = os.statvfs(self._folder)
-        except OSError:  # the workspace itself was moved away
-            return replace(used, free_bytes=0, names=self._names)
-        free = disk.f_bavail * disk.f_frsize
-        return replace(used, free_bytes=free, names=self._names, inodes=disk.f_files - disk.f_ffree)
-
-    def _end(self, why: str, grace_s: float) -> None:
-        self.ended_by = why
-        if grace_s:
-            for pid in processes_of(self._popen.pid)[1:]:  # not the first: bwrap, or our supervisor
-                with contextlib.suppress(OSError):  # it ended meanwhile
-                    os.kill(pid, signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._popen.wait(grace_s)
-        if self._popen.poll() is None:
-            self._kill(self._popen, self._ended_within)
-
-    def _ended_within(self, seconds: float) -> bool:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._popen.wait(seconds)
-        return self._popen.returncode is not None
+            wait_s = max(CHECK_S, CHECK_SHARE * (time.monotonic() - started))

@@ -208,6 +208,7 @@ class Job:
             "PAGER": "cat",
             "GIT_PAGER": "cat",
             "GIT_TERMINAL_PROMPT": "0",
+            "npm_config_yes": "true",  # else `npm init` waits for ever
             # where the workspace is mounted another filesystem begins, and git would look no further up
             **({"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"} if self.repository else {}),
             "PWD": str(self.folder),
@@ -218,8 +219,8 @@ class Job:
 class Launch:
     """The start of a job: the command, its whole environment, descriptors to hand down (closed by the caller after).
 
-    `lifeline`: the first process ends everything when its stdin closes. `group`: a control group made for it, and
-    removed after it.
+    `lifeline`: the first process ends everything when its stdin closes. A command's stdin is a socket, which gets the
+    `/proc/PID/stat` of all that it left running. `group`: a control group made for it, and removed after it.
     """
 
     command: tuple[str, ...]

@@ -23,6 +23,9 @@ _MAX_BYTES = 100_000
 _IS_PATCH = re.compile(r"\s*(?:\w+\.)?apply_?patch\b", re.IGNORECASE)
 _IS_JSON = re.compile(r"""\s*(?:\{\s*"[^"]*"\s*:|\["|\[\s*"[^"]*"\s*,)""")
 """The beginning of a call as JSON, which is no line for a shell."""
+_ASKS = re.compile(r"[:?>)\]$#] \n?\Z|[:?]\Z")
+"""The end of a question, or a prompt: it ends with a blank, or no line."""
+_REPLS = re.compile(r"(?:.*/)?(?:python|node|sqlite3|bash|sh|bc)[\d.]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +86,17 @@ def _timeout_s(timeout: object) -> float:
     if timeout >= MAX_TIMEOUT_S * 1000:  # before dividing: a whole number of 400 digits is no float
         return MAX_TIMEOUT_S
     return min(timeout if timeout < _SECONDS_BELOW else timeout / 1000, MAX_TIMEOUT_S)
+
+
+def remark_on(output: str, *, left: str, words: Sequence[str]) -> str:
+    """A line for the model about a command that ended by itself: what ended with it, or wanted an answer; "" if none.
+
+    `left`: what it left running; `words`: of a program that no shell ran.
+
+        remark_on("Proceed? [Y/n] ", left="", words=())    # "[nobody can answer: its input is empty, and …]"
+    """
+    if left:
+        return f"[ended with the command: {left}. A server and its client belong in one command]"
+    if _ASKS.search(output) or (not output and len(words) == 1 and _REPLS.fullmatch(words[0])):
+        return "[nobody can answer: the command's input is empty, and there is no terminal]"
+    return ""

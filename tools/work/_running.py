@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ossia.tools.sandbox import Confinement, Job
 from ossia.tools.spec import Fault, Stop, ToolContext, ToolFailed, ToolOutput, ToolResult, interrupted
 from ossia.tools.text import Bounded
-from ossia.tools.work._command import MAX_TIMEOUT_S
+from ossia.tools.work._command import MAX_TIMEOUT_S, remark_on
 from ossia.tools.work.result import MAX_CHARS, TIMED_OUT, formed, share
 
 _MAX_STREAMED_CHARS = 200_000
@@ -17,22 +17,26 @@ _MAX_STREAMED_CHARS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class ShellTiming:
-    """Seconds between the request to end (SIGTERM) and the kill: after a time-out, and after a stop of the turn."""
+    """Seconds between the request to end (SIGTERM) and the kill: after a time-out, and after a stop of the turn.
+
+    `waits_s`: a program that has waited so long for a person is ended.
+    """
 
     grace_s: float = 2.0
     stop_grace_s: float = 0.15
+    waits_s: float = 5.0
 
 
 def run_job(
     confinement: Confinement, job: Job, timing: ShellTiming, timeout_s: float, *, call_id: str, context: ToolContext
 ) -> Generator[ToolOutput, None, ToolResult]:
     """Run a job to its end. The result holds the output of both streams, in the order it came."""
-    from ossia.tools.sandbox._process import CommandProcess  # imports psutil, which a start can do without
+    from ossia.tools.sandbox._command_process import CommandProcess  # imports psutil, which a start can do without
 
     output = _Output(call_id)
     try:
         launch = confinement.launch(job)
-        process = CommandProcess(launch, job, timeout_s=timeout_s, grace_s=timing.grace_s)
+        process = CommandProcess(launch, job, timeout_s=timeout_s, grace_s=timing.grace_s, waits_s=timing.waits_s)
     except OSError as error:
         raise ToolFailed(f"Error: the shell can't be started: {error.strerror or error}") from error
     forget = context.stop.on_stop(lambda: process.stop(timing.stop_grace_s))
@@ -40,17 +44,18 @@ def run_job(
         for chunk in process.output:
             yield from output.take(chunk)
         yield from output.take(b"", last=True)
-        status = process.status
+        status, left = process.status, process.left
     finally:
         forget()
         process.close()
-    remark = _remark(process.ended_by, timeout_s, context.stop)
+    failure = _failure(process.ended_by, timeout_s, context.stop)
+    remark = failure or remark_on(output.kept.tail or output.kept.head, left=left, words=job.words)
     text = output.kept.cleaned(MAX_CHARS, share(context.count_tokens))
     text = "\n".join(part for part in (text, remark) if part)
     status = TIMED_OUT if process.ended_by == "timeout" else status
     text = formed(text, job.start_in or job.folder, status=status)
     fault = Fault("timeout") if process.ended_by == "timeout" else None
-    return ToolResult(text, error=bool(remark or status), fault=fault)
+    return ToolResult(text, error=bool(failure or status), fault=fault)
 
 
 class _Output:
@@ -72,8 +77,8 @@ class _Output:
             yield ToolOutput(self._call_id, shown + cut)
 
 
-def _remark(ended_by: str, timeout_s: float, stop: Stop) -> str:
-    """A remark on a command that didn't end by itself."""
+def _failure(ended_by: str, timeout_s: float, stop: Stop) -> str:
+    """A line about a command that didn't end by itself."""
     if ended_by == "timeout":
         most = f"{MAX_TIMEOUT_S * 1000:.0f}"
         more = f"; a longer `timeout` can be given, at most {most}" if timeout_s < MAX_TIMEOUT_S else ""

@@ -14,7 +14,7 @@ import pytest
 
 from ossia.tools.python.tool import PythonTool
 from ossia.tools.sandbox import PYTHON_LIMITS, SHELL_LIMITS, Job, Launch, _cgroup
-from ossia.tools.sandbox._process import CommandProcess
+from ossia.tools.sandbox._command_process import CommandProcess
 from tests.support.floods import flood
 from tests.support.kernels import confinement, run
 

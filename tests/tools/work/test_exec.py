@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import shlex
 import shutil
 import signal
 import socket
@@ -145,6 +146,11 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path, user_home: Path, monke
 @pytest.fixture
 def bwrap(tmp_path: Path, user_home: Path) -> Shell:
     return Shell(tmp_path, shell_confinement("bwrap"), user_home)
+
+
+def replaced_timing(shell: Shell, *, waits_s: float) -> Exec:
+    """The same shell with less patience."""
+    return Exec(confinement=shell.tool.confinement, limits=LIMITS, timing=replace(TIMING, waits_s=waits_s))
 
 
 def landlocked(shell: Shell) -> bool:
@@ -536,8 +542,48 @@ def test_row_29_nothing_outlives_the_call(shell: Shell) -> None:
         "sleep 300 & disown; (setsid sleep 300 &); nohup sleep 300 >/dev/null 2>&1 & "
         "(trap '' TERM HUP INT; exec setsid -f sleep 300) ; echo started"
     )
-    assert ran.text == "started"
+    begin, end = "started\n[ended with the command: ", "A server and its client belong in one command]"
+    assert ran.text.startswith(begin) and ran.text.endswith(end) and not ran.result.error
     assert no_process_left()
+
+
+def test_what_it_left_running_is_named(shell: Shell) -> None:
+    serve = "/usr/bin/python3 -c 'import sys, time; open(sys.argv[1], \"w\"); time.sleep(300)'"
+    ran = shell.run(f"{serve} inner/a & setsid {serve} inner/b & "
+                    "while [ ! -e inner/a -o ! -e inner/b ]; do sleep 0.02; done; exit 3")  # fmt: skip
+    named = "[ended with the command: python3 (2 processes). A server and its client belong in one command]"
+    assert ran.text == f"{named}\n[exit status 3]"
+    assert shell.run("sleep 0.01 & wait").text == ""
+
+
+ON_ITS_OUTPUT = "import select; select.select([1], [], [])"
+ON_A_TERMINAL = "import pty; pty.spawn(['/bin/cat'])"
+
+
+@pytest.mark.parametrize(
+    ("code", "program"),
+    [(ON_ITS_OUTPUT, "python3"), pytest.param(ON_A_TERMINAL, "cat", marks=pytest.mark.needs_bwrap)],
+)
+def test_a_program_that_waits_for_a_person_is_ended(shell: Shell, code: str, program: str) -> None:
+    if code == ON_A_TERMINAL and landlocked(shell):
+        pytest.skip("Landlock refuses terminals")
+    shell.tool = replaced_timing(shell, waits_s=0.3)
+    ran = shell.run(["/usr/bin/python3", "-c", code])
+    assert ran.text == f"[ERROR] the command was ended: {program} waited for input from a terminal, and there is none"
+    assert ran.result.error and no_process_left()
+
+
+def test_a_program_that_waits_goes_on_while_another_may_feed_it(shell: Shell) -> None:
+    shell.tool = replaced_timing(shell, waits_s=0.3)
+    waits = f"/usr/bin/python3 -c {shlex.quote(ON_ITS_OUTPUT)}"
+    assert shell.run(f"{waits} & sleep 2; kill $!; wait; echo done").text == "done"
+
+
+def test_a_question_to_nobody_is_explained(shell: Shell) -> None:
+    nobody = "[nobody can answer: the command's input is empty, and there is no terminal]"
+    assert shell.run("printf 'Proceed? [y/n] '; read answer").text == f"Proceed? [y/n] \n{nobody}\n[exit status 1]"
+    assert shell.run(["sh"]).text == nobody
+    assert shell.run("echo Proceed?").text == "Proceed?"
 
 
 def test_row_29_no_network(shell: Shell) -> None:
@@ -614,7 +660,7 @@ def test_secrets_are_not_there(shell: Shell, user_home: Path, elsewhere: Path) -
     assert SECRET not in text and "root:" not in text and "LANG=C.UTF-8" in text
     variables = {line.split("=")[0] for line in shell.run("env").text.splitlines()}
     known = {"PATH", "LANG", "TERM", "HOME", "TMPDIR", "PWD", "PAGER", "GIT_PAGER", "GIT_TERMINAL_PROMPT", "SHLVL", "_",
-             "OLDPWD"}  # fmt: skip
+             "OLDPWD", "npm_config_yes"}  # fmt: skip
     assert variables <= known
     inside = shell.run("for p in /proc/[0-9]*; do cat $p/environ 2>/dev/null; done | tr '\\0' '\\n'").text
     assert SECRET not in inside
@@ -797,7 +843,7 @@ def test_with_nothing_it_is_off_unless_asked_for(tmp_path: Path, user_home: Path
 def test_unconfined_runs_and_says_so(tmp_path: Path, user_home: Path) -> None:
     shell = Shell(tmp_path, sandbox.choose(unconfined=True), user_home)
     ran = shell.run(f"echo x > {tmp_path}/outside; echo ~; sleep 300 & disown")
-    assert ran.text == str(user_home) and (tmp_path / "outside").exists()
+    assert ran.text.startswith(f"{user_home}\n[ended with the command: ") and (tmp_path / "outside").exists()
     assert ran.asked[0].preview.unconfined and "UNCONFINED" in ran.asked[0].preview.summary
     assert no_process_left()
 
