@@ -116,6 +116,8 @@ class Conversation:
         self._read_next(model)
         model.last_read = self._stored_as
         tools.begin_turn(_PRIVATE_TURN if self.private else said.typed or said.text)  # undo stores this
+        if self.session.skills:  # the user's texts, as an AGENTS.md is
+            self.session.read(frozenset({"private"}))
         try:
             responder, toolbox = model.responder, tools.toolbox
             yield from run_turn(
@@ -164,6 +166,7 @@ class Conversation:
         if self.store:
             self.store.count_tokens = tools.counter
         self.session.vocabulary, self.session.model = model.engine.vocabulary.digest, model.name
+        self.session.skills = tools.skills.in_prompt(tools.counter, model.engine.context_tokens)
         self.worker.submit(lambda: set_private(model.engine, self.private))  # not in the middle of another's turn
         self.offer_browser()
         self._restore_pages()

@@ -22,7 +22,8 @@ class Request:
     before the step is broken off, so that the answer can be opened. `open_with` starts the step inside a message
     on that channel (for "answer now" and the step limit): one message comes back, and no tool can be called.
     `summarised`: the history begins with a summary of what came before it. `side_question`: its last message is
-    asked beside the conversation, which goes on without it (`agent.engine.base.Prompt`).
+    asked beside the conversation, which goes on without it (`agent.engine.base.Prompt`). `skills` is the end of the
+    instructions that names skills; only a meter tells it apart.
     """
 
     history: tuple[Message, ...]
@@ -37,12 +38,15 @@ class Request:
     open_with: Channel | None = None
     summarised: bool = False
     side_question: bool = False
+    skills: str = ""
 
 
-PartName = Literal["system", "tools", "instructions", "summary", "user", "answers", "calls", "results", "thinking"]
+PartName = Literal[
+    "system", "tools", "instructions", "skills", "summary", "user", "answers", "calls", "results", "thinking"
+]
 """The parts of a prompt, in the order in which they are shown. system: what Harmony itself needs; tools: their
-descriptions, in the system and the developer message; summary: that of older turns; answers: preambles too; thinking:
-that of the turn under way."""
+descriptions, in the system and the developer message; skills: their names and descriptions; summary: that of older
+turns; answers: preambles too; thinking: that of the turn under way."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -183,8 +183,12 @@ class LocalResponder:
             whole = replace(request, history=())
             plain = replace(whole, tools=())
             bare = replace(plain, instructions=None, response_format=None)
-            system, more, all_of_it = (len(self.codec.render(compose(part)).ids) for part in (bare, plain, whole))
-            parts: Parts = (("system", system), ("instructions", more - system), ("tools", all_of_it - more))
+            own = replace(plain, instructions=(plain.instructions or "").removesuffix(plain.skills).rstrip() or None)
+            forms = (bare, *([own] if plain.skills else ()), plain, whole)
+            system, *least, more, all_of_it = (len(self.codec.render(compose(part)).ids) for part in forms)
+            skills = more - least[0] if least else 0
+            own_tokens, tools = more - skills - system, all_of_it - more
+            parts: Parts = (("system", system), ("instructions", own_tokens), ("skills", skills), ("tools", tools))
             self._head = _Head(whole, compose(whole), parts)
         return self._head
 

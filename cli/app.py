@@ -15,7 +15,7 @@ import typer
 
 from ossia import __version__
 from ossia.cli import commands
-from ossia.cli.commands import cache, config, docs, harmony, mcp, models, python, sessions, tools
+from ossia.cli.commands import cache, config, docs, harmony, mcp, models, python, sessions, skills, tools
 from ossia.cli.commands.doctor import doctor
 from ossia.cli.commands.eval import evaluate
 from ossia.cli.commands.run import run
@@ -89,6 +89,7 @@ app.add_typer(sessions.app, name="sessions")
 app.add_typer(cache.app, name="cache")
 app.add_typer(docs.app, name="docs")
 app.add_typer(tools.app, name="tools")
+app.add_typer(skills.app, name="skills")
 app.add_typer(mcp.app, name="mcp")
 app.add_typer(python.app, name="python")
 app.add_typer(harmony.app, name="harmony")

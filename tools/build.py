@@ -22,6 +22,7 @@ from ossia.tools.import_path import environment_for, remove_from_sys_path, resto
 from ossia.tools.own import Own, own_parts
 from ossia.tools.pages import PageLoader, Web, has_address
 from ossia.tools.python.choice import python_tool
+from ossia.tools.skills import NO_SKILLS, OF_USER, Skills
 from ossia.tools.spec import NoStop, Preview, Stop, Tool, ToolContext, ToolSpec
 from ossia.tools.toolbox import Toolbox
 
@@ -47,6 +48,7 @@ class ToolsSpec:
     `trained`: of `TRAINED`; `files`: of functions; `packages`: that offer functions, by their entry points; `servers`:
     of MCP. `always_browse`: offer the browser even where there is nothing to browse yet. `python`: the Python of the
     model's code, None: the usual one. `configs`: the user's files that configure us, which no call may change.
+    `skills`: those that the prompt may name.
     """
 
     trained: tuple[str, ...] = TRAINED
@@ -63,6 +65,7 @@ class ToolsSpec:
     dry_run: bool = False
     private: bool = False
     configs: tuple[Path, ...] = ()
+    skills: Skills = NO_SKILLS
 
 
 class TokenCount(Protocol):
@@ -99,6 +102,7 @@ class Toolset:
     off: Mapping[str, str] = field(default_factory=dict)
     browses: bool = True
     library: Path | None = None
+    skills: Skills = NO_SKILLS
     _closers: Sequence[Callable[[], None]] = ()
     _turned_off: Collection[str] = ()
 
@@ -227,6 +231,7 @@ def toolset(
         builder.off,
         browses=spec.always_browse or bool(spec.web.search or spec.web.hosts) or _has_documents(host.library),
         library=host.library,
+        skills=spec.skills,
         _closers=builder.closers,
     )
     built.offer(but=())
@@ -316,7 +321,7 @@ class _Builder:
         from ossia.tools.work import workspace_tools
         from ossia.tools.work.exec import NAME, Exec
 
-        self._tools += workspace_tools()
+        self._tools += workspace_tools(skills=self._host.home / OF_USER if self._spec.skills.every else None)
         confinement = choose(unconfined=self._spec.unconfined, search_path=self._environ.get("PATH"))
         if confinement.name == "off":
             self.off[NAME] = confinement.reason

@@ -13,6 +13,7 @@ from ossia.agent.events import MessageAdded, TurnEnd
 from ossia.agent.kinds import is_answer, says_nothing
 from ossia.agent.request import Request
 from ossia.harmony.messages import ANALYSIS, Channel, Effort, Message, ResponseFormat, is_call
+from ossia.tools.skills import READER
 from ossia.tools.spec import INTERRUPTED, Attachment, Taint, ToolResult, ToolSpec
 
 SUMMARY_HEAD = "Summary of our conversation so far (its turns no longer fit into the context):"
@@ -116,7 +117,8 @@ class Session:
     """The history of one conversation, in memory. `recorder` stores it as it grows (`agent.sessions.store`).
 
     `vocabulary` and `model` are those of the engine in use: what is added is marked with them. Ids that were sampled
-    with another vocabulary stay out of the prompt (the message is then rendered from its text).
+    with another vocabulary stay out of the prompt (the message is then rendered from its text). `skills` is what the
+    prompt says about skills, while a tool can read them (`tools.skills`).
 
         session = Session(Options(effort="low"))
         for event in run_turn(session, "What is 48*17?", …): …
@@ -133,6 +135,7 @@ class Session:
     ) -> None:
         self.vocabulary: str | None = None
         self.model: str | None = None
+        self.skills = ""
         self.recorder: Recorder | None = None
         self._options = options or Options()
         self._entries = list(entries)
@@ -296,24 +299,26 @@ class Session:
     ) -> Request:
         """The request of the next step, without the reasoning of past turns that got no answer."""
         options = self.options
+        skills = self.skills if any(spec.name == READER for spec in specs) else ""
         summary = (summary_message(self._summary.text),) if self._summary else ()
         return Request(
             history=(*summary, *(self._as_prompted(self._entries[index]) for index in self.prompted)),
             tools=tuple(specs),
             effort=options.effort,
-            instructions=options.instructions,
+            instructions="\n\n".join(filter(None, (options.instructions, skills))) or None,
             date=options.date,
             response_format=options.response_format,
             sampling=options.sampling,
             max_tokens=max_tokens,
             open_with=open_with,
             summarised=self._summary is not None,
+            skills=skills,
         )
 
     def request_ahead(self, specs: Sequence[ToolSpec]) -> Request:
         """The request of the next turn's first step, as far as it is known: everything but the user's words."""
         ahead = Session(self._options, entries=self._entries, ends=self._ends, summary=self._summary)
-        ahead.vocabulary = self.vocabulary
+        ahead.vocabulary, ahead.skills = self.vocabulary, self.skills
         ahead.open_turn("")
         request = ahead.request(specs)
         return replace(request, history=request.history[:-1])

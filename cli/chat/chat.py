@@ -21,11 +21,13 @@ from ossia.cli.chat.owner import Loaded
 from ossia.cli.chat.pager.transcript import Transcript
 from ossia.cli.chat.turn import ChatTurn
 from ossia.cli.footnotes import page_behind
+from ossia.cli.runtime.skills import skills_of
 from ossia.cli.settings.config import THIS_CHAT, Resolved
 from ossia.cli.settings.table import Settings
 from ossia.tools.folder import Folder
 from ossia.tools.host import Host
 from ossia.tools.import_path import environment_for
+from ossia.tools.skills import Skills
 
 if TYPE_CHECKING:
     from ossia.agent.citations import Cited
@@ -68,6 +70,7 @@ class Chat:
         self.model = ChatModel(self)
         self.outbox = Outbox(self)
         self.turn = ChatTurn(self)
+        self._skills: tuple[Folder | None, Skills] | None = None
         self._after_turn: list[Callable[[], object]] = []
         self.plan(self.settings.plan or self.session.options.planning)
         self.face = face(self)
@@ -100,6 +103,18 @@ class Chat:
     def loaded(self) -> Loaded | None:
         """The model and its tools; None while they load."""
         return self.model.loaded
+
+    @property
+    def skills(self) -> Skills:
+        """The user's skills, and those of a trusted workspace: read once, and when the workspace changes."""
+        if self._skills is None or self._skills[0] is not self.folder:
+            self.read_skills()
+        assert self._skills is not None
+        return self._skills[1]
+
+    def read_skills(self) -> None:
+        """Read the skills again; those of a workspace are as they were when its trust was checked."""
+        self._skills = self.folder, skills_of(self.folder)
 
     @property
     def use(self) -> ContextUse | None:

@@ -84,9 +84,13 @@ class DrawnFace(Face):
         if plain and typed.shown.startswith("//"):  # a text that begins with a slash
             typed = replace(typed, shown=typed.shown[1:], text=typed.text[1:])
         elif plain and typed.shown.startswith("/"):
+            from ossia.cli.chat.commands.skills import call
             from ossia.cli.chat.commands.table import run_command
 
-            return run_command(self.talk, self, typed.text, shown=typed.shown)
+            called = call(self.talk, typed)
+            if called is None:
+                return run_command(self.talk, self, typed.text, shown=typed.shown)
+            typed = called
         elif plain and typed.shown.startswith("!"):
             return self._run(typed.text[1:].strip())
         elif plain and (habit := _HABITS.get(typed.shown.lower())):

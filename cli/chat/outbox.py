@@ -11,10 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ossia.agent.control import Control
+from ossia.agent.models.memory import size_text
 from ossia.agent.sessions.session import UserText
 from ossia.cli.attach.attach import Attaching
 from ossia.cli.clean import one_line
+from ossia.cli.runtime.skills import with_skill
 from ossia.cli.terminal.input.typed import Typed, as_text
+from ossia.cli.words import bytes_of
 
 if TYPE_CHECKING:
     from ossia.agent.turn import Turn
@@ -50,7 +53,7 @@ class Outbox:
 
         `replaces`: the turn to replace, with those after it.
         """
-        line = Waiting(typed.shown, typed.text, typed.literal, typed.waits, replaces)
+        line = Waiting(typed.shown, typed.text, typed.literal, typed.waits, typed.skill, replaces)
         if (turn := self._chat.conversation.turn) and self._may_steer(line, turn):
             self.steering.append(line)
             turn.steer(line.text)
@@ -61,7 +64,7 @@ class Outbox:
     def _may_steer(self, line: Waiting, turn: Turn) -> bool:
         """True if the turn is under way and can take the line: it comes alone, after no other, and needs no browser."""
         loaded, control = self._chat.loaded, turn.control
-        alone = not (line.waits or self.queue or self.attaching.needed(line)) and line.replaces is None
+        alone = not (line.waits or line.skill or self.queue or self.attaching.needed(line)) and line.replaces is None
         joins = loaded is not None and loaded.tools.browser_joins_for(line.text)
         return alone and not joins and control is self._chat.control and not control.stopped
 
@@ -69,8 +72,10 @@ class Outbox:
         """Say the first line of the queue. Its attachments are read before, on the worker: a page may take a while."""
         chat, line = self._chat, self.queue.popleft()
         chat.face.view.user(line.shown)
+        if line.skill:
+            chat.face.note(f"  the skill's text · {size_text(bytes_of(line.skill))}")
         if not self.attaching.needed(line):
-            return chat.say(UserText(line.text, line.text), replaces=line.replaces)
+            return chat.say(_said(UserText(line.text, line.text), line), replaces=line.replaces)
         chat.control = control = Control()
         workspace = chat.folder.workspace if chat.folder else None
         use = chat.use
@@ -85,7 +90,7 @@ class Outbox:
                 self.queue.appendleft(line)  # later lines may depend on it
                 self._return(self._emptied())
             else:
-                chat.say(message, replaces=line.replaces)
+                chat.say(_said(message, line), replaces=line.replaces)
 
         ask = partial(self._may_attach, control)
         work = chat.conversation.worker.submit(
@@ -143,4 +148,8 @@ class Outbox:
             return
         replaces = next((line.replaces for line in lines if line.replaces is not None), None)
         text = "\n".join([*(line.shown for line in lines), *filter(None, [face.input_text])])
-        face.put_into_input(as_text(text), replaces=replaces)
+        face.put_into_input(text if lines[0].skill else as_text(text), replaces=replaces)
+
+
+def _said(said: UserText, line: Waiting) -> UserText:
+    return with_skill(said, line.skill) if line.skill else said

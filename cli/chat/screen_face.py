@@ -165,9 +165,10 @@ def _sources(talk: Chat) -> Sources:
     """The commands, their values, and the folders of relative paths."""
 
     def all_commands() -> Sequence[Choice]:
+        from ossia.cli.chat.commands.skills import choices
         from ossia.cli.chat.commands.table import commands
 
-        return commands()
+        return [*commands(), *choices(talk)]
 
     def values(command: str, prefix: str) -> Sequence[Choice] | None:
         from ossia.cli.chat.commands.table import arguments

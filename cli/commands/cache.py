@@ -169,7 +169,9 @@ def _warm(
     try:
         if stays and not (model.plan and model.plan.repack):
             return None  # as a run has it
-        request = Session(fresh_options(resolved, folder)).request_ahead(tools.toolbox.specs)
+        session = Session(fresh_options(resolved, folder))
+        session.skills = tools.skills.in_prompt(tools.counter, model.engine.context_tokens)
+        request = session.request_ahead(tools.toolbox.specs)
         start = time.monotonic()
         static, reused = display.wait(worker.submit(lambda: _read(model, request, display, control)))
         took_s = time.monotonic() - start

@@ -15,6 +15,9 @@ def run(
     prompt: Annotated[
         str | None, typer.Argument(metavar="[PROMPT]", help="The question. Piped input is added after it.")
     ] = None,
+    skill: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Call a skill: its instructions come with the question.")
+    ] = None,
     schema: Annotated[
         str | None,
         typer.Option(metavar="FILE|JSON", help="Answer in JSON by this schema and nothing else; off: free text."),
@@ -32,4 +35,4 @@ def run(
     from ossia.cli.oneshot.once import run_once
     from ossia.cli.runtime.session import Resume
 
-    raise typer.Exit(run_once(prompt, given, resume=Resume(latest, resume), save=save, schema=schema))
+    raise typer.Exit(run_once(prompt, given, resume=Resume(latest, resume), save=save, schema=schema, skill=skill))

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from ossia.tools.approval.trust import Grants, Hosts, Offer, TrustStore
 
 
+UNTIL = "until its .ossia, AGENTS.md or skills change"
 _KIND_CHARS = len("functions ")  # of the first column in `describe`
+_SKILLS = 20
 
 
 def trust(
@@ -94,7 +96,7 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
             print("ossia: nothing was changed", file=sys.stderr)
             return
     store.trust(root, offer)
-    _say(f"{root} is trusted, until its .ossia or AGENTS.md changes")
+    _say(f"{root} is trusted, {UNTIL}")
 
 
 def _say(text: str) -> None:
@@ -121,9 +123,12 @@ def describe(offer: Offer) -> list[str]:
     """Lines for a person about all that would take effect in a folder. Raw outside text."""
     lines: list[str] = []
     others: list[str] = []
+    skills: list[str] = []
     for name, content in offer.files.items():
         if name == "AGENTS.md":
             lines.append(f"notes     AGENTS.md ({len(content):,} bytes) is added to the instructions")
+        elif name.endswith("/SKILL.md") and not name.startswith(".ossia/"):
+            skills.append(name.rsplit("/", 2)[1])
         elif name == ".ossia/config.toml":
             lines += _of_config(content)
         elif name == ".ossia/mcp.json":
@@ -132,6 +137,9 @@ def describe(offer: Offer) -> list[str]:
             lines.append(f"code      {_line(name)} ({len(content):,} bytes)")
         else:
             others.append(name)
+    if skills:
+        more = f" and {len(skills) - _SKILLS} more" if len(skills) > _SKILLS else ""
+        lines.append(f"skills    {', '.join(skills[:_SKILLS])}{more}: instructions that the model may follow")
     if others:
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
         lines.append(f"others    {', '.join(map(_line, others[:5]))}{more}")

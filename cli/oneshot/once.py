@@ -29,6 +29,7 @@ from ossia.cli.runtime.ending import end_now, look_to_the_end
 from ossia.cli.runtime.progress import Display, make_display
 from ossia.cli.runtime.schema import read_schema
 from ossia.cli.runtime.session import Resume, moved_from, open_session, read_instructions
+from ossia.cli.runtime.skills import skill_named, skills_of, with_skill
 from ossia.cli.settings.config import ConfigError, Resolved, resolve
 from ossia.cli.settings.engines import is_server
 from ossia.cli.settings.workspace import resolve_with_folder
@@ -43,22 +44,29 @@ _MISFIT = "the answer doesn't follow the schema"
 
 @plain_keys()
 def run_once(
-    prompt: str | None, flags: Mapping[str, object], *, resume: Resume, save: bool = False, schema: str | None = None
+    prompt: str | None,
+    flags: Mapping[str, object],
+    *,
+    resume: Resume,
+    save: bool = False,
+    schema: str | None = None,
+    skill: str | None = None,
 ) -> int:
     """Answer one prompt; returns the exit code. Raises the errors that `cli.main` reports.
 
     `resume`: the stored session to go on with; `save`: store a new one; `schema`: a JSON Schema, or its file, that the
-    answer must follow. An error before the turn begins is also printed as `--json`'s line.
+    answer must follow; `skill`: the name of one to call. An error before the turn begins is also printed as `--json`'s
+    line.
     """
     try:
-        run, text = _prepared(prompt, flags, resume=resume, save=save, schema=schema)
+        run, said = _prepared(prompt, flags, resume=resume, save=save, schema=schema, skill=skill)
     except (KeyboardInterrupt, Exception) as error:
         if _as_json(flags):
             report = Report(model=str(flags.get("model") or ""))
             report.fail(error)
             Json().finish(report)
         raise
-    return run.answer(text, prompt or "")
+    return run.answer(said)
 
 
 def _as_json(flags: Mapping[str, object]) -> bool:
@@ -70,8 +78,14 @@ def _as_json(flags: Mapping[str, object]) -> bool:
 
 
 def _prepared(
-    prompt: str | None, flags: Mapping[str, object], *, resume: Resume, save: bool, schema: str | None
-) -> tuple[_Run, str]:
+    prompt: str | None,
+    flags: Mapping[str, object],
+    *,
+    resume: Resume,
+    save: bool,
+    schema: str | None,
+    skill: str | None,
+) -> tuple[_Run, UserText]:
     """The run, and its question. Refuses all it can before the model is loaded."""
     resolved, folder = resolve_with_folder(flags)
     settings = resolved.settings
@@ -81,21 +95,24 @@ def _prepared(
     display = make_display(settings)
     given = schema if schema != _NO_SCHEMA else None
     answer = read_schema(given, of="--schema", warn=display.warn) if given is not None else None
-    text = question_of(prompt, quiet=settings.quiet)
+    text = skill_named(skill, skills_of(folder)).called((prompt or "").strip()) if skill is not None else ""
+    typed = f"/{skill} {prompt or ''}".strip() if skill is not None else prompt
+    said = UserText(question_of(typed, quiet=settings.quiet), typed or "")
+    said = with_skill(said, text) if text else said
     if save and settings.private and resolved.origins["private"] == "--private":
         raise ExitError("use --save or --private, not both")
     for warning in resolved.warnings:
         display.warn(warning)
     opened = open_session(resolved, folder, resume=resume, save=save)
-    for said in filter(None, [opened.problem, moved_from(opened.worked_in, folder)]):
-        display.warn(said)
+    for problem in filter(None, [opened.problem, moved_from(opened.worked_in, folder)]):
+        display.warn(problem)
     if opened.session.options.planning != settings.plan:
         opened.session.options = replace(opened.session.options, planning=settings.plan)
     if schema is not None:
         opened.session.options = replace(opened.session.options, response_format=answer)
     elif opened.session.options.response_format:
         display.note("ossia: the answer follows the session's schema; --schema off ends that")
-    return _Run(resolved, folder, display, opened), text
+    return _Run(resolved, folder, display, opened), said
 
 
 class _Run:
@@ -116,15 +133,15 @@ class _Run:
         if isinstance(self._out, Answer):
             display.before = self._out.end_line
 
-    def answer(self, text: str, typed: str) -> int:
-        """The whole run; `typed` is the part of `text` that wasn't piped in.
+    def answer(self, said: UserText) -> int:
+        """The whole run; the `typed` part of `said` wasn't piped in.
 
         An error that ends it early is noted in the report, for `--json`'s line, and raised again at the end.
         """
         report, display = self._report, self._display
         try:
             self._load()
-            self._turn(UserText(text, typed))
+            self._turn(said)
         except BrokenPipeError:
             raise
         except (KeyboardInterrupt, Exception) as error:

@@ -17,6 +17,7 @@ from ossia.cli import paths
 from ossia.cli.exits import ExitError
 from ossia.cli.runtime.consent import must_be_agreed
 from ossia.cli.runtime.progress import Display
+from ossia.cli.runtime.skills import few, skills_of
 from ossia.cli.settings.config import Resolved, config_path, rules_of, unknown_rules_of_folder, unmatched_rules
 from ossia.cli.settings.engines import address_of, certificate_files, is_server, keys
 from ossia.cli.settings.kinds import thinking_limit
@@ -27,6 +28,7 @@ from ossia.harmony.messages import Effort
 from ossia.tools.build import TRAINED, Toolset, ToolsSpec, toolset
 from ossia.tools.folder import Folder
 from ossia.tools.pages import Web
+from ossia.tools.skills import NO_SKILLS
 
 if TYPE_CHECKING:
     from ossia.agent.build import Begun, Model
@@ -136,7 +138,7 @@ def collect(spec: ToolsSpec, resolved: Resolved, display: Display, tokenizer: To
         give_stdout_to_others()
     host = paths.host()
     tools = toolset(spec, host, display.report, TokenCounter(tokenizer, host), skippable=display.skippable)
-    for line in unmatched_rules(resolved, tools.toolbox.every_spec):
+    for line in (*few(spec.skills.skipped), *unmatched_rules(resolved, tools.toolbox.every_spec)):
         display.warn(line)
     if not any(name.startswith("mcp ") for name in tools.off):  # a server that is away may have such a tool
         for where, rule in unknown_rules_of_folder(resolved, tools.toolbox.every_spec):
@@ -170,6 +172,7 @@ def tools_spec(resolved: Resolved, folder: Folder | None) -> ToolsSpec:
         dry_run=settings.dry_run,
         private=settings.private,
         configs=own_files(environ),
+        skills=skills_of(folder) if folder else NO_SKILLS,
     )
 
 

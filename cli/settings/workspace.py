@@ -12,8 +12,10 @@ from ossia.cli import paths
 from ossia.cli.exits import ExitError
 from ossia.cli.settings.config import FOLDER_CONFIG, Resolved, resolve
 from ossia.cli.settings.table import Settings
+from ossia.cli.words import listed
 from ossia.tools.folder import NOTES, Folder
 from ossia.tools.import_path import remove_from_sys_path
+from ossia.tools.skills import OF_WORKSPACE
 from ossia.tools.workspace import Workspace
 
 
@@ -66,11 +68,12 @@ def _root(name: str) -> Path:
 
 def _warnings(root: Path, state: str) -> tuple[str, ...]:
     called = {FOLDER_CONFIG.parent.name: "its own rules, tools and servers", NOTES: f"its {NOTES}"}
-    own = [words for name, words in called.items() if (root / name).exists()]
+    called |= dict.fromkeys(OF_WORKSPACE, "its skills")
+    own = list(dict.fromkeys(words for name, words in called.items() if (root / name).exists()))
     if state == "trusted" or not own:
         return ()
     why = "has changed since you trusted it" if state == "changed" else "isn't trusted"
     are, them = ("is", "it") if own == [called[NOTES]] else ("are", "them")
     look = f"`ossia trust {shlex.quote(str(root))}` to look at {them}"  # whoever made the folder chose its name
-    return (f"the folder {root.name} {why}: {' and '.join(own)} {are} not used ({look})",)
+    return (f"the folder {root.name} {why}: {listed(own)} {are} not used ({look})",)
 

@@ -114,7 +114,8 @@ def test_the_meter_tells_every_part(etude_tokenizer: Tokenizer) -> None:
     request = stage.session.request(stage.toolbox.specs)
     use = stage.responder.measure(request)
     parts = {part.name: part.tokens for part in use.parts}
-    assert [*parts] == ["system", "tools", "instructions", "summary", "user", "answers", "calls", "results", "thinking"]
+    names = ["system", "tools", "instructions", "skills", "summary", "user", "answers", "calls", "results", "thinking"]
+    assert [*parts] == names
     assert sum(parts.values()) == use.used_tokens == len(stage.responder._rendered(request).prompt.ids)
     assert parts["system"] + parts["tools"] + parts["instructions"] == use.static_tokens + 2  # <|start|>assistant
     wanted: dict[PartName, Callable[[Message], bool]] = {

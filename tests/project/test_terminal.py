@@ -17,7 +17,7 @@ _PRINTS = {
     "streams",
     *(f"commands/{name}" for name in ("cache", "config", "docs", "docs_report", "harmony", "mcp", "models")),
     "commands/models_files",
-    *(f"commands/{name}" for name in ("python", "sessions", "tools", "tools_call")),
+    *(f"commands/{name}" for name in ("python", "sessions", "skills", "tools", "tools_call")),
     *("commands/trust", "commands/undo", "doctor/examine", "eval/evaluation"),
 }
 

@@ -65,7 +65,7 @@ def test_the_readme_lists_every_exit_code() -> None:
 def test_every_flag_of_run_and_of_the_chat_is_a_setting() -> None:
     """All but those that say what this one command is to do. `--no-guide` is `guide = "off"`."""
     flags = {flag.replace("-", "_") for flag in re.findall(r"^  --([a-z-]+)", _text("README.md"), re.MULTILINE)}
-    own = {"save", "continue", "resume", "schema", "version"}
+    own = {"save", "continue", "resume", "schema", "skill", "version"}
     assert flags - own - {"no_guide"} | {"guide"} == set(Settings.__dataclass_fields__)
 
 

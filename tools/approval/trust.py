@@ -2,8 +2,8 @@
 
 All stand in one file, `trust.json` in the data folder: private, replaced atomically, and never overwritten when it
 can't be read. A folder is trusted as it was when looked at: with it stands a hash of all that would take effect there
-(`.ossia/` and `AGENTS.md`). Once that content changes, the folder is no longer trusted. The content is read once, by
-`look`: what is hashed is what is shown and used.
+(`.ossia/`, `AGENTS.md`, the `SKILL.md` of each skill). Once that content changes, the folder is no longer trusted. The
+content is read once, by `look`: what is hashed is what is shown and used.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ossia.tools.approval.rules import Rule, parse_rule
 from ossia.tools.files import cannot, make_private, read_own, write_whole
 from ossia.tools.locks import file_lock
 from ossia.tools.safe_files import locate, read_bytes
+from ossia.tools.skills import OF_WORKSPACE, read_skills
 from ossia.tools.spec import ToolFailed
 
 FILE = "trust.json"
@@ -39,14 +40,15 @@ class TrustError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The content that would take effect in a folder: the bytes of `.ossia/…` and `AGENTS.md` by name, and their hash.
+    """The content that would take effect in a folder: the bytes of `.ossia/…`, `AGENTS.md` and skills by name, a hash.
 
-    `root` is the folder's real path when it was looked at.
+    `root` is the folder's real path when it was looked at. `skipped`: raw lines about skills that can't be used.
     """
 
     root: Path
     files: Mapping[str, bytes]
     digest: str
+    skipped: tuple[str, ...] = ()
 
     def name_of(self, path: Path) -> str | None:
         """The name in `files` of a path as the settings have it; None for one that isn't among them."""
@@ -58,7 +60,8 @@ def look(folder: Path) -> Offer:
     """Read the content that would take effect in a trusted folder; nothing in it is followed, run or parsed.
 
     Raises TrustError for more than 1,000 files or 8 MiB, for a link or something else that isn't a plain file (its
-    content could change unseen), and for what can't be read. An `AGENTS.md` may be a link inside the folder.
+    content could change unseen), and for what can't be read. An `AGENTS.md` may be a link inside the folder, as may a
+    skill; one that can't be used is left out.
     """
     root = folder.resolve()
     files: dict[str, bytes] = {}
@@ -66,11 +69,13 @@ def look(folder: Path) -> Offer:
     for name in _names(root):
         files[name] = _read(root, name, left)
         left -= len(files[name])
+    skills, skipped = read_skills(root, OF_WORKSPACE)
+    files |= skills
     digest = hashlib.sha256()
     for name, content in sorted(files.items()):
         encoded = os.fsencode(name)
         digest.update(b"%d:%s%d:%s" % (len(encoded), encoded, len(content), content))
-    return Offer(root, dict(sorted(files.items())), f"sha256:{digest.hexdigest()}")
+    return Offer(root, dict(sorted(files.items())), f"sha256:{digest.hexdigest()}", tuple(skipped))
 
 
 def _names(folder: Path) -> Iterator[str]:
@@ -194,7 +199,7 @@ class TrustStore(_File):
 
     store = TrustStore(data_dir)
     store.trust(Path("project"), look(Path("project")))
-    store.state(Path("project"))                          # "trusted", until .ossia/ or AGENTS.md in it change
+    store.state(Path("project"))                          # "trusted", until .ossia/, AGENTS.md or a skill change
     """
 
     def state(self, folder: Path) -> TrustState:

@@ -9,6 +9,7 @@ from typing import Any
 from ossia.tools.approval import sensitive
 from ossia.tools.decoding import decode, describe, universal
 from ossia.tools.safe_files import Place, locate, read_bytes
+from ossia.tools.skills import OF_USER
 from ossia.tools.spec import Preview, ToolContext, ToolFailed, ToolResult
 from ossia.tools.work._folder import FileTool, answer, as_lines, as_mapping, count, workspace_of
 from ossia.tools.work.result import MAX_CHARS, lines_that_fit, share
@@ -33,21 +34,34 @@ class OpenFile(FileTool):
 
     Of more than 10,000 characters, or 7,500 tokens, the middle is left out, in whole lines; a line in brackets says
     which, e.g. `[lines 181-560 of 640 are left out: open them with line_start=181]`. CRLF and CR are shown as plain
-    line ends. Binary files are refused.
+    line ends. Binary files are refused. `skills` is a second folder that it reads: of the user's own skills, by its
+    absolute path or as `~/.agents/skills/…`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, skills: Path | None = None) -> None:
         super().__init__("open_file", _DESCRIPTION, _PARAMETERS)
+        self._skills = skills
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         path = str(as_mapping(args)["path"])
-        place = locate(workspace_of(context).root, path)
+        root, below = self._skill(path) or (workspace_of(context).root, path)
+        place = locate(root, below)
         _require_file(place, path)
         caution = sensitive.of_reading(*place.subjects)
-        return Preview(f"read {place.name}", subjects=place.subjects, caution=caution, plan=place.name)
+        subjects = place.subjects if below is path else tuple(f"~/{OF_USER}/{name}" for name in place.subjects)
+        return Preview(f"read {subjects[0]}", subjects=subjects, caution=caution, plan=(root, place.name))
 
-    def _result(self, args: object, plan: str, workspace: Workspace, context: ToolContext) -> ToolResult:
-        text = _text(workspace.root, plan)
+    def _skill(self, path: str) -> tuple[Path, str] | None:
+        """The folder of the user's skills, and the path in it, for a path that leads there."""
+        if self._skills is None:
+            return None
+        for front in (f"~/{OF_USER}/", f"{self._skills}/", f"{(real := self._skills.resolve())}/"):
+            if path.startswith(front):
+                return real, path.removeprefix(front)
+        return None
+
+    def _result(self, args: object, plan: tuple[Path, str], workspace: Workspace, context: ToolContext) -> ToolResult:
+        text = _text(*plan)
         asked: Any = as_mapping(args)
         lines = as_lines(universal(text))
         start, end = max(asked.get("line_start", 1), 1), asked.get("line_end")

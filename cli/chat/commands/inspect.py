@@ -31,6 +31,7 @@ _PARTS = {
     "system": "system",
     "tools": "tools",
     "instructions": "instructions",
+    "skills": "skills",
     "summary": "summary",
     "user": "what you said",
     "answers": "answers",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ossia.cli.chat.commands import documents, inspect, models, rules, sessions, settings, tools, turns
+from ossia.cli.chat.commands import documents, inspect, models, rules, sessions, settings, skills, tools, turns
 from ossia.cli.chat.commands.common import Block, Choice, CommandError
 from ossia.cli.clean import one_line
 from ossia.cli.exits import exit_code
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ossia.cli.chat.face import Face
 
 _USAGE_CHARS = 26
+_SHOWN_SKILLS = 8
 _WIDE_COLUMNS = 78
 _PATH = "a path is no command: @ before it attaches it, one more / sends it as text"
 _BACK = "the line is in the input again, "
@@ -57,7 +58,7 @@ def run_command(talk: Chat, face: Face, line: str, *, shown: str | None = None) 
     command = find(name)
     if command is None:
         mentioned = of_dropped(shown)
-        face.note(_PATH if mentioned or begins_with_path(line) else _unknown(name), "red")
+        face.note(_PATH if mentioned or begins_with_path(line) else _unknown(talk, name), "red")
         restored = face.restore(mentioned or shown)
         return face.note(f"{_BACK}{'with the @' if mentioned else 'to be corrected'}") if restored else None
     if command.between_turns and talk.control is not None:
@@ -97,22 +98,30 @@ def arguments(talk: Chat, command: str, prefix: str) -> Sequence[Choice] | None:
 def help_(talk: Chat, face: Face, argument: str) -> None:
     """`/help [COMMAND]`."""
     if argument:
-        return _help_on(face, argument)
+        return _help_on(talk, face, argument)
     block = Block(face)
     for title, group in GROUPS:
         block.row(title, "bold")
         for one in group:
             _help_row(face, block, f"/{one.name} {one.usage}".rstrip(), one.help)
+    if own := skills.choices(talk):
+        block.row("Skills", "bold")
+        for call, text in own[:_SHOWN_SKILLS]:
+            _help_row(face, block, call, text)
+        if len(own) > _SHOWN_SKILLS:
+            block.row(f"  /skills lists {len(own) - _SHOWN_SKILLS} more", "dim")
     block.row("Keys", "bold")
     for key, meaning in PLAIN_KEYS if face.plain else KEYS:
         _help_row(face, block, key, meaning)
     return block.show()
 
 
-def _help_on(face: Face, name: str) -> None:
+def _help_on(talk: Chat, face: Face, name: str) -> None:
     command = find(name.removeprefix("/"))
     if command is None:
-        raise CommandError(_unknown(name.removeprefix("/")))
+        if (skill := talk.skills.find(name.removeprefix("/"))) is None:
+            raise CommandError(_unknown(talk, name.removeprefix("/")))
+        return skills.show(face, skill)
     block = Block(face, f"/{command.name} {command.usage}".rstrip())
     block.item(f"  {command.help}")
     for line in filter(None, command.more.split("\n")):
@@ -130,8 +139,9 @@ def _help_row(face: Face, block: Block, name: str, text: str) -> None:
         block.item(f"    {text}", "dim")
 
 
-def _unknown(name: str) -> str:
+def _unknown(talk: Chat, name: str) -> str:
     known = [word for one in _ALL for word in (one.name, *one.aliases)]
+    known += [skill.name for skill in talk.skills if skill.for_user]
     near = [] if "/" in name else difflib.get_close_matches(name.lower(), known, n=1)
     meant = f": did you mean /{near[0]}?" if near else ":"
     return f"unknown command /{one_line(name, 40)}{meant} /help lists them, // sends a text that starts with /"
@@ -222,6 +232,8 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
             Command("allow", "[RULE|remove RULE]", "allow calls without asking, in this chat", rules.allow,
                     more="container.exec:git status*, repo_browser.apply_patch:docs/**, browser.open:https://docs.python.org/*",
                     arguments=rules.rules, aliases=("approvals", "permissions")),
+            Command("skills", "", "list the skills: instructions for kinds of tasks", skills.skills,
+                    more="/NAME ARGUMENTS calls one. They lie in ~/.agents/skills, and in a workspace's own."),
             Command("docs", "[add PLACE]", "your documents, for the model to search", documents.docs,
                     more="PLACE is a folder, a file or a web page; `add` alone updates them all.",
                     arguments=documents.words),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ossia.cli import paths
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be, path_of
 from ossia.cli.chat.welcome import enter
-from ossia.cli.commands.trust import describe
+from ossia.cli.commands.trust import UNTIL, describe
 from ossia.cli.runtime.assembly import trained_tools
 from ossia.cli.runtime.session import following
 from ossia.cli.settings.config import THIS_CHAT, Resolved
@@ -215,11 +215,11 @@ def _trust(talk: Chat, face: Face) -> None:
             return face.note("not trusted: nothing was changed")
         store.trust(root, offer)
         before = "; what was said so far still counts as somebody else's" if "outside" in talk.session.taint else ""
-        face.note(f"{root} is trusted, until its .ossia or AGENTS.md changes{before if talk.session.entries else ''}")
+        face.note(f"{root} is trusted, {UNTIL}{before if talk.session.entries else ''}")
         return _collect(talk, face, {})
 
     brings = "\n".join(describe(offer))
-    return talk.ask(Question(f"Trust {root}?", "until its .ossia or AGENTS.md changes", brings), answered)
+    return talk.ask(Question(f"Trust {root}?", UNTIL, brings), answered)
 
 
 def _functions(talk: Chat, face: Face, path: Path) -> None:

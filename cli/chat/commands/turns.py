@@ -15,6 +15,7 @@ from ossia.cli.clipboard import copy_with_programs, copyable, fits_terminal
 from ossia.cli.terminal.input.typed import Typed, as_text
 from ossia.cli.visible import seen_line
 from ossia.cli.words import count, undone_or_not
+from ossia.tools.skills import Skill
 
 if TYPE_CHECKING:
     from ossia.cli.chat.chat import Chat
@@ -67,7 +68,8 @@ def edit(talk: Chat, face: Face, argument: str) -> None:
         raise CommandError(f"turn {turn + 1} isn't your own text, so it can't be edited: /retry asks it again")
     if asked.typed and asked.message.text.removeprefix(asked.typed).startswith(f"\n\n{OUTPUT}"):
         face.note("the output of your command won't be attached again: run it once more, or use /retry")
-    face.put_into_input(as_text(asked.typed or asked.message.text), replaces=turn)
+    typed = asked.typed or asked.message.text
+    face.put_into_input(typed if Skill.is_called(asked.message.text, typed) else as_text(typed), replaces=turn)
 
 
 def plan(talk: Chat, face: Face, argument: str) -> None:

@@ -14,13 +14,14 @@ class Typed:
     '''A line as it was sent, without the `"""` of a block: `shown` with placeholders for pastes, `text` whole.
 
     `literal`: it is for the model whatever it begins with (`/`, `!`), since it stood in `"""` or behind a blank.
-    `waits`: for the end of the turn under way.
+    `waits`: for the end of the turn under way. `skill`: the text of the skill that it calls.
     '''
 
     shown: str
     text: str
     literal: bool = False
     waits: bool = False
+    skill: str = ""
 
 
 def block_is_open(text: str) -> bool:

@@ -62,7 +62,7 @@ def test_it_shows_all_that_would_take_effect(project: Path, capsys: pytest.Captu
         "  others    .ossia/prompt␛[2J.md",
         "  files     count as your own: 'session' and 'always' hold here; writes and commands are still asked about",
     ]
-    assert err == f"ossia: {project} is trusted, until its .ossia or AGENTS.md changes\n"
+    assert err == f"ossia: {project} is trusted, until its .ossia, AGENTS.md or skills change\n"
     assert _store().state(project) == "trusted"
 
 
