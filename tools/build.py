@@ -22,6 +22,7 @@ from ossia.tools.import_path import environment_for, remove_from_sys_path, resto
 from ossia.tools.own import Own, own_parts
 from ossia.tools.pages import PageLoader, Web, has_address
 from ossia.tools.python.choice import python_tool
+from ossia.tools.sandbox.job import Toolchains
 from ossia.tools.skills import NO_SKILLS, OF_USER, Skills
 from ossia.tools.spec import NoStop, Preview, Stop, Tool, ToolContext, ToolSpec
 from ossia.tools.toolbox import Toolbox
@@ -66,6 +67,7 @@ class ToolsSpec:
     private: bool = False
     configs: tuple[Path, ...] = ()
     skills: Skills = NO_SKILLS
+    readable: tuple[str, ...] = ()
 
 
 class TokenCount(Protocol):
@@ -331,7 +333,18 @@ class _Builder:
             self._warn(["commands run unconfined: they can do whatever you can"])
         self._report(Notice("detail", confinement.describe()))
         search_path = self._host.environ.get("PATH", "")
-        self._tools.append(Exec(confinement=confinement, home=self._host.home, search_path=search_path))
+        find = self._toolchains if confinement.name != "unconfined" else Toolchains
+        self._tools.append(
+            Exec(confinement=confinement, home=self._host.home, search_path=search_path, toolchains=find)
+        )
+
+    def _toolchains(self) -> Toolchains:
+        """The toolchains that commands see now."""
+        from ossia.tools.toolchains import find_toolchains
+
+        assert self._root is not None
+        host, readable = self._host, self._spec.readable
+        return find_toolchains(self._root, home=host.home, environ=host.environ, data=host.data, readable=readable)
 
     def _add_functions(self) -> None:
         from ossia.tools.functions.user import load_entry_points

@@ -185,6 +185,12 @@ def texts(expected: str) -> ValueKind:
     return ValueKind(expected, check, lambda text: [line for line in text.splitlines() if line.strip()], flag=list[str])
 
 
+def folders() -> ValueKind:
+    """A list of folders, whose `~` is expanded; in the environment, each is a line."""
+    listed = texts("a list of folders, e.g. ~/data")
+    return listed._replace(check=lambda value: tuple(map(_at_home, cast("tuple[str, ...]", listed.check(value)))))
+
+
 def _checked_text(value: object) -> str:
     return value if isinstance(value, str) and value else _fail()
 

@@ -138,6 +138,8 @@ class Settings:
         Flag("An HTTP proxy for web pages and searches.", "URL", _RUN_TOOLS))
     python: str | None = _setting(None, kinds.path(),
         Flag("The Python or environment (.venv) that runs the model's code.", "PATH", _RUN_TOOLS))
+    readable: tuple[str, ...] = _setting((), kinds.folders(),
+        Flag("Let commands read this folder, too. Repeatable.", "DIR", _RUN_TOOLS))
     unconfined: bool = _setting(False, kinds.switch(),
         Flag("Run code even where nothing confines it.", listed=_RUN_TOOLS))
     show_thinking: bool = _setting(False, kinds.switch(), Flag("Show the thinking, on stderr."))

@@ -17,7 +17,7 @@ MIB = 1 << 20
 GIB = 1 << 30
 NO_LIMIT = 1 << 63
 _SHELLS = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash", "/bin/sh")
-_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 _KERNELS_PATH = ("/usr/local/bin", "/usr/bin", "/bin")
 
 
@@ -187,7 +187,7 @@ class Job:
         """The folders with programs, before the confinement leaves out those invisible to the job."""
         if self.interpreter:
             return [self.interpreter.executable.parent, *_KERNELS_PATH]
-        return [*self.search_path.split(os.pathsep), *_PATH]
+        return [*self.search_path.split(os.pathsep), *SYSTEM_PATH]
 
     def environment(self, home: Path | str, temporary: Path | str, folders: Sequence[Path]) -> dict[str, str]:
         """The job's whole environment: of ours and the user's, only names of folders.

@@ -7,6 +7,7 @@ import stat
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from ossia.tools.approval.sensitive import IN_HOME
 from ossia.tools.own import outermost
 from ossia.tools.sandbox.job import Job
 
@@ -24,10 +25,7 @@ _PRIVATE_FILES = ("shadow", "shadow-", "gshadow", "gshadow-", "sudoers", "securi
                   "mysql/debian.cnf")  # fmt: skip
 PUBLIC_STATE = ("/var/lib/texmf", "/var/lib/dpkg", "/var/cache/fontconfig", "/var/lib/ghc", "/var/lib/flatpak")
 """Visible parts of /var: programs read them."""
-_SECRETS_IN_HOME = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config", ".netrc", ".git-credentials",
-                    ".pypirc", ".npmrc", ".pgpass", ".password-store", ".mozilla", ".thunderbird", ".cargo/credentials",
-                    ".cargo/credentials.toml", ".bash_history", ".zsh_history", ".python_history", ".local/share",
-                    ".local/state", ".cache", "Library")  # fmt: skip
+_HIDDEN_IN_HOME = (*IN_HOME, ".config", ".local/share", ".local/state", ".cache", "Library")
 """Hidden if the workspace is the home folder itself."""
 
 
@@ -60,7 +58,7 @@ def on_the_way(job: Job) -> list[Path]:
 
 def private_in_workspace(job: Job) -> list[Path]:
     """Hidden parts of the workspace itself: our own data; secrets, if it is the home folder."""
-    secrets = [job.folder / name for name in _SECRETS_IN_HOME] if job.home and job.home.resolve() == job.folder else []
+    secrets = [job.folder / name for name in _HIDDEN_IN_HOME] if job.home and job.home.resolve() == job.folder else []
     inside = {path.resolve() for path in (*job.hidden, *secrets) if path.exists() and not path.is_symlink()}
     return outermost(path for path in inside if path.is_relative_to(job.folder) and path != job.folder)
 

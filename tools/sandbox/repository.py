@@ -164,7 +164,7 @@ def _shown(top: Path, folder: Path, common: Path) -> Repository:
             kept = [(key, value and _USER_INFO.sub("", value)) for key, value in shown]
             kept = [(key, value) for key, value in kept if not _ODD_ADDRESS.search(value or "")]
             left_out += [key for key, value in pairs if (key, value) not in kept]
-            settings[path] = "".join(_written(key, value) for key, value in kept)
+            settings[path] = "".join(setting_text(key, value) for key, value in kept)
     for path, text in chain.from_iterable(map(_changed_logs, folders)):
         settings[path] = text
         left_out.append(f"an address in {path.relative_to(common)}")
@@ -209,7 +209,8 @@ def _settings(path: Path) -> Iterator[tuple[str, str | None]]:
         yield key, value if given else None
 
 
-def _written(key: str, value: str | None) -> str:
+def setting_text(key: str, value: str | None) -> str:
+    """A setting as a file of git's holds it: `setting_text("user.name", "Ada")` is `[user]\\n\\tname = "Ada"\\n`."""
     section, _, rest = key.partition(".")
     below, dot, name = rest.rpartition(".")
     head = f'{section} "{_escaped(below)}"' if dot else section

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from ossia.tools.ending import to_its_end
 from ossia.tools.present import COMMAND
 from ossia.tools.sandbox import SHELL_LIMITS, Confinement, Job, Limits, choose
 from ossia.tools.sandbox.confinement import Unconfined
-from ossia.tools.sandbox.job import Repository
+from ossia.tools.sandbox.job import Repository, Toolchains
 from ossia.tools.spec import Need, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 from ossia.tools.work._command import Command
 from ossia.tools.work._place import guarded_in, look_at, repository_shown, workspace_of
@@ -65,8 +65,8 @@ class Exec:
     """Runs commands, each in a process of its own that ends with the call and takes all it started with it.
 
     `confinement` None: the strongest one is chosen at the first call. `home`: the user's home, hidden from the
-    commands. `search_path`: folders, in PATH's form, that are searched before the system's. Changes that a
-    command makes in the workspace are kept for undo by the workspace's keeper.
+    commands. `search_path`: folders, in PATH's form, that are searched before the system's. `toolchains` finds those of
+    the home, before each command. Changes that a command makes in the workspace are kept for undo by its keeper.
 
         tool = Exec(home=Path("/home/user"))
         Toolbox([tool], …).run(ToolCall("call_1", "container.exec", '{"command": ["ls"]}'), stop=control)
@@ -80,19 +80,22 @@ class Exec:
         search_path: str = "",
         limits: Limits | None = None,
         timing: ShellTiming | None = None,
+        toolchains: Callable[[], Toolchains] = Toolchains,
     ) -> None:
+        summary = toolchains().summary
         self.spec = ToolSpec(
             NAME,
             DESCRIPTION,
             _PARAMETERS,
             effects=frozenset({"run", "write"}),
             trained=True,
-            section=SECTION,
+            section=f"{SECTION} They have {summary}." if summary else SECTION,
             provenance="built-in",
             present=COMMAND,
         )
         self._confinement, self._home, self._search_path = confinement, home, search_path
         self._limits, self._timing = limits or SHELL_LIMITS, timing or ShellTiming()
+        self._toolchains = toolchains
         self._warned = False  # that nothing can be undone here: said once, in case nobody is asked
 
     @property
@@ -204,6 +207,7 @@ class Exec:
             home=self._home,
             own=workspace.own.places,
             search_path=self._search_path,
+            toolchains=self._toolchains(),  # each time: the last command may have made a `.venv`
             network="network" in plan.needs,
         )
 

@@ -89,6 +89,7 @@ allow_engine = ["gpu.example"]
 allow_host = ["intranet:8080"]
 proxy = "http://localhost:3128"
 python = "/usr/bin/python3"
+readable = ["/data", "/srv/sets"]
 unconfined = true
 show_thinking = true
 verbose = true
@@ -139,6 +140,7 @@ EVERY_SETTING = Settings(
     allow_host=("intranet:8080",),
     proxy="http://localhost:3128",
     python="/usr/bin/python3",
+    readable=("/data", "/srv/sets"),
     unconfined=True,
     show_thinking=True,
     verbose=True,
@@ -468,7 +470,9 @@ class TestFolder:
         assert (resolved.approvals, resolved.folder_approvals) == ((("shell", "ask"),), (("shell:make*", "auto"),))
         assert resolve({}, environ={}, path=path).settings.tools is None
 
-    @pytest.mark.parametrize("line", ['model = "x"', "unconfined = true", 'allow = ["shell"]', "yes = true"])
+    @pytest.mark.parametrize(
+        "line", ['model = "x"', "unconfined = true", 'readable = ["/data"]', 'allow = ["shell"]', "yes = true"]
+    )
     def test_nothing_else_does(self, line: str, config: ConfigFile, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="can't be set by a workspace"):
             resolve({}, environ={}, path=config(""), folder=self._folder(tmp_path, line))

@@ -1,0 +1,194 @@
+"""Which folders of the user's home are toolchains, by PATH, by the workspace's environments and by a fixed table.
+
+Whoever wrote the workspace wrote its `pyvenv.cfg` and its links, and an earlier command may have changed them: they
+open a folder only where a manager keeps versions, or where the user's PATH has opened it already.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from ossia.tools.sandbox.job import Toolchains
+from ossia.tools.toolchains import brought
+from ossia.tools.toolchains.closed import READABLE, closed_below
+from ossia.tools.toolchains.git_settings import git_settings
+from ossia.tools.toolchains.look import absolute, entries, head, names, real, within
+from ossia.tools.toolchains.managers import CACHES, MARKS, PREFIXES, VENV_PARTS, Manager, bases
+from ossia.tools.toolchains.shown import Shown
+from ossia.tools.toolchains.summary import summary
+from ossia.tools.toolchains.variables import variables
+
+_MAX_FOLDERS, _MAX_PROGRAMS = 64, 1000
+_SHEBANG = re.compile(rb"#![ \t]*(/[^\s\0]+)")
+
+
+def find_toolchains(
+    root: Path, *, home: Path | None, environ: Mapping[str, str], data: Path, readable: Sequence[str] = ()
+) -> Toolchains:
+    """The toolchains that commands in the workspace `root` may see beside the system's. Runs and writes nothing.
+
+    `data` is ossia's own folder; `readable` are more folders that the user named. What can't be read is left out.
+
+        find_toolchains(Path("/home/me/app"), home=Path("/home/me"), environ=os.environ, data=host.data).summary
+        # "python 3.11 (.venv), node 20, cargo 1.95"
+    """
+    if home is None:
+        return Toolchains()
+    with suppress(OSError, ValueError):
+        search = _Search(Shown(root, home, environ, data))
+        for step in (search.path, search.variables, search.workspace, search.caches):
+            with suppress(OSError, ValueError):
+                step()
+        for folder in readable:
+            with suppress(OSError, ValueError):
+                search.readable(folder)
+        return search.found()
+    return Toolchains()
+
+
+class _Search:
+    """The steps of one search; each shows more."""
+
+    def __init__(self, shown: Shown) -> None:
+        self._shown = shown
+        named = dict.fromkeys(shown.environ.get("PATH", "").split(os.pathsep))
+        self._named = [entry for entry in named if entry][:_MAX_FOLDERS]
+        folders = [shown.place(path) for entry in self._named if (path := absolute(entry))]
+        self._folders = [folder for folder in folders if folder]
+        self._interpreters: set[bytes] = set()
+
+    def path(self) -> None:
+        """Show the folders of PATH, what their programs lead to, and the managers that they belong to."""
+        shown = self._shown
+        for entry in self._named:
+            path = absolute(entry)
+            if path is None:
+                shown.refuse(f"PATH names {entry}, which isn't an absolute folder")
+                continue
+            with suppress(OSError, ValueError):
+                folder = shown.place(path)
+                if folder and folder.is_dir() and self._is_of_home(path, folder):
+                    self._add_folder(path, folder)
+        for manager, base in shown.bases:
+            if self._is_used(manager, base):
+                for name in manager.chooses:
+                    shown.show(real(base / name), manager.name)
+
+    def variables(self) -> None:
+        """Show the installations that the user's variables name."""
+        for name in PREFIXES:
+            path = absolute(self._shown.environ.get(name, ""))
+            folder = path and self._shown.place(path)
+            if path and folder and folder.is_dir() and self._is_of_home(path, folder):
+                self._add_prefix(folder, name)
+
+    def workspace(self) -> None:
+        """Show what the workspace's environments and its files of versions lead to."""
+        root = self._shown.root
+        for folder in brought.environments(root):
+            self._add_environment(folder, folder.relative_to(root).as_posix())
+        for tool, version, file in brought.chosen(root):
+            for one in self._shown.versions:
+                keeps = [one.folder] if one.manager.tool == tool else []
+                if one.depth > 1:
+                    keeps = [one.folder / name for name in names(one.folder) if brought.TOOLS.get(name, name) == tool]
+                for folder in keeps:
+                    if (name := brought.matching(version, names(folder))) is not None:
+                        self._shown.lead(folder / name, file, trusted=False)
+
+    def caches(self) -> None:
+        """Show the packages that tools have downloaded."""
+        shown = self._shown
+        for cache in CACHES:
+            for base in bases(cache.base, cache.variable, shown.home, shown.environ):
+                folder = shown.place(base / cache.name)
+                if folder and folder.is_dir():
+                    shown.show(folder, f"packages of {cache.tool}", cache=True)
+
+    def readable(self, folder: str) -> None:
+        """Show a folder that the user named."""
+        path = Path(self._shown.home, folder[2:]) if folder.startswith("~/") else Path(folder)
+        place = self._shown.place(path) if path.is_absolute() else None
+        if place is None:
+            self._shown.refuse(f"{READABLE} {folder}: must be an absolute folder outside of the workspace, and exist")
+        elif why := self._shown.why_not(place):
+            self._shown.refuse(f"{READABLE} {folder}: never shown, for {why}")
+        elif self._shown.show(place, READABLE) and place != path:
+            self._shown.link(path, READABLE)
+
+    def found(self) -> Toolchains:
+        """All that was found."""
+        shown = self._shown
+        return Toolchains(
+            tuple(shown.outermost()),
+            closed_below(shown),
+            variables(shown),
+            git_settings(shown.home, shown.environ),
+            summary(shown, self._folders),
+            tuple(shown.refused),
+        )
+
+    def _is_of_home(self, path: Path, folder: Path) -> bool:
+        """True for a folder of the home, by its name or its real path, or of a manager elsewhere."""
+        home = self._shown.home
+        return within(folder, home) or within(path, home) or self._shown.installation(folder) is not None
+
+    def _is_used(self, manager: Manager, base: Path) -> bool:
+        return any(within(folder, base) for folder in self._folders) or any(
+            os.path.lexists(folder / program) for folder in self._folders for program in manager.programs
+        )
+
+    def _add_folder(self, path: Path, folder: Path) -> None:
+        """Show a folder of PATH, and what its programs lead to."""
+        shown = self._shown
+        if root := shown.installation(folder):
+            shown.show(root, "PATH")
+        elif folder.name in ("bin", "sbin"):
+            self._add_prefix(folder.parent, "PATH")
+        if not shown.show(folder, "PATH"):
+            return shown.refuse(f"PATH names {path}: never shown, for {shown.why_not(folder)}")
+        if folder != path:
+            shown.link(path, "PATH")
+        for entry in entries(folder, _MAX_PROGRAMS):
+            with suppress(OSError, ValueError):
+                program = Path(entry.path)
+                if entry.is_symlink():
+                    shown.lead(program, f"{path}/{entry.name}", trusted=True)
+                elif (match := _SHEBANG.match(head(program, 200))) and match[1] not in self._interpreters:
+                    self._interpreters.add(match[1])
+                    shown.lead(Path(os.fsdecode(match[1])), f"{path}/{entry.name}", trusted=False)
+        return None
+
+    def _add_prefix(self, folder: Path, why: str) -> None:
+        """Show an installation that the user named, if it looks like one; of an environment only its own parts."""
+        shown = self._shown
+        if shown.installation(folder):
+            shown.show(folder, why)
+        elif (folder / "pyvenv.cfg").is_file():
+            for name in VENV_PARTS:
+                shown.show(real(folder / name), why)
+            shown.show_base(folder, why)
+        elif any((folder / name).exists() for name in MARKS) and not within(shown.root, folder):
+            shown.show(folder, why)
+
+    def _add_environment(self, folder: Path, name: str) -> None:
+        """Show the Python behind an environment of the workspace, or where a link in place of it leads."""
+        shown = self._shown
+        if not real(folder).is_relative_to(shown.root):
+            if not shown.lead(folder, name, trusted=False):
+                self._refuse(name, f"is a link to {real(folder)}")
+            return
+        written = brought.settings(folder).get("home", "")
+        base = brought.base_of(folder)
+        if written and not (base and shown.lead(base, name, trusted=False)):
+            self._refuse(f"{name}/pyvenv.cfg", f"names {written}")
+        for link in brought.pythons(folder):
+            if not shown.lead(link, name, trusted=False):
+                self._refuse(f"{name}/bin/{link.name}", f"leads to {real(link)}")
+
+    def _refuse(self, what: str, said: str) -> None:
+        self._shown.refuse(f"{what} {said[:150]}, in no manager's folder of versions: --readable DIR shows a folder")

@@ -1,0 +1,161 @@
+"""The places that commands may see of a home, gathered with the rules about what opens one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from ossia.tools.approval.autorun import plain
+from ossia.tools.approval.sensitive import IN_HOME, SECRET
+from ossia.tools.own import way
+from ossia.tools.sandbox.job import Place
+from ossia.tools.sandbox.private import PRIVATE_FOLDERS, too_wide
+from ossia.tools.toolchains import brought
+from ossia.tools.toolchains.look import real, within
+from ossia.tools.toolchains.managers import MANAGERS, Manager, bases
+
+_OSSIAS = (".cache/ossia", ".config/ossia", ".local/share/ossia", ".local/state/ossia")
+_MAX_PLACES, _MAX_REFUSED, _MAX_LINE = 200, 20, 300
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """A manager's folder of versions, a real path; each installation lies `depth` levels below."""
+
+    manager: Manager
+    folder: Path
+    depth: int
+
+
+class Shown:
+    """What is shown so far of `home`, to commands in the workspace `root`; `data` is ossia's own.
+
+    The keys of `places` are real paths. `secret`: never shown, and closed below what is.
+    """
+
+    def __init__(self, root: Path, home: Path, environ: Mapping[str, str], data: Path) -> None:
+        self.root, self.home, self.data = real(root), real(home), real(data)
+        self.environ = environ
+        self.places: dict[Path, Place] = {}
+        self.refused: dict[str, None] = {}
+        self._links: dict[Path, str] = {}
+        private = [self.home / name for name in (*IN_HOME, *_OSSIAS)]
+        self.secret = {*private, *map(real, private)}
+        self._private = [*map(real, PRIVATE_FOLDERS), self.home]
+        self.bases = [(manager, base) for manager in MANAGERS for base in self._bases_of(manager)]
+        self.versions = [
+            Versions(manager, folder, depth)
+            for manager, base in self.bases
+            for name, depth in manager.versions
+            if (folder := real(base / name)).is_dir() and not self.why_not(folder)
+        ]
+
+    def _bases_of(self, manager: Manager) -> Iterator[Path]:
+        for base in dict.fromkeys(bases(manager.base, manager.variable, self.home, self.environ)):
+            with suppress(OSError, ValueError):
+                place = self.place(base)
+                if place and place.is_dir() and not within(self.home, place):
+                    yield place
+
+    def place(self, path: Path | str) -> Path | None:
+        """The real path of what the user named; None in the workspace, or by a link there: a command may write that."""
+        found = list(way(Path(path)))
+        return None if not found or any(within(hop, self.root) for hop in found) else real(path)
+
+    # -- the rules ---------------------------------------------------------------------------------------------------
+
+    def is_visible(self, path: Path) -> bool:
+        """True for a real path that a command sees anyway: the workspace's and the system's."""
+        return within(path, self.root) or not any(within(path, folder) for folder in self._private)
+
+    def is_inside(self, path: Path) -> bool:
+        """True for a path below a place."""
+        return any(path != place and within(path, place) for place in self.places)
+
+    def is_shown(self, path: Path) -> bool:
+        """True for a place, and below one; by a real path."""
+        return any(within(path, place) for place in self.places)
+
+    def why_not(self, path: Path) -> str:
+        """The reason why a real path is never shown, in words for people; "": it may be."""
+        if within(self.home, path):
+            return "it is the home, or holds it"
+        if within(self.data, path) or within(path, self.data):
+            return "it is ossia's own data, or holds it"
+        if not self.secret.isdisjoint((path, *path.parents)) or SECRET.search(f"{plain(str(path))}/"):
+            return "secrets are kept there"
+        return too_wide(path, self.home)
+
+    def installation(self, path: Path) -> Path | None:
+        """The installation that a real path belongs to, if that lies in a manager's folder of versions."""
+        for one in self.versions:
+            if within(path, one.folder):
+                below = path.relative_to(one.folder).parts
+                if len(below) >= one.depth:
+                    return one.folder.joinpath(*below[: one.depth])
+        return None
+
+    # -- showing -----------------------------------------------------------------------------------------------------
+
+    def show(self, path: Path, why: str, *, cache: bool = False) -> bool:
+        """Show a real path. False: it may not be shown. The system's and the workspace's own are visible anyway."""
+        if self.is_visible(path) or self.is_shown(path):
+            return True
+        if len(self.places) >= _MAX_PLACES or not path.exists() or self.why_not(path):
+            return False
+        self.places[path] = Place(path, why, cache)
+        if not cache:
+            self.show_base(path, why)
+        return True
+
+    def show_base(self, environment: Path, why: str) -> None:
+        """Show the Python behind an installation that is a virtual environment: a tool of uv or pipx is one."""
+        if base := brought.base_of(environment):
+            self.lead(base, why, trusted=False)
+            for link in brought.pythons(environment):
+                self.lead(link, why, trusted=False)
+
+    def lead(self, path: Path, why: str, *, trusted: bool) -> bool:
+        """Show what a path leads to, and the links on its way. False: it opens nothing.
+
+        `trusted`: the user's own PATH led there. Otherwise it was somebody's text, and no single file is shown.
+        """
+        target = real(path)
+        if self.is_visible(target):
+            return True
+        hops = list(way(path))
+        if trusted and self.place(path) is None:
+            return False
+        if not self.is_shown(target):
+            place = self.installation(target)
+            if place is None and trusted and _is_program(target) and not SECRET.search(plain(str(target))):
+                place = target
+            if place is None or not self.show(place, why):
+                return False
+        for hop in hops:
+            if hop != target and (trusted or self.installation(hop)):
+                self.link(hop, why)
+        return True
+
+    def link(self, path: Path, why: str) -> None:
+        """Show a link, if it lies out of sight and leads to what is shown."""
+        self._links.setdefault(path, why)
+
+    def refuse(self, line: str) -> None:
+        """Note what isn't shown, and why."""
+        if len(self.refused) < _MAX_REFUSED:
+            self.refused.setdefault("".join(char if char.isprintable() else "?" for char in line[:_MAX_LINE]))
+
+    def outermost(self) -> list[Place]:
+        """All places and links, without those inside another place, except for caches."""
+        useful = [path for path in self._links if not self.is_visible(path) and self.is_shown(real(path))]
+        links = [Place(path, self._links[path]) for path in useful if path not in self.places]
+        found = [place for place in (*self.places.values(), *links) if place.cache or not self.is_inside(place.path)]
+        return sorted(found, key=lambda place: place.path)
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)

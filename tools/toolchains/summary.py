@@ -1,0 +1,105 @@
+"""One line for the model: the interpreters and toolchains that its commands find."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from ossia.tools.sandbox.job import SYSTEM_PATH
+from ossia.tools.toolchains import brought
+from ossia.tools.toolchains.look import head, names, real, text
+from ossia.tools.toolchains.shown import Shown
+
+_NAMES = (("python3", "python"), ("uv",), ("node",), ("bun",), ("deno",), ("cargo",), ("go",), ("java",), ("mvn",),
+          ("gradle",), ("ruby",), ("dotnet",), ("gcc", "clang"), ("make",))  # fmt: skip
+_CALLED = {"python3": "python"}
+_ODD = re.compile(r"[^0-9A-Za-z.+-]")
+_MAX_CHARS = 120  # some 50 tokens
+_PYTHONS = re.compile(r"python-?(\d+\.\d+)[^/]*$|/(?:cpython-)?(\d+\.\d+)[^/]*(?:/bin/python\d?)?$")
+_NODES = re.compile(r"/(?:node-)?v?(\d+)[.\d]*/(?:installation/)?bin/")
+_HEADERS = re.compile(r"#define NODE_MAJOR_VERSION (\d+)")
+_RUSTS = re.compile(rb'\[pkg\.rustc?\]\s+version = "(\d+\.\d+)')
+
+
+def summary(shown: Shown, folders: Sequence[Path]) -> str:
+    """`"python 3.11 (.venv), node 20, cargo 1.95"`, of what a command finds on PATH; `folders` are the real ones.
+
+    Names of files give the versions, or a file beside the program; where none does, the name stands alone.
+    """
+    environment = next(iter(brought.environments(shown.root)), None)
+    found = []
+    if environment:
+        settings = brought.settings(environment)
+        version = settings.get("version_info") or settings.get("version", "")
+        place = "" if environment == shown.root else f" ({_plain(environment.name)})"
+        found.append(_with("python", re.match(r"\d+\.\d+", version)) + place)
+    usual = (*folders, *map(Path, SYSTEM_PATH))
+    seen = [folder for folder in usual if shown.is_visible(folder) or shown.is_shown(folder)]
+    for alike in _NAMES:
+        program = next((path for name in alike for folder in seen if os.access(path := folder / name, os.X_OK)), None)
+        if program and not (environment and program.name.startswith("python")):
+            found.append(_about(program, shown))
+    line = ""
+    for part in found:
+        if len(line) + len(part) + 2 <= _MAX_CHARS:
+            line = f"{line}, {part}" if line else part
+    return line
+
+
+def _about(program: Path, shown: Shown) -> str:
+    """`"node 20"`, of `~/.nvm/versions/node/v20.11.0/bin/node`."""
+    name = _CALLED.get(program.name, program.name)
+    place = real(program)
+    if program.parent.name == "shims":
+        place = _behind_shim(program, name, shown) or place
+    path = str(place)
+    match name:
+        case "python":
+            return _with(name, _PYTHONS.search(path))
+        case "node":
+            header = text(place.parent.parent / "include/node/node_version.h", 4096)
+            return _with(name, _NODES.search(path) or _HEADERS.search(header))
+        case "go":
+            return _with(name, re.match(r"go(\d+\.\d+)", text(place.parent.parent / "VERSION", 40)))
+        case "java":
+            release = text(place.parent.parent / "release", 4096)
+            return _with(name, re.search(r'^JAVA_VERSION="(\d+)', release, re.MULTILINE))
+        case "cargo":
+            toolchain = _rusts(shown) if place.name == "rustup" else place.parent.parent
+            manifest = head(toolchain / "lib/rustlib/multirust-channel-manifest.toml", 1 << 21) if toolchain else b""
+            found = _RUSTS.search(manifest)
+            return f"{name} {found[1].decode()}" if found else name
+    return name
+
+
+def _with(name: str, version: re.Match[str] | None) -> str:
+    return f"{name} {next(filter(None, version.groups() or (version[0],)))}" if version else name
+
+
+def _behind_shim(program: Path, tool: str, shown: Shown) -> Path | None:
+    """The folder of the version that a manager would choose: by a file of the workspace, else by its own."""
+    base = program.parent.parent
+    words = [version for kind, version, _ in brought.chosen(shown.root) if kind == tool]
+    words += text(base / "version", 200).split()
+    for folder in (base / "versions", base / "installs" / tool):
+        chosen = next((name for word in words if (name := brought.matching(word, names(folder)))), None)
+        if chosen:
+            return real(folder / chosen)
+    return None
+
+
+def _rusts(shown: Shown) -> Path | None:
+    """The toolchain that rustup would choose."""
+    for base in (base for manager, base in shown.bases if manager.name == "rustup"):
+        words = [version for kind, version, _ in brought.chosen(shown.root) if kind == "rust"]
+        words += re.findall(r'^default_toolchain = "([\w.-]+)"', text(base / "settings.toml", 4096), re.MULTILINE)
+        for word in words:
+            if name := brought.matching(word, names(base / "toolchains")):
+                return real(base / "toolchains" / name)
+    return None
+
+
+def _plain(name: str) -> str:
+    return _ODD.sub("", name)[:24]
