@@ -12,7 +12,7 @@ from ossia.cli.terminal.input.line import is_long
 from ossia.cli.visible import seen_line
 from ossia.cli.words import count, length_of, short_arguments, size_words
 from ossia.tools.outcome import outcome_of
-from ossia.tools.spec import ToolFinished
+from ossia.tools.spec import ToolCall, ToolFinished
 
 _ARGUMENT_CHARS, _RESULT_CHARS = 200, 60
 _LEAST_ARGUMENT_CELLS = 12
@@ -62,6 +62,13 @@ def call_row(calls: Sequence[ToolFinished], *, keys: bool, width: int) -> str:
             head, tail = f"{head}  {_arguments(calls, room)}", end
             break
     return _with_key(f"{head}{tail}", "Ctrl-O shows each" if keys and times else "", width)
+
+
+def running_row(call: ToolCall, seconds: float, *, width: int) -> str:
+    """`▸ running pytest -q · 12 s`."""
+    took = f" · {seconds:.0f} s"
+    what = short_arguments(call.name, call.arguments, _ARGUMENT_CHARS) or seen_line(call.name)
+    return fitted(f"▸ running {what}", width - cell_len(took)) + took
 
 
 def edit_row(name: str, stat: str, *, keys: bool, width: int) -> str:

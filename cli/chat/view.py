@@ -18,30 +18,29 @@ from ossia.agent.events import (
     Stats,
     ThinkingCut,
     ToolFinished,
-    ToolOutput,
     ToolStarted,
     TurnEnd,
     TurnEnded,
 )
 from ossia.agent.kinds import is_answer
 from ossia.cli.chat.pager.items import Item, diff_of, diffstat
-from ossia.cli.chat.summary_rows import beginning, call_row, edit_row, recalled, thought_row
-from ossia.cli.clean import clean, clean_parts, one_line
+from ossia.cli.chat.summary_rows import beginning, call_row, edit_row, recalled, running_row, thought_row
+from ossia.cli.clean import clean, clean_parts, fitted, one_line
 from ossia.cli.footnotes import lines
-from ossia.cli.runtime.activity import Reading
+from ossia.cli.runtime.activity import Reading, Running
 from ossia.cli.runtime.failures import failure_rows
 from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
 from ossia.cli.words import ENDS, count, thinking_cut
 from ossia.harmony.messages import ANALYSIS, is_call
-from ossia.tools.spec import ApprovalAsked, ToolCall
+from ossia.tools.spec import ApprovalAsked
 
 Think = Literal["off", "on", "peek"]
 """The display of thinking: "off", one line about it; "on", all of it; "peek", its last rows."""
 Block = Literal["user", "note", "text", ""]
 """The kind of the last rows: a blank row stands between two kinds, and between two texts."""
 
-_PEEK_ROWS = 3
+_PEEK_ROWS = _OUTPUT_ROWS = 3
 _FEW_TOKENS = 12  # shorter thinking is one line
 
 
@@ -72,10 +71,9 @@ class ChatView:
         self._thought_since = 0.0
         self._thought_tokens = 0
         self._tail = ""  # of the thinking: a screenful
-        self._call: ToolCall | None = None
-        self._call_since = 0.0
         self._calls: list[ToolFinished] = []  # of one tool in a row, on an open line
-        self._output = self._stat = ""  # the last line of the call's output; its changes of files
+        self._running = Running(clock)
+        self._stat = ""  # the call's changes of files
         self._writing_call = ""
         self._progress: Progress | None = None
         self._reading = Reading(clock)
@@ -144,6 +142,7 @@ class ChatView:
 
     def see(self, event: Event) -> None:
         """Take in one event."""
+        self._running.see(event)
         match event:
             case Delta():
                 self._delta(event)
@@ -160,11 +159,8 @@ class ChatView:
                 self._progress = event
                 if event.phase == "prefill":
                     self._reading.see(event)
-            case ToolStarted(call, preview):
-                self._call, self._call_since, self._stat = call, self._clock(), diffstat(diff_of(preview))
-                self._output = self._writing_call = ""
-            case ToolOutput(text=text):
-                self._output = one_line(text.rstrip().rpartition("\n")[2] or self._output, 200)
+            case ToolStarted(preview=preview):
+                self._stat, self._writing_call = diffstat(diff_of(preview)), ""
             case ToolFinished():
                 self._finished(event)
             case ApprovalAsked():
@@ -250,7 +246,7 @@ class ChatView:
             self.note(thought_row(thought, tokens, keys=self.keys, width=self._painter.width), "dim italic")
 
     def _finished(self, done: ToolFinished) -> None:
-        self._call, self._output, self._writing_call = None, "", ""
+        self._writing_call = ""
         call, result = done.call, done.result
         if self._stat and not result.error:
             row = edit_row(call.name, self._stat, keys=self.keys, width=self._painter.width)
@@ -288,7 +284,7 @@ class ChatView:
         self._close_message()
         self._close_calls()
         self.context_tokens = None
-        self._call, self._progress, self._writing_call, self.busy = None, None, "", False
+        self._progress, self._writing_call, self.busy = None, "", False
         if error is not None:
             self.note(" ".join(str(error).split()), "red")
         elif end != "answered":
@@ -319,20 +315,28 @@ class ChatView:
         if chunk is not None:
             gap: list[Row] = [[]] if not self._begun and self._last else []
             return [*gap, *self._painter.chunk(chunk)][-max_rows:]
-        rows = self._call_rows()
+        rows = self._call_rows() + self._running_rows()
         if self._thought and self.think != "off":
             room = min(max_rows, _PEEK_ROWS) if self.think == "peek" else max_rows
             rows += self._painter.text(self._tail[-room * self._painter.width :].strip(), "dim")[-room:]
         gap = [[]] if rows and self._last not in ("", "note") else []  # as in its final form
         return [*gap, *rows][-max_rows:]
 
+    def _running_rows(self) -> list[Row]:
+        """The call under way and its last lines: `▸ running pytest -q · 12 s`; none before it printed something."""
+        call, output = self._running.call, self._running.lines(_OUTPUT_ROWS)
+        if call is None or not output:
+            return []
+        head = running_row(call, self._running.seconds, width=self._painter.width)
+        shown = [fitted(clean(f"  {line}"), self._painter.width) for line in output]
+        return [*self._painter.text(head, "cyan"), *self._painter.text("\n".join(shown), "dim")]
+
     def activity(self) -> str:
         """The activity: `"thinking · 4 s · 61 tokens"`; "" between turns."""
         if not self.busy:
             return ""
-        if self._call:
-            output = f" · {self._output}" if self._output else ""
-            return f"{self._call.name} · {self._clock() - self._call_since:.0f} s{output}"
+        if self._running.call:
+            return f"{self._running.call.name} · {self._running.seconds:.0f} s"
         if self._thought:
             return f"thinking · {self._clock() - self._thought_since:.0f} s · {count(self._thought_tokens, 'token')}"
         if self._progress:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ossia.agent.events import Delta, Event, Progress, ToolStarted
+from ossia.agent.events import Delta, Event, Progress, ToolFinished, ToolOutput, ToolStarted, TurnEnded
 from ossia.agent.pace import Pace
 from ossia.cli.words import count
 from ossia.harmony.messages import ANALYSIS
 from ossia.tools.host import Loading
+from ossia.tools.spec import ToolCall
+from ossia.tools.text import clean
+
+_TAIL_CHARS = 4_000
 
 
 class Reading:
@@ -49,19 +53,52 @@ def worded(what: str, so_far: str, left_s: int | None) -> str:
     return f"{what} · {so_far}{left}"
 
 
+class Running:
+    """The call under way, and the end of its output: feed it each event, and ask as often as it is drawn."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._since, self._tail = clock, 0.0, ""
+        self.call: ToolCall | None = None
+
+    def see(self, event: Event) -> None:
+        """Take note of an event."""
+        match event:
+            case ToolStarted(call):
+                self.call, self._since, self._tail = call, self._clock(), ""
+            case ToolOutput(text=text):
+                self._tail = (self._tail + text[-_TAIL_CHARS:])[-_TAIL_CHARS:]
+            case ToolFinished() | TurnEnded():
+                self.call, self._tail = None, ""
+
+    @property
+    def seconds(self) -> float:
+        """Since the call began."""
+        return self._clock() - self._since
+
+    def lines(self, most: int) -> list[str]:
+        """Its last lines as a terminal would show them now: of a progress bar the last state. Still text from outside.
+
+        lines(1)    # ["test_a.py ....  [ 40%]"]
+        """
+        shown = clean(self._tail).rstrip()
+        return shown.split("\n")[-most:] if shown else []
+
+
 class Activity:
     """The activity of a turn, in words: feed it each event, and ask for `text` as often as it is drawn.
 
-    `reading the prompt · 212 of 633 · 24 s`, `thinking · 31 tokens`, `running python`; "waiting" before the first.
+    `reading the prompt · 212 of 633 · 24 s`, `thinking · 31 tokens`, `running python · 12 s · the last line of output`;
+    "waiting" before the first.
     """
 
-    def __init__(self) -> None:
-        self._reading = Reading()
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._reading, self._running = Reading(clock), Running(clock)
         self._tokens = 0
         self._words = "waiting"
 
     def see(self, event: Event) -> bool:
         """Take note of an event. False: the activity stays."""
+        self._running.see(event)
         match event:
             case Progress(done, phase="summary"):
                 self._words = f"summing up older turns · {count(done, 'token')}"
@@ -78,4 +115,6 @@ class Activity:
         return True
 
     def text(self) -> str:
-        return self._words or self._reading.text()
+        if self._running.call is None:
+            return self._words or self._reading.text()
+        return " · ".join([self._words, f"{self._running.seconds:.0f} s", *self._running.lines(1)])

@@ -21,7 +21,6 @@ from ossia.agent.events import (
     Stats,
     ThinkingCut,
     ToolFinished,
-    ToolOutput,
     ToolShown,
     ToolStarted,
 )
@@ -138,8 +137,6 @@ class Display:
                 self.note(f"{would}\n{seen(preview.detail, preview.language)}".rstrip("\n"))
             case ToolStarted(call):
                 self.aside(f"{call.name}: {short_arguments(call.name, call.arguments, _SHOWN_CHARS)}")
-            case ToolOutput(text=text):
-                self.line.set(f"… {one_line(text, _SHOWN_CHARS)}")
             case ToolFinished(call, result, ms):
                 if result.error:
                     self._failed(event)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import time
 from collections.abc import Generator
 from dataclasses import dataclass
 
@@ -13,6 +14,9 @@ from ossia.tools.work._command import MAX_TIMEOUT_S, remark_on
 from ossia.tools.work.result import MAX_CHARS, TIMED_OUT, formed, share
 
 _MAX_STREAMED_CHARS = 200_000
+_LEFT_OUT = "\n[... not all is shown while it runs]\n"
+_END_CHARS, _END_S = 2_000, 0.25
+"""Beyond that, only the end of the output is streamed, that often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,22 +63,25 @@ def run_job(
 
 
 class _Output:
-    """The output of a command: bounded for the model, streamed for the screen up to a limit."""
+    """The output of a command: bounded for the model, streamed for the screen, of a flood only the end."""
 
     def __init__(self, call_id: str) -> None:
         self._call_id = call_id
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.kept = Bounded()
         self._room = _MAX_STREAMED_CHARS
+        self._end, self._next = "", 0.0
 
     def take(self, chunk: bytes, *, last: bool = False) -> Generator[ToolOutput, None, None]:
         text = self._decoder.decode(chunk, last)
         self.kept.add(text)
-        shown = text[: self._room]
+        shown, rest = text[: self._room], text[self._room :]
+        self._room -= len(shown)
+        self._end = (self._end + rest[-_END_CHARS:])[-_END_CHARS:]
+        if self._end and time.monotonic() >= self._next:
+            shown, self._end, self._next = f"{shown}{_LEFT_OUT}{self._end}", "", time.monotonic() + _END_S
         if shown:
-            self._room -= len(shown)
-            cut = "\n[... more output, not shown while it runs]\n" if not self._room else ""
-            yield ToolOutput(self._call_id, shown + cut)
+            yield ToolOutput(self._call_id, shown)
 
 
 def _failure(ended_by: str, timeout_s: float, stop: Stop) -> str:

@@ -21,7 +21,7 @@ ItemKind = Literal["user", "thinking", "preamble", "answer", "call", "note", "su
 ItemState = Literal["open", "asked", "running", "done"]
 """open: still being written; asked: the user is asked about this call; running: the call runs; done: all is there."""
 
-TAIL_CHARS = 4_000
+TAIL_CHARS = 100_000
 _SHORT_CHARS = 500  # more than any line holds
 _HUNK = re.compile(r"@@ -\d+,(\d+) \+\d+,(\d+) @@")
 

@@ -17,6 +17,7 @@ from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
 from ossia.cli.visible import seen_line, visible
 from ossia.cli.words import count
+from ossia.tools.text import clean as drawn
 
 if TYPE_CHECKING:
     from ossia.agent.citations import Cited
@@ -225,12 +226,12 @@ def _arguments(shown: Shown, *, opened: bool) -> list[Section]:
 
 
 def _result(item: Item, *, opened: bool) -> list[Section]:
-    text = (item.text or item.output).strip("\n")
+    running = not item.text
+    text = (drawn(item.output if opened else item.output[-_FOLD_CHARS:]) if running else item.text).strip("\n")
     if not text.strip():
         return []
-    if not item.text:  # it runs: its last lines
-        lines = text[-_FOLD_CHARS:].split("\n")[-FOLD_LINES:]
-        return [Section("plain", "\n".join(lines), "dim", gap=True)]
+    if running and not opened:  # its last lines
+        return [Section("plain", "\n".join(text.split("\n")[-FOLD_LINES:]), "dim", gap=True)]
     head, more = (text, 0) if opened else _head(text)
     return [*_plain(head, "", gap=True), *_folded(more)]
 

@@ -217,6 +217,19 @@ def test_a_call_as_it_runs() -> None:
     paging(test)
 
 
+def test_the_whole_output_of_a_call_as_it_runs() -> None:
+    async def test() -> None:
+        transcript = of(asked("Run it."))
+        transcript.see(ToolStarted(ToolCall("call_1", "python", "1")))
+        transcript.see(ToolOutput("call_1", "".join(f"line {n}\n" for n in range(20)) + "10%\r40%"))
+        async with PagerScreen(transcript, rows=40) as stage:
+            assert [row for row in stage.display if row.startswith("line")][:1] == ["line 9"]
+            await stage.press("enter")
+            assert [row for row in stage.display if row.startswith(("line", "40%"))][::20] == ["line 0", "40%"]
+
+    paging(test)
+
+
 @pytest.mark.parametrize(
     ("keys", "first"),
     [

@@ -170,7 +170,7 @@ def test_a_question_a_change_by_the_user_and_an_error() -> None:
 def test_output_keeps_its_end() -> None:
     transcript = seen([ToolStarted(ASKED)])  # nothing asked for it: run by hand
     for number in range(3_000):
-        transcript.see(ToolOutput("call_1", f"line {number}\n"))
+        transcript.see(ToolOutput("call_1", f"{'a line ' * 5}{number}\n"))
     (item,) = transcript.items
     assert (item.name, item.arguments) == ("python", "6*7")
     assert len(item.output) == TAIL_CHARS and item.output.endswith("line 2999\n")

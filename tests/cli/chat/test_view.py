@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from ossia.agent.events import TurnEnded
+from ossia.agent.events import ToolOutput, ToolStarted, TurnEnded
 from ossia.cli.chat.pager.items import Item
 from ossia.cli.chat.view import ChatView, Think
 from ossia.cli.clean import clean
@@ -16,7 +16,7 @@ from ossia.cli.runtime.failures import MAX_ROWS
 from ossia.cli.terminal.markdown.paint import Painter
 from ossia.harmony.messages import Delta
 from ossia.tools.python.tool import NO_OUTPUT
-from ossia.tools.spec import Attachment, ToolCall, ToolFinished, ToolResult
+from ossia.tools.spec import Attachment, Preview, ToolCall, ToolFinished, ToolResult
 from ossia.tools.toolbox import REFUSED, REFUSED_AGAIN
 from ossia.tools.work.result import formed
 from tests.support.screen import Clock
@@ -203,6 +203,22 @@ def test_of_a_thought_that_took_no_time_no_time_is_told_and_a_key_only_where_the
     assert shown.activity() == ""  # no turn has begun
     shown.see(Delta(1, "Yes.", channel="final"))
     assert rows(shown) == [told, "", "Yes."]
+
+
+def test_a_call_that_runs_shows_its_seconds_and_its_last_lines() -> None:
+    clock = Clock()
+    shown = view(30, clock=clock)
+    shown.begin()
+    shown.see(ToolStarted(ToolCall("call_1", "container.exec", TESTS), Preview("run")))
+    clock.now += 12
+    assert (rows(shown), shown.activity()) == ([], "container.exec · 12 s")
+    shown.see(ToolOutput("call_1", "one\ntwo\n\x1b[31mthree\x1b[0m\n"))
+    shown.see(ToolOutput("call_1", f"{'x' * 50}\n 10%\r 40%"))
+    assert rows(shown) == ["▸ running pytest -q · 12 s", "  three", f"  {'x' * 27}…", "   40%"]
+    shown.see(ToolOutput("call_1", "y" * 100_000_000))
+    assert rows(shown) == ["▸ running pytest -q · 12 s", f"  {'y' * 27}…"]
+    shown.see(called("container.exec", TESTS, formed("3 passed\n", HERE)))
+    assert [row[:23] for row in rows(shown)] == ["▸ container.exec  pytes"]
 
 
 def test_a_call_that_is_written_is_counted() -> None:

@@ -6,14 +6,14 @@ import io
 
 import pytest
 
-from ossia.agent.events import Delta, MessageAdded, Progress, ToolStarted
+from ossia.agent.events import Delta, MessageAdded, Progress, ToolFinished, ToolOutput, ToolStarted
 from ossia.cli.chat.view import ChatView
 from ossia.cli.runtime.activity import Activity, Reading, loading_words, worded
 from ossia.cli.runtime.progress import Display, LiveLine
 from ossia.cli.terminal.markdown.paint import Painter
 from ossia.harmony.messages import Message
 from ossia.tools.host import Loading, Notice
-from ossia.tools.spec import Preview, ToolCall
+from ossia.tools.spec import Preview, ToolCall, ToolResult
 
 
 class Clock:
@@ -91,7 +91,8 @@ def test_the_chat_says_the_same() -> None:
 
 
 def test_each_activity_is_said_until_the_next_one() -> None:
-    activity = Activity()
+    clock = Clock()
+    activity = Activity(clock)
     assert activity.text() == "waiting"
     assert activity.see(Progress(212, 633))
     assert activity.text() == "reading the prompt · 212 of 633"
@@ -102,7 +103,14 @@ def test_each_activity_is_said_until_the_next_one() -> None:
     assert not activity.see(MessageAdded(Message("assistant", ("Hm",), channel="analysis")))
     activity.see(Delta(1, "Yes", channel="final"))
     assert activity.text() == "writing · 2 tokens"
-    activity.see(ToolStarted(ToolCall("1", "python", "1"), Preview("run")))
+    call = ToolCall("1", "python", "1")
+    activity.see(ToolStarted(call, Preview("run")))
+    assert activity.text() == "running python · 0 s"
+    clock.now += 12
+    activity.see(ToolOutput("1", "one\n 10%\r"))
+    activity.see(ToolOutput("1", " 40%"))
+    assert activity.text() == "running python · 12 s ·  40%"
+    activity.see(ToolFinished(call, ToolResult("40%"), 12_000))
     assert activity.text() == "running python"
     activity.see(Progress(40, 100, reused=40))
     assert activity.text() == "reading the prompt · 0 of 60"
