@@ -23,10 +23,11 @@ NOBODY = 65534
 PACKAGES = ("filelock", "ipykernel", "jsonschema", "jupyter-client", "landlockpy", "psutil", "pytest", "webencodings")
 COPIED = (
     "ossia", "tools", "pyproject.toml", "tests/__init__.py", "tests/support/__init__.py", "tests/support/kernels.py",
-    "tests/support/floods.py", "tests/support/trees.py", "tests/support/work_calls.py", "tests/oracle/__init__.py",
+    "tests/support/floods.py", "tests/support/jobs.py", "tests/support/trees.py", "tests/support/work_calls.py",
+    "tests/oracle/__init__.py",
     "tests/oracle/undo.py", "tests/tools/sandbox/test_confinement.py", "tests/tools/sandbox/test_sandbox.py",
-    "tests/tools/sandbox/test_cgroup.py", "tests/tools/python/test_tool.py", "tests/tools/work/test_exec.py",
-    "tests/tools/test_undo.py", "tests/tools/test_undo_git.py",
+    "tests/tools/sandbox/test_shown.py", "tests/tools/sandbox/test_cgroup.py", "tests/tools/python/test_tool.py",
+    "tests/tools/work/test_exec.py", "tests/tools/test_undo.py", "tests/tools/test_undo_git.py",
 )  # fmt: skip
 CANDIDATES = ("/usr/bin/python3", "/usr/local/bin/python3", "/usr/bin/python3.13", "/usr/bin/python3.12")
 _OURS = ("-c", "import sys; raise SystemExit(sys.version_info < (3, 11))")

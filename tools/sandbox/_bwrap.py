@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from contextlib import closing
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from ossia.tools._scratch import Scratch
+from ossia.tools.own import outermost
 from ossia.tools.sandbox import _seccomp
 from ossia.tools.sandbox._interpreter import Interpreter
 from ossia.tools.sandbox.confinement import Confinement, ConfinementName, kernel_command
@@ -20,11 +22,11 @@ from ossia.tools.sandbox.private import (
     command_sees,
     on_the_way,
     private_files,
-    private_folders,
     private_in_workspace,
     under,
     usable,
 )
+from ossia.tools.sandbox.shown import Shown, shown
 
 _KERNELS_HOME = "/home/user"
 _UNPRIVILEGED = 1000
@@ -59,20 +61,25 @@ exit $status
 """
 """Set inside, where the process limit counts only this namespace. bash spells it -u, dash -p. What the command left
 running ends with this shell, which names it on its stdin first, a socket."""
+_FIRST_WITH_OVERLAYS = (0, 11)
 _BLOCK_BYTES = 512  # the unit of ulimit -f in sh
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bwrap(Confinement):
-    """Runs a job under `bwrap`. `nested`: this bwrap knows --disable-userns (0.8 and later)."""
+    """Runs a job under `bwrap`. `nested`: this bwrap knows --disable-userns (0.8 and later).
+
+    `overlays`: it can make a folder writable for a job alone (0.11 and later).
+    """
 
     name: ClassVar[ConfinementName] = "bwrap"
     data_path: ClassVar[str | None] = DATA_PATH
     program: Path
     nested: bool = True
+    overlays: bool = False
 
     def launch(self, job: Job) -> Launch:
-        inside = _kernel(job, job.interpreter) if job.interpreter else _command(job)
+        inside = _kernel(job, job.interpreter) if job.interpreter else _command(job, overlays=self.overlays)
         return self._around(inside, unix=not job.read_only)  # a socket in the folder leads to one who can change it
 
     def _around(self, inside: _Inside, *, unix: bool = True) -> Launch:
@@ -83,14 +90,17 @@ class Bwrap(Confinement):
                    *(("--uid", _UNPRIVILEGED, "--gid", _UNPRIVILEGED) if os.geteuid() == 0 else ()),
                    *inside.view, *_READ_ONLY, "--chdir", inside.folder, *variables, "--seccomp", filter_fd, "--",
                    *inside.program)  # fmt: skip
-        return Launch(tuple(map(str, command)), _OUTER_ENV, (filter_fd,))
+        return Launch(tuple(map(str, command)), _OUTER_ENV, (filter_fd, *inside.fds))
 
     def probe(self, interpreter: Interpreter | None) -> str:
         """Start Python, or `true`, with the real flags. Returns "", or bwrap's last line."""
         with closing(Scratch()) as scratch:
             job = Job(scratch.path, scratch.path, SHELL_LIMITS, command="true")
             python = interpreter and _Inside(_system(interpreter), (interpreter.executable, "-I", "-S", "-c", "pass"))
-            launch = self._around(python or _command(job))
+            inside = python or _command(job)
+            if self.overlays:
+                inside.view.extend(_overlay(Path("/usr")))
+            launch = self._around(inside)
             try:
                 done = subprocess.run(launch.command, env=launch.env, pass_fds=launch.fds, stdin=subprocess.DEVNULL,
                                       capture_output=True, timeout=20, cwd="/")  # fmt: skip
@@ -114,6 +124,17 @@ def find(search_path: str | None = None) -> str | None:
     return shutil.which("bwrap", path=os.pathsep.join(folders))
 
 
+def knows_overlays(program: str) -> bool:
+    """True for a bubblewrap that can make overlays, by its version."""
+    try:
+        said = subprocess.run([program, "--version"], env=_OUTER_ENV, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=20).stdout  # fmt: skip
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return False
+    found = re.search(r"(\d+)\.(\d+)", said)
+    return found is not None and (int(found[1]), int(found[2])) >= _FIRST_WITH_OVERLAYS
+
+
 def advice(said: str) -> str:
     """A line for the user: what to do about a bwrap that doesn't start."""
     if any(sign in said for sign in ("uid map", "RTM_NEWADDR", "namespace", "Operation not permitted")):
@@ -133,6 +154,7 @@ class _Inside:
     program: tuple[object, ...]
     folder: Path | str = "/"
     env: dict[str, str] = field(default_factory=dict)
+    fds: tuple[int, ...] = ()
 
 
 def _kernel(job: Job, interpreter: Interpreter) -> _Inside:
@@ -148,13 +170,18 @@ def _kernel(job: Job, interpreter: Interpreter) -> _Inside:
     return _Inside([*_system(interpreter), *folders, *names], program, DATA_PATH, env)
 
 
-def _command(job: Job) -> _Inside:
-    home = job.home.resolve() if job.home and job.home.is_dir() else "/tmp"
-    limits = job.limits
+def _command(job: Job, *, overlays: bool = False) -> _Inside:
+    home = job.home.resolve() if job.home and job.home.is_dir() else Path("/tmp")
+    limits, seen = job.limits, shown(job)
     bounds = (limits.file_bytes // _BLOCK_BYTES, limits.open_files, limits.processes - _OWN_PROCESSES)
     program = ("/bin/sh", "-c", _LIMITED, "sh", *bounds, *job.program)
-    env = job.environment(home, "/tmp", usable(job.search_folders(), command_sees(job)))
-    return _Inside(_machine(job), program, job.folder, env)
+    folders = usable(job.search_folders(), command_sees(job, seen.hidden, seen.whole))
+    env = job.environment(home, "/tmp", folders, own_caches=not overlays)
+    view, fds = _machine(job, seen, overlays=overlays), []
+    if job.toolchains.git_settings and not home.is_relative_to(job.folder):
+        fds = [pipe_with(job.toolchains.git_settings.encode())]
+        view += ["--file", fds[0], home / ".gitconfig"]
+    return _Inside(view, program, job.folder, env, tuple(fds))
 
 
 def _system(interpreter: Interpreter) -> list[object]:
@@ -174,11 +201,11 @@ def _system(interpreter: Interpreter) -> list[object]:
     return words
 
 
-def _machine(job: Job) -> list[object]:
+def _machine(job: Job, seen: Shown, *, overlays: bool) -> list[object]:
     """A command's view: everything without its private parts."""
     words: list[object] = ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev"]
     words += ["--size", 64 * MIB, "--tmpfs", "/dev/shm"]
-    hidden, home, temporary = private_folders(job), job.home.resolve() if job.home else None, Path("/tmp").resolve()
+    hidden, home, temporary = seen.hidden, job.home.resolve() if job.home else None, Path("/tmp").resolve()
     for folder in hidden:
         words += ["--size", job.limits.temporary_bytes if folder in (home, temporary) else MIB, "--tmpfs", folder]
     if home is not None and home not in hidden and any(home.is_relative_to(folder) for folder in hidden):
@@ -186,6 +213,7 @@ def _machine(job: Job) -> list[object]:
     for state in map(Path, PUBLIC_STATE):
         if state.is_dir() and Path("/var") in hidden:
             words += ["--ro-bind", state, state]
+    words += _toolchains(seen, overlays=overlays)
     for file in private_files():
         words += ["--ro-bind", "/dev/null", file]
     words += _repository(job)
@@ -195,11 +223,38 @@ def _machine(job: Job) -> list[object]:
         words += [bind, path, path]  # where something is mounted can't be renamed
     for path in (*job.guarded, *job.own):
         words += ["--ro-bind", path, path]
-    for path in private_in_workspace(job):
+    for path in (*private_in_workspace(job), *_closed_elsewhere(seen)):
         words += ["--size", MIB, "--tmpfs", path] if path.is_dir() else ["--ro-bind", "/dev/null", path]
     # empty and not writable: what was written there would be lost, so writing fails instead
     closed = [folder for folder in hidden if folder not in (home, temporary)]
     return [*words, *(word for folder in closed for word in ("--remount-ro", folder))]
+
+
+def _toolchains(seen: Shown, *, overlays: bool) -> list[object]:
+    """The places in hidden folders, read-only. One with something closed in it is a folder of its other entries."""
+    words: list[object] = []
+    covered = under(seen.hidden)
+    parted = [place for place in seen.places if place not in seen.whole and covered(place)]
+    for place in parted:
+        words += ["--size", MIB, "--tmpfs", place]
+    for path in filter(covered, seen.whole):
+        words += ["--ro-bind", path, path]
+    for link, target in seen.links:
+        words += ["--symlink", target, link] if covered(link) else []
+    for path in seen.caches if overlays else ():
+        words += _overlay(path)
+    return [*words, *(word for place in parted for word in ("--remount-ro", place))]
+
+
+def _closed_elsewhere(seen: Shown) -> list[Path]:
+    """The closed parts of places that aren't in hidden folders."""
+    within, covered = under(seen.places), under(seen.hidden)
+    return outermost(path for path in seen.closed if within(path) and not covered(path) and path.exists())
+
+
+def _overlay(folder: Path) -> list[object]:
+    """The folder with a layer in memory above it: writable, and gone with the job."""
+    return ["--overlay-src", folder, "--tmp-overlay", folder]
 
 
 def _repository(job: Job) -> list[object]:

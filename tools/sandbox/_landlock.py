@@ -11,6 +11,7 @@ from ossia.tools.sandbox import _seccomp, account
 from ossia.tools.sandbox.confinement import Confinement, ConfinementName, supervised
 from ossia.tools.sandbox.job import Job, Launch
 from ossia.tools.sandbox.private import PRIVATE_FOLDERS, PUBLIC_STATE, private_files, private_in_workspace, under
+from ossia.tools.sandbox.shown import one_by_one, shown
 
 OLDEST_ABI = 3
 """Linux 6.2. Before it, truncate() was possible on any of the user's files."""
@@ -60,7 +61,7 @@ def _shown(job: Job) -> list[Path]:
     private = [*private_files(), *map(Path, PRIVATE_FOLDERS)]
     settings = [path for path in Path("/etc").iterdir() if not any(one.is_relative_to(path) for one in private)]
     git = (*job.repository.entries, *job.repository.settings) if job.repository else ()
-    return [*settings, Path("/opt"), *map(Path, PUBLIC_STATE), *git]
+    return [*settings, Path("/opt"), *map(Path, PUBLIC_STATE), *git, *shown(job).whole]
 
 
 def _reach(job: Job) -> tuple[list[Path], list[Path]]:
@@ -72,20 +73,9 @@ def _reach(job: Job) -> tuple[list[Path], list[Path]]:
     unseen, kept = private_in_workspace(job), (*job.guarded, *job.own)
     writable: list[Path] = []
     readable: list[Path] = []
-    folders = [job.folder]
-    apart = {above for path in (*unseen, *kept) for above in path.parents}
-    if job.folder not in apart:
-        return [job.folder], []
-    for folder in folders:  # the list grows meanwhile
-        for path in folder.iterdir():
-            if path.is_symlink() or path in unseen:
-                continue
-            if path in kept:
-                readable.append(path)
-            elif path in apart:
-                folders.append(path)
-            else:
-                writable.append(path)
+    for path in one_by_one([job.folder], {*unseen, *kept}):
+        if not path.is_symlink() and path not in unseen:
+            (readable if path in kept else writable).append(path)
     return writable, readable
 
 

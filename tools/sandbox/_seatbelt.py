@@ -10,6 +10,7 @@ from typing import ClassVar
 from ossia.tools.sandbox.confinement import Confinement, ConfinementName, supervised
 from ossia.tools.sandbox.job import Job, Launch
 from ossia.tools.sandbox.private import on_the_way, private_in_workspace, under
+from ossia.tools.sandbox.shown import shown
 
 PROGRAM = Path("/usr/bin/sandbox-exec")
 _SYSTEM = ("/usr/lib", "/usr/bin", "/usr/share", "/bin", "/System", "/Library/Apple", "/private/etc/ssl",
@@ -36,7 +37,7 @@ def _readable(job: Job) -> list[Path | str]:
     if job.interpreter:
         return [*_SYSTEM, *job.interpreter.roots, job.fixed]
     git = (*job.repository.entries, *job.repository.settings) if job.repository else ()
-    return [*_SYSTEM, *_FOR_COMMANDS, *git]
+    return [*_SYSTEM, *_FOR_COMMANDS, *git, *shown(job).whole]
 
 
 def profile(job: Job) -> str:
@@ -45,7 +46,7 @@ def profile(job: Job) -> str:
     reads = _subpaths(_readable(job))
     if not job.interpreter:
         reads = f"(literal {_quoted('/')}) {reads}"
-    kept, unseen = _subpaths([*job.guarded, *job.own]), _subpaths(private_in_workspace(job))
+    kept, unseen = _subpaths([*job.guarded, *job.own]), _subpaths([*private_in_workspace(job), *shown(job).closed])
     ways = " ".join(f"(literal {_quoted(path)})" for path in on_the_way(job))
     lines = [
         "(version 1)",

@@ -72,11 +72,13 @@ def _try_bwrap(interpreter: Interpreter | None, runs: Runs, program: str | None)
     if program is None:
         return "bubblewrap isn't installed (package `bubblewrap`)"
     said = ""
-    for nested in (True, False):  # older ones than 0.8 don't know the flag; the filter refuses namespaces too
-        candidate = _bwrap.Bwrap(runs, program=Path(program), nested=nested)
+    overlays = interpreter is None and _bwrap.knows_overlays(program)
+    # 0.8 knows the first flag, 0.11 the second; the filter refuses namespaces too, and Linux may refuse overlays
+    for nested, layered in ((True, True), (True, False), (False, False))[0 if overlays else 1 :]:
+        candidate = _bwrap.Bwrap(runs, program=Path(program), nested=nested, overlays=layered)
         said = candidate.probe(interpreter)
         if not said:
             return candidate
-        if "disable-userns" not in said:
+        if not layered and "disable-userns" not in said:
             break
     return f"bubblewrap doesn't work here ({said}): {_bwrap.advice(said)}"

@@ -88,11 +88,14 @@ def supervised(job: Job, settings: Mapping[str, object], *, sees: Sees, home: Pa
     """
     for folder in job.writable:
         folder.mkdir(exist_ok=True)
+    if home is None and job.toolchains.git_settings:
+        (job.temporary / ".gitconfig").write_text(job.toolchains.git_settings, encoding="utf-8")
     command = (*within, *(kernel_command(job, {}) if job.interpreter else job.program))
     outer = {"supervise": True, "site": _landlocks_site(), "data": str(job.folder), "command": command, **settings}
     launcher = _launcher(Path(sys.executable), job.fixed, "settings.json", outer, "-S")
     folders = uncover(usable(job.search_folders(), sees), sees, job.fixed / "bin")
-    return Launch(launcher, job.environment(home or job.temporary, job.temporary, folders), lifeline=True)
+    env = job.environment(home or job.temporary, job.temporary, folders, own_caches=home is None)
+    return Launch(launcher, env, lifeline=True)
 
 
 def kernel_command(job: Job, settings: dict[str, object]) -> tuple[str, ...]:

@@ -72,6 +72,7 @@ SHELL_LIMITS = Limits(
 """No limit on address space: node, java and go reserve far more of it than they use. `open_files` is most systems'
 default; 512 processes with that many can't hold more than 2 GB in pipes. An installation of 60,000 files is common."""
 
+_CACHES = {"UV_CACHE_DIR": "uv", "PIP_CACHE_DIR": "pip", "npm_config_cache": "npm"}
 _IN_FOLDER = 'cd -- "$1" && shift && exec "$@"'
 
 
@@ -189,10 +190,13 @@ class Job:
             return [self.interpreter.executable.parent, *_KERNELS_PATH]
         return [*self.search_path.split(os.pathsep), *SYSTEM_PATH]
 
-    def environment(self, home: Path | str, temporary: Path | str, folders: Sequence[Path]) -> dict[str, str]:
+    def environment(
+        self, home: Path | str, temporary: Path | str, folders: Sequence[Path], *, own_caches: bool = False
+    ) -> dict[str, str]:
         """The job's whole environment: of ours and the user's, only names of folders.
 
-        `folders`: those of `search_folders` that it sees.
+        `folders`: those of `search_folders` that it sees. `own_caches`: tools that can't do with a cache that is only
+        readable get an empty one.
         """
         path = os.pathsep.join(map(str, folders))
         places = {"LANG": "C.UTF-8", "HOME": str(home), "TMPDIR": str(temporary), "PATH": path}
@@ -202,7 +206,10 @@ class Job:
                 "MALLOC_ARENA_MAX": "2",  # an arena for each thread would take 64 MiB of the limited address space
                 "IPYTHONDIR": f"{temporary}/.ipython",
             }
+        caches = _CACHES if own_caches and any(place.cache for place in self.toolchains.places) else {}
         return {
+            **self.toolchains.variables,
+            **{name: f"{temporary}/.caches/{folder}" for name, folder in caches.items()},
             **places,
             "TERM": "dumb",
             "PAGER": "cat",

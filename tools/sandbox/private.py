@@ -36,11 +36,11 @@ def private_folders(job: Job) -> list[Path]:
     return outermost(path for path in found if not path.is_relative_to(job.folder))
 
 
-def command_sees(job: Job) -> Sees:
-    """A command's view of a machine without its private parts: by real path."""
-    hidden, unseen = under(private_folders(job)), under(private_in_workspace(job))
-    workspace, public = under([job.folder]), under(PUBLIC_STATE)
-    return lambda path: not unseen(path) if workspace(path) else public(path) or not hidden(path)
+def command_sees(job: Job, hidden: Iterable[Path], opened: Iterable[Path]) -> Sees:
+    """A command's view of a machine without its `hidden` folders, but for what is `opened` in them: by real path."""
+    covered, unseen = under(hidden), under(private_in_workspace(job))
+    workspace, public = under([job.folder]), under([*PUBLIC_STATE, *opened])
+    return lambda path: not unseen(path) if workspace(path) else public(path) or not covered(path)
 
 
 def private_files() -> list[Path]:
