@@ -132,6 +132,8 @@ def test_links_lead_nowhere_else(home: Path, work: Path, tmp_path: Path) -> None
     (skills / "far").symlink_to(tmp_path / "elsewhere" / "far")
     (skills / "near").symlink_to("../../tools/near")
     (work / ".claude").symlink_to(".agents")
+    (skills / "twice").symlink_to("near")
+    assert list(look(work).files) == [".agents/skills/near/SKILL.md"]  # by the first of its names
     found = trusted(work)
     assert [skill.path for skill in found] == [".agents/skills/near/SKILL.md"]
     assert sorted(line.rsplit("/", 2)[1] for line in found.skipped) == ["far", "folder", "key", "loop", "pipe"]

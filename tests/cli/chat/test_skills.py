@@ -57,7 +57,9 @@ def test_a_skill_is_called_shown_as_typed_and_stored_with_both(own: Path, tmp_pa
             )
             assert said(stage)[1] == "/review x"  # a text that begins with a slash
             assert said(stage)[2].endswith(":\n\nBe loud.")
-            assert "private" in stage.talk.session.taint and stage.talk.session.said.count("\n") == 2
+            taints = [entry.taints for entry in stage.talk.session.entries if entry.message.role == "user"]
+            assert taints == [{"private"}, frozenset(), {"private"}]
+            assert stage.talk.session.said.count("\n") == 2
             rows = stage.rows
             assert [row for row in rows if row.startswith("› /")] == [
                 f"› /review @{tmp_path}/a.txt",
