@@ -83,6 +83,14 @@ def test_a_home_without_toolchains(tmp_path: Path) -> None:
     assert (found.places, found.closed, found.variables, found.refused) == ((), (), {}, ())
 
 
+def test_the_users_skills_are_shown_unless_a_command_could_write_them(at: Machine) -> None:
+    at.file(".agents/skills/pdf/SKILL.md")
+    assert at.shown() == {".agents/skills"}
+    (at.home / ".agents" / "skills").rename(at.root / "skills")
+    at.link(".agents/skills", at.root / "skills")
+    assert at.shown() == set()
+
+
 def test_no_home(tmp_path: Path) -> None:
     assert find_toolchains(tmp_path, home=None, environ=os.environ, data=tmp_path / "data") == Toolchains()
 

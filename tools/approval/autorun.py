@@ -18,7 +18,7 @@ from ossia.tools.own import way
 WHY = "which runs or instructs later tools"
 NAMES = (
     ("instructions for agents", ("AGENTS.md", "AGENTS.override.md", "AGENT.md", "CLAUDE.md", "CLAUDE.local.md",
-                                 "GEMINI.md", "QWEN.md", "CRUSH.md", "WARP.md")),
+                                 "GEMINI.md", "QWEN.md", "CRUSH.md", "WARP.md", "SKILL.md")),
     ("settings of agents", ("mcp.json", "opencode.json", "opencode.jsonc", "crush.json")),
     ("hooks of git", ("git~1", "lefthook.*", "lefthook-local.*")),
     ("editors", ("*.code-workspace", "_vimrc", "_gvimrc", "_exrc")),

@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ossia.tools.sandbox.job import Toolchains
+from ossia.tools.skills import OF_USER
 from ossia.tools.toolchains import brought
 from ossia.tools.toolchains.closed import READABLE, closed_below
 from ossia.tools.toolchains.git_settings import git_settings
@@ -40,7 +41,7 @@ def find_toolchains(
         return Toolchains()
     with suppress(OSError, ValueError):
         search = _Search(Shown(root, home, environ, data))
-        for step in (search.path, search.variables, search.workspace, search.caches):
+        for step in (search.path, search.variables, search.workspace, search.caches, search.skills):
             with suppress(OSError, ValueError):
                 step()
         for folder in readable:
@@ -108,6 +109,11 @@ class _Search:
                 folder = shown.place(base / cache.name)
                 if folder and folder.is_dir():
                     shown.show(folder, f"packages of {cache.tool}", cache=True)
+
+    def skills(self) -> None:
+        """Show the user's skills, whose scripts are run as any command is."""
+        if folder := self._shown.place(self._shown.home / OF_USER):
+            self._shown.show(folder, "your skills")
 
     def readable(self, folder: str) -> None:
         """Show a folder that the user named."""
