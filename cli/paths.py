@@ -6,7 +6,7 @@ Nothing here makes a folder: whoever writes into one does.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ossia.cli.exits import ExitError
@@ -32,6 +32,11 @@ def here() -> Path:
         return Path.cwd()
     except OSError:
         return Path(os.devnull)
+
+
+def all_of(names: Sequence[str]) -> tuple[str, ...]:
+    """The absolute paths of what is named from the current folder: `all_of(["data"])` is `("/home/me/data",)`."""
+    return tuple(str(here() / name) for name in names)
 
 
 def is_folder(path: Path) -> bool:

@@ -320,6 +320,7 @@ class _Builder:
     def _add_workspace(self) -> None:
         """The tools for work in a folder; commands where something confines them."""
         from ossia.tools.sandbox import choose
+        from ossia.tools.toolchains import READABLE, in_words
         from ossia.tools.work import workspace_tools
         from ossia.tools.work.exec import NAME, Exec
 
@@ -333,9 +334,15 @@ class _Builder:
             self._warn(["commands run unconfined: they can do whatever you can"])
         self._report(Notice("detail", confinement.describe()))
         search_path = self._host.environ.get("PATH", "")
-        find = self._toolchains if confinement.name != "unconfined" else Toolchains
+        find = Toolchains if confinement.name == "unconfined" else self._toolchains
+        found = find()
+        if line := in_words(found, self._host.home):
+            self._report(Notice("detail", line))
+        for line in found.refused:
+            self._report(Notice("warning" if line.startswith(READABLE) else "detail", line))
+        has, home = found.summary, self._host.home
         self._tools.append(
-            Exec(confinement=confinement, home=self._host.home, search_path=search_path, toolchains=find)
+            Exec(confinement=confinement, home=home, search_path=search_path, toolchains=find, has=has)
         )
 
     def _toolchains(self) -> Toolchains:

@@ -13,7 +13,7 @@ from ossia.cli.doctor.devices import Engine, devices, llama
 from ossia.cli.doctor.installed import versions
 from ossia.cli.doctor.settings import config, engines, network, servers
 from ossia.cli.doctor.stored import caches, disk, models, sessions
-from ossia.cli.doctor.surroundings import sandbox, terminal
+from ossia.cli.doctor.surroundings import sandbox, terminal, toolchains
 from ossia.cli.exits import ExitError, exit_code, line_of
 from ossia.cli.runtime.progress import columns
 from ossia.cli.settings.config import Resolved, resolve
@@ -31,6 +31,7 @@ CHECKS: Final[tuple[tuple[Area, Check], ...]] = (
     ("config", config),
     ("config", engines),
     ("sandbox", sandbox),
+    ("sandbox", toolchains),
     ("terminal", terminal),
     ("sessions", sessions),
     ("disk", disk),

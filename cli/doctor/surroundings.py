@@ -12,6 +12,8 @@ from ossia.cli.terminal.pictures import way_of
 from ossia.tools.python.choice import confinement_of, interpreter_of, own_environment
 from ossia.tools.sandbox import Confinement, choose
 from ossia.tools.sandbox.account import has_control_groups
+from ossia.tools.sandbox.private import too_wide
+from ossia.tools.toolchains import READABLE, find_toolchains, in_words
 
 _NARROW = 60
 """With fewer columns, diffs and tables are hard to read."""
@@ -31,6 +33,20 @@ def sandbox(machine: Machine) -> Iterator[Finding]:
     if settings.python is None and own_environment(paths.host()).executable is None:
         text = "the model's Python has only the standard library"
         yield Finding("ok", text, "give it numpy, pandas, matplotlib and sympy", "ossia python setup")
+
+
+def toolchains(machine: Machine) -> Iterator[Finding]:
+    """The folders of the home that commands would see with this folder as their workspace."""
+    host, here = paths.host(), paths.here()
+    if machine.settings.unconfined:
+        return
+    root = host.data if too_wide(here, host.home) or here == host.home.resolve() else here
+    readable = paths.all_of(machine.settings.readable)
+    found = find_toolchains(root, home=host.home, environ=machine.environ, data=host.data, readable=readable)
+    if line := in_words(found, host.home):
+        yield Finding("ok", line, f"the model is told: commands can use {found.summary}" if found.summary else "")
+    for line in found.refused:
+        yield Finding("warning" if line.startswith(READABLE) else "ok", line)
 
 
 def _about(way: Confinement, set_by: str) -> Finding:

@@ -173,7 +173,7 @@ def tools_spec(resolved: Resolved, folder: Folder | None) -> ToolsSpec:
         private=settings.private,
         configs=own_files(environ),
         skills=skills_of(folder) if folder else NO_SKILLS,
-        readable=tuple(str(paths.here() / name) for name in settings.readable),
+        readable=paths.all_of(settings.readable),
     )
 
 

@@ -120,7 +120,7 @@ class _Search:
         path = Path(self._shown.home, folder[2:]) if folder.startswith("~/") else Path(folder)
         place = self._shown.place(path) if path.is_absolute() else None
         if place is None:
-            self._shown.refuse(f"{READABLE} {folder}: must be an absolute folder outside of the workspace, and exist")
+            self._shown.refuse(f"{READABLE} {folder}: must be a folder that exists outside of the workspace")
         elif why := self._shown.why_not(place):
             self._shown.refuse(f"{READABLE} {folder}: never shown, for {why}")
         elif self._shown.show(place, READABLE) and place != path:

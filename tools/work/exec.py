@@ -66,7 +66,8 @@ class Exec:
 
     `confinement` None: the strongest one is chosen at the first call. `home`: the user's home, hidden from the
     commands. `search_path`: folders, in PATH's form, that are searched before the system's. `toolchains` finds those of
-    the home, before each command. Changes that a command makes in the workspace are kept for undo by its keeper.
+    the home before each command, `has` names them to the model. Changes that a command makes in the workspace are kept
+    for undo by the workspace's keeper.
 
         tool = Exec(home=Path("/home/user"))
         Toolbox([tool], …).run(ToolCall("call_1", "container.exec", '{"command": ["ls"]}'), stop=control)
@@ -81,15 +82,15 @@ class Exec:
         limits: Limits | None = None,
         timing: ShellTiming | None = None,
         toolchains: Callable[[], Toolchains] = Toolchains,
+        has: str = "",
     ) -> None:
-        summary = toolchains().summary
         self.spec = ToolSpec(
             NAME,
             DESCRIPTION,
             _PARAMETERS,
             effects=frozenset({"run", "write"}),
             trained=True,
-            section=f"{SECTION} They have {summary}." if summary else SECTION,
+            section=f"{SECTION} They can use {has}." if has else SECTION,
             provenance="built-in",
             present=COMMAND,
         )
