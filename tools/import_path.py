@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.machinery import PathFinder
 from pathlib import Path
 
@@ -70,7 +70,13 @@ def _libraries(prefix: Path, root: Path) -> list[Path]:
 
 
 def environment_for(root: Path | None, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """The environment of programs that we start: of the workspace, only our own environment may be on its PATH."""
+    """The environment of programs that we start: of the workspace, only our own environment may be on its PATH.
+
+    `root` None: of the current folder, which was or will be a workspace; never of the home, or of a folder around it.
+    """
+    with suppress(OSError):  # the current folder is gone
+        here, home = Path.cwd().resolve(), Path(environ.get("HOME", "")).resolve()
+        root = root or (None if home.is_relative_to(here) else here)
     if root is None or "PATH" not in environ:
         return environ
     folders = environ["PATH"].split(os.pathsep)

@@ -101,11 +101,12 @@ def edit() -> None:
     from ossia.cli.settings.config import config_path, resolve
     from ossia.cli.settings.config_file import write_template
     from ossia.cli.terminal.input.external import EditorFailed, edit_file
+    from ossia.tools.import_path import environment_for
 
     with writing(config_path(os.environ)) as path:
         write_template(path)
     try:
-        edit_file(path, environ=os.environ)
+        edit_file(path, environ=environment_for(None, os.environ))
     except EditorFailed as error:
         raise exit_error(str(error), "FAILED") from None
     resolve({}, environ={"OSSIA_CONFIG": str(path)})

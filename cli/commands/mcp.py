@@ -132,6 +132,9 @@ def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
         if sys.stderr.isatty() and url.startswith(("https://", "http://")):
             import webbrowser
 
+            from ossia.tools.import_path import environment_for
+
+            os.environ["PATH"] = environment_for(None, os.environ).get("PATH", os.defpath)  # it has no other way
             webbrowser.open(url)
 
     config = expanded(config, os.environ)

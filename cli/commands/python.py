@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from typing import Annotated
@@ -26,6 +27,7 @@ def setup(
 
     They go into an environment of their own, apart from ossia's and yours.
     """
+    from ossia.tools.import_path import environment_for
     from ossia.tools.python.choice import own_environment
     from ossia.tools.python.environment import EnvironmentFailed
 
@@ -34,7 +36,8 @@ def setup(
             raise exit_error(f"python setup: must be the name of a package, not {package!r}")
     environment = own_environment(paths.host())
     try:
-        environment.setup(packages or (), log=sys.stderr, uv=shutil.which("uv"))
+        uv = shutil.which("uv", path=environment_for(None, os.environ).get("PATH"))
+        environment.setup(packages or (), log=sys.stderr, uv=uv)
     except EnvironmentFailed as error:
         raise exit_error(str(error), "FAILED") from None
     except OSError as error:

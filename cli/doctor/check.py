@@ -12,6 +12,7 @@ from typing import Literal
 from ossia.agent.engine.devices import Build
 from ossia.cli.settings.config import Resolved
 from ossia.cli.settings.table import Settings
+from ossia.tools.import_path import environment_for
 
 Area = Literal[
     "ossia", "config", "llama.cpp", "devices", "models", "sandbox", "terminal", "sessions", "disk", "caches", "network"
@@ -51,8 +52,12 @@ class Machine:
 
     def program(self, *names: str) -> str | None:
         """The first of these programs on PATH: `program("c++", "g++")` → `"/usr/bin/c++"`."""
-        path = self.environ.get("PATH", os.defpath)
-        return next(filter(None, (shutil.which(name, path=path) for name in names)), None)
+        return next(filter(None, (shutil.which(name, path=self.search_path) for name in names)), None)
+
+    @property
+    def search_path(self) -> str:
+        """PATH without the current folder: a command may have written there."""
+        return environment_for(None, self.environ).get("PATH", os.defpath)
 
 
 Check = Callable[[Machine], Iterator[Finding]]

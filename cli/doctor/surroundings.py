@@ -21,7 +21,7 @@ _NARROW = 60
 
 def sandbox(machine: Machine) -> Iterator[Finding]:
     """The confinements of a run, found by starting something in each."""
-    settings, search_path = machine.settings, machine.environ.get("PATH")
+    settings, search_path = machine.settings, machine.search_path
     python = confinement_of(unconfined=settings.unconfined, search_path=search_path)
     ways = [python, choose(unconfined=settings.unconfined, search_path=search_path)]
     if python.name != "off":

@@ -212,11 +212,13 @@ def test_what_ossia_needs_stays_on_the_path(tmp_path: Path, monkeypatch: pytest.
     assert sys.path == [str(root / "target")]
 
 
-def test_programs_are_not_looked_for_in_the_workspace(tmp_path: Path) -> None:
+def test_programs_are_not_looked_for_in_the_workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root, own = tmp_path.resolve(), str(Path(sys.prefix, "bin"))
     path = os.pathsep.join([str(root / "node_modules/.bin"), "/usr/bin", ".", str(root), "", own])
     assert environment_for(root, {"PATH": path, "A": "b"}) == {"PATH": f"/usr/bin{os.pathsep}{own}", "A": "b"}
-    assert environment_for(None, {"PATH": path}) == {"PATH": path}
+    monkeypatch.chdir(root)  # a workspace of earlier calls, perhaps; a home's programs are the user's
+    found = [environment_for(None, {"PATH": path, "HOME": home})["PATH"] for home in ("/nowhere", str(root / "me"))]
+    assert found == [f"/usr/bin{os.pathsep}{own}", path]
     assert shutil.which("sh", path=environment_for(root, {"PATH": path})["PATH"]) == "/usr/bin/sh"
 
 
