@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,8 @@ from ossia.tools.approval.rules import Rule
 from ossia.tools.approval.trust import Grants
 from ossia.tools.build import Toolset, ToolsSpec, toolset
 from ossia.tools.folder import Folder
+from ossia.tools.host import Host
+from ossia.tools.import_path import environment_for
 from ossia.tools.python.choice import confinement_of
 from ossia.tools.sandbox import Confinement, choose
 from ossia.tools.spec import NoStop, ToolCall, ToolFinished
@@ -64,11 +67,19 @@ def set_up(task: Task, settings: Settings, display: Display, tokenizer: Tokenize
             unconfined=settings.unconfined,
             private=settings.private,
             configs=own_files(os.environ),
+            readable=(sys.base_prefix,),
         )
-        grants, host = Grants(place / "data"), paths.host()
+        grants, host = Grants(place / "data"), _host()
         tools = toolset(spec, host, display.report, TokenCounter(tokenizer, host), grants=grants, extra=own)
         after.callback(tools.close)
         yield Bench(tools, tools.folder)
+
+
+def _host() -> Host:
+    """This machine, with the Python that ossia stands on as the last one on PATH: there may be no other `python3`."""
+    host = paths.host()
+    folders = (environment_for(None, host.environ).get("PATH", ""), str(Path(sys.base_prefix, "bin")))
+    return replace(host, environ={**host.environ, "PATH": os.pathsep.join(filter(None, folders))})
 
 
 def _folder(place: Path, files: Mapping[str, bytes]) -> Folder:
@@ -135,11 +146,12 @@ def _why_off(confinement: Confinement) -> str:
 def missing(tasks: Sequence[Task], settings: Settings, display: Display) -> Mapping[str, str]:
     """The missing needs of these tasks, `"python"` or `"commands"`: `{"python": "bubblewrap isn't installed …"}`."""
     found: dict[str, str] = {}
+    path = _host().environ["PATH"]
     if any(task.python for task in tasks):
-        confinement = confinement_of(unconfined=False, search_path=None)
+        confinement = confinement_of(unconfined=False, search_path=path)
         found |= {"python": _why_off(confinement)} if confinement.name == "off" else {}
     if any(task.files is not None for task in tasks):
-        confinement = choose()
+        confinement = choose(search_path=path)
         why = _why_off(confinement) if confinement.name == "off" else _python3_fault(settings, display)
         found |= {"commands": why} if why else {}
     return found
@@ -148,8 +160,8 @@ def missing(tasks: Sequence[Task], settings: Settings, display: Display) -> Mapp
 def _python3_fault(settings: Settings, display: Display) -> str:
     """The reason that commands can't run python3, as the tests of repositories must; "" if they can.
 
-    It is tried as the tests are run: one that is installed may lie where commands can't see it, and then every task
-    would fail without any fault of the model's.
+    It is tried as the tests are run: one that commands can't start would fail every task without any fault of the
+    model's.
     """
     code = "import subprocess, sys; subprocess.run([sys.executable, '-c', ''], check=True); print('it runs')"
     with set_up(Task("repo/trial", "", files={}), settings, display, tokenizer_for("etude", paths.host())) as bench:
@@ -157,7 +169,7 @@ def _python3_fault(settings: Settings, display: Display) -> str:
     if "it runs" in text.splitlines():
         return ""
     raised = next((line for line in reversed(text.splitlines()) if "rror" in line), "it gave no answer")
-    return f"commands can't run python3 ({raised[:200]}): install it for all users, as in /usr/bin"
+    return f"commands can't run python3 ({raised[:200]})"
 
 
 RUNNER = '''\

@@ -14,6 +14,7 @@ from py_compile import PycInvalidationMode
 
 import pytest
 
+from ossia.cli.paths import host
 from ossia.tools import sandbox
 from ossia.tools.import_path import environment_for, remove_from_sys_path, restored_sys_path
 from ossia.tools.python.named import inspect_named
@@ -160,7 +161,7 @@ def test_a_kernel_is_confined_before_its_environment_runs_anything(tmp_path: Pat
     found = sandbox.choose(sandbox.inspect(), bwrap=NO_BWRAP)
     if found.name != "landlock":
         pytest.skip(f"no landlock here: {found.reason}")
-    interpreter, _ = inspect_named(python, found, sandbox.inspect())
+    interpreter, _ = inspect_named(python, found, sandbox.inspect(), host())
     tool = PythonTool(data_dir=tmp_path, confinement=found, interpreter=interpreter)
     try:
         assert run(tool, "import sys; print(6*7, sys.prefix)").text == f"42 {tmp_path / 'environment'}"

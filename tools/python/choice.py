@@ -72,7 +72,7 @@ def interpreter_of(named: str | None, host: Host, confinement: Confinement) -> t
     if path is None:
         return ours, ""
     try:
-        interpreter, packages = inspect_named(path, confinement, ours)
+        interpreter, packages = inspect_named(path, confinement, ours, host)
     except InterpreterUnusable as error:
         where = "--python" if named else "the environment of `ossia python setup`"
         raise ToolSettingUnusable(f"{where}: {error}") from None

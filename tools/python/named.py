@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from contextlib import closing
 from dataclasses import replace
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 
 from ossia.tools._scratch import Scratch
+from ossia.tools.host import Host
 from ossia.tools.python.environment import Package
 from ossia.tools.sandbox import PYTHON_LIMITS, Confinement, Interpreter, InterpreterUnusable, Job
-from ossia.tools.sandbox._interpreter import at
+from ossia.tools.sandbox._interpreter import existing, links_of, parts_of, prefixes_behind
+from ossia.tools.text import readable
+from ossia.tools.toolchains.brought import base_of
+from ossia.tools.toolchains.shown import Shown
 
 _START_S = 20.0
 _MAX_BYTES = 4 << 20
 """So much it may say of itself: the names of 40,000 packages."""
+_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""The model reads names, and whoever wrote the environment could write anything there."""
 
 
 def interpreter_at(path: Path) -> Path:
@@ -25,32 +33,67 @@ def interpreter_at(path: Path) -> Path:
 
 
 def inspect_named(
-    path: Path, confinement: Confinement, ours: Interpreter
+    path: Path, confinement: Confinement, ours: Interpreter, host: Host
 ) -> tuple[Interpreter, tuple[Package, ...]]:
     """A Python with a kernel's packages, and all of its packages; it is run, confined as its kernels will be.
 
     Where it has no ipykernel, it borrows ossia's, if that was compiled for such a Python: `ours` is ossia's own.
 
-        inspect_named(Path("/w/.venv/bin/python"), choose(inspect()), inspect())
+        inspect_named(Path("/w/.venv/bin/python"), choose(inspect()), inspect(), host)
 
     Raises `InterpreterUnusable` where it doesn't start within 20 s, or has no ipykernel and can't borrow ours.
     """
-    found = at(path)
+    found = _at(path, ours, host)
     said = _description(found, confinement)
     try:
         facts = json.loads(said.splitlines()[-1])
-        site = tuple(Path(folder) for folder in facts["site"])
-        packages = tuple(Package(str(name), str(version), bool(needed)) for name, version, needed in facts["packages"])
-        suffix = str(facts["suffix"])
-    except (IndexError, KeyError, TypeError, ValueError):
-        why = (said.strip().splitlines() or ["it said nothing"])[-1][:200]
+        site, suffix = tuple(Path(folder) for folder in facts["site"]), str(facts["suffix"])
+        named = [(str(name), str(version), bool(needed)) for name, version, needed in facts["packages"]]
+    except (IndexError, KeyError, TypeError, ValueError, RecursionError):
+        why = readable((said.strip().splitlines() or ["it said nothing"])[-1][:200])
         raise InterpreterUnusable(f"{path} doesn't start as a Python ({why}): name another one") from None
+    packages = tuple(Package(*one) for one in named if _NAME.fullmatch(one[0]))
     if site:
         return replace(found, site=site), packages
     if suffix == EXTENSION_SUFFIXES[0]:
         roots = tuple(dict.fromkeys((*found.roots, *ours.site, *(folder.resolve() for folder in ours.site))))
         return replace(found, site=ours.site, roots=roots), packages
     raise InterpreterUnusable(f"{path} has no ipykernel: `uv pip install --python {path} ipykernel` adds it")
+
+
+def _at(executable: Path, ours: Interpreter, host: Host) -> Interpreter:
+    """The Python at a path, with parts of its own prefix, and of that of the Python which a venv stands on.
+
+    Its links and its `pyvenv.cfg` may be anybody's, and lead to secrets: they open a folder only if it holds a Python,
+    and the system, a manager's folder of versions, or the user's PATH has it, or ossia itself stands on it.
+    """
+    own = executable.parent.parent
+    is_venv = (own / "pyvenv.cfg").is_file()
+    if not is_venv:
+        executable = executable.resolve()
+        own = executable.parent.parent
+    real = executable.resolve()
+    if not real.is_file() or real.parent.name != "bin" or not _holds_python(real.parent.parent):
+        raise InterpreterUnusable(f"{real} is no installed Python: name the interpreter itself, no script that runs it")
+    shown = Shown(own, host.home, host.environ, host.data)
+    on_path = {*map(shown.place, filter(os.path.isabs, host.environ.get("PATH", "").split(os.pathsep)))}
+
+    def opens(prefix: Path) -> bool:
+        place = prefix.resolve()
+        known = shown.is_visible(place) or shown.installation(place) or place / "bin" in {*on_path, *ours.roots}
+        return bool(known) and _holds_python(prefix)
+
+    if is_venv and not opens(real.parent.parent):
+        where = f"stands on {real.parent.parent}, in no manager's folder of versions: put its bin on PATH"
+        raise InterpreterUnusable(f"{executable} {where}, or name {real}")
+    base = base_of(own) if is_venv else None
+    prefixes = [*prefixes_behind(executable), *(prefixes_behind(base / "python3") if base else ())]
+    parts = [part for prefix in (own, *filter(opens, prefixes)) for part in parts_of(prefix)]
+    return Interpreter(executable, existing([*parts, *links_of(executable)]))
+
+
+def _holds_python(prefix: Path) -> bool:
+    return prefix != Path(prefix.anchor) and next(prefix.glob("lib*/py*3.*/os.py"), None) is not None
 
 
 def _description(interpreter: Interpreter, confinement: Confinement) -> str:

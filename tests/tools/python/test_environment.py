@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ossia.cli.paths import host
 from ossia.tools.python.environment import (
     Environment,
     EnvironmentFailed,
@@ -80,7 +81,7 @@ def test_its_packages_are_listed_and_named(environment: Environment) -> None:
 def test_the_kernel_runs_in_it(environment: Environment, tmp_path: Path) -> None:
     assert environment.executable is not None
     confinement = choose(inspect())
-    interpreter, packages = inspect_named(environment.executable, confinement, inspect())
+    interpreter, packages = inspect_named(environment.executable, confinement, inspect(), host())
     assert packages == environment.packages()
     tool = PythonTool(data_dir=tmp_path, confinement=confinement, interpreter=interpreter)
     try:

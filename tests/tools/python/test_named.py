@@ -5,13 +5,16 @@ from __future__ import annotations
 import shutil
 import sys
 import venv
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ossia.cli.paths import host
 from ossia.tools.python.named import inspect_named, interpreter_at
 from ossia.tools.python.tool import PythonTool
-from ossia.tools.sandbox import Interpreter, InterpreterUnusable, inspect
+from ossia.tools.sandbox import Interpreter, InterpreterUnusable, choose, inspect
 from tests.support.kernels import BACKENDS, confinement, run
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
@@ -35,7 +38,7 @@ def site_of(project: Path) -> Path:
 
 
 def named(project: Path, way: str) -> Interpreter:
-    return inspect_named(interpreter_at(project / ".venv"), confinement(way), inspect())[0]
+    return inspect_named(interpreter_at(project / ".venv"), confinement(way), inspect(), host())[0]
 
 
 def kernel(project: Path, way: str, interpreter: Interpreter) -> PythonTool:
@@ -44,7 +47,7 @@ def kernel(project: Path, way: str, interpreter: Interpreter) -> PythonTool:
 
 @each_way
 def test_a_projects_environment_borrows_our_ipykernel(project: Path, way: str) -> None:
-    interpreter, packages = inspect_named(interpreter_at(project / ".venv"), confinement(way), inspect())
+    interpreter, packages = inspect_named(interpreter_at(project / ".venv"), confinement(way), inspect(), host())
     assert [(one.name, one.version) for one in packages] == [("capybara", "1.5")]
     tool = kernel(project, way, interpreter)
     try:
@@ -52,6 +55,59 @@ def test_a_projects_environment_borrows_our_ipykernel(project: Path, way: str) -
         assert run(tool, code).text == f"4 False {project / '.venv'}"
     finally:
         tool.close()
+
+
+@pytest.fixture(scope="module")
+def toolchains(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A home with a Python of pyenv's and one of uv's, each a copy of the one that runs this, and a link of uv's."""
+    home = tmp_path_factory.mktemp("home").resolve()
+    pyenvs = home / ".pyenv" / "versions" / "3"
+    uvs = home / ".local" / "share" / "uv" / "python" / f"cpython-{VERSION}.7"
+    base = Path(sys.base_prefix)
+    unneeded = shutil.ignore_patterns("site-packages", "test", "__pycache__", "idlelib", "ensurepip", "tkinter")
+    shutil.copytree(base / "lib" / VERSION, pyenvs / "lib" / VERSION, ignore=unneeded, symlinks=True)
+    for shared in (base / "lib").glob("libpython*"):
+        shutil.copy2(shared, pyenvs / "lib")
+    (pyenvs / "bin").mkdir()
+    shutil.copy2(Path(sys.executable).resolve(), pyenvs / "bin" / "python3")
+    uvs.parent.mkdir(parents=True)
+    shutil.copytree(pyenvs, uvs, symlinks=True)
+    (uvs.parent / "cpython-3-linux").symlink_to(uvs.name)
+    (home / ".local" / "bin").mkdir()
+    (home / ".local" / "bin" / "python3").symlink_to(uvs.parent / "cpython-3-linux" / "bin" / "python3")
+    yield home
+    shutil.rmtree(home)
+
+
+@each_way
+@pytest.mark.parametrize(
+    "python", [".pyenv/versions/3/bin", ".local/share/uv/python/cpython-3-linux/bin", ".local/bin"]
+)
+def test_its_python_may_lie_in_the_home(toolchains: Path, tmp_path: Path, way: str, python: str) -> None:
+    """Made by pyenv, by uv, and by the link that uv puts on PATH."""
+    (tmp_path / "bin").mkdir(parents=True)
+    (tmp_path / "bin" / "python").symlink_to(toolchains / python / "python3")
+    (tmp_path / "pyvenv.cfg").write_text(f"home = {toolchains / python}\n")
+    mine = replace(host(), home=toolchains, environ={"PATH": "/usr/bin"})
+    (toolchains / "diary").write_text("dear diary")
+    interpreter, _ = inspect_named(interpreter_at(tmp_path), confinement(way), inspect(), mine)
+    tool = PythonTool(data_dir=tmp_path / "data", confinement=confinement(way), interpreter=interpreter)
+    try:
+        assert run(tool, "import sys, sqlite3, ctypes; print(sys.prefix)").text == str(tmp_path)
+        assert "Error" in run(tool, f"open({str(toolchains / 'diary')!r}).read()").text
+    finally:
+        tool.close()
+    with pytest.raises(InterpreterUnusable, match="in no manager's folder of versions"):
+        inspect_named(interpreter_at(tmp_path), confinement(way), inspect(), replace(mine, home=tmp_path))
+
+
+def test_a_project_that_is_its_own_environment_is_not_shown(tmp_path: Path) -> None:
+    venv.create(tmp_path, with_pip=False, symlinks=True)
+    (tmp_path / ".env").write_text("SECRET=1")
+    best = choose(inspect())
+    found = inspect_named(interpreter_at(tmp_path), best, inspect(), host())[0]
+    shown = {path.name for path in found.roots if path.is_relative_to(tmp_path)}
+    assert shown - {"lib64"} == {"bin", "lib", "pyvenv.cfg"}
 
 
 @each_way
@@ -117,7 +173,7 @@ def test_neither_links_nor_the_settings_of_an_environment_open_a_folder(project:
     (project / ".venv" / "pyvenv.cfg").write_text(f"home = {secrets / 'bin'}\n")
     (project / ".venv" / "Lib").symlink_to("../../secrets/lib")
     found = interpreter_at(project / ".venv")
-    interpreter = inspect_named(found, confinement(way), inspect())[0]
+    interpreter = inspect_named(found, confinement(way), inspect(), host())[0]
     assert not [root for root in interpreter.roots if "secrets" in str(root.resolve())]
 
 
@@ -143,7 +199,7 @@ def test_what_is_no_python(tmp_path: Path, project: Path, way: str) -> None:
     (tmp_path / "script").chmod(0o755)
     for path in (tmp_path / "nothing", tmp_path / "script", Path("/etc/passwd")):
         with pytest.raises(InterpreterUnusable, match="no installed Python: name the interpreter itself"):
-            inspect_named(interpreter_at(path), confinement(way), inspect())
+            inspect_named(interpreter_at(path), confinement(way), inspect(), host())
     (site_of(project) / "loud.pth").write_text("import os; os.write(1, b'no\\n'); os._exit(3)\n")
     with pytest.raises(InterpreterUnusable, match=r"doesn't start as a Python \(no\)"):
         named(project, way)

@@ -14,7 +14,6 @@ from ossia.tools import sandbox
 from ossia.tools.python.tool import PythonTool
 from ossia.tools.sandbox import PYTHON_LIMITS, Job, Unconfined, _seatbelt, _seccomp, hostile_folder
 from ossia.tools.sandbox._bwrap import Bwrap, find
-from ossia.tools.sandbox._interpreter import at
 from ossia.tools.sandbox._landlock import Landlock
 from ossia.tools.sandbox.usage import Usage, usage_in_all, usage_of_folders
 from tests.support.kernels import NO_BWRAP, confinement, run
@@ -157,33 +156,6 @@ def test_what_our_interpreter_needs() -> None:
     assert all(root.exists() for root in ours.roots)
     assert Path("/") not in ours.roots and Path(sys.prefix) not in ours.roots
     assert any((folder / "ipykernel").is_dir() for folder in ours.site)
-
-
-def test_every_hop_of_a_linked_interpreter_is_shown(tmp_path: Path) -> None:
-    """uv's: a venv links to `cpython-3.11/bin/python3.11`, where `cpython-3.11` links to `cpython-3.11.7`."""
-    real = tmp_path / "cpython-3.11.7"
-    (real / "bin").mkdir(parents=True)
-    (real / "bin" / "python3.11").touch()
-    (tmp_path / "cpython-3.11").symlink_to("cpython-3.11.7")
-    (tmp_path / "venv" / "bin").mkdir(parents=True)
-    (tmp_path / "venv" / "bin" / "python").symlink_to(tmp_path / "cpython-3.11" / "bin" / "python3.11")
-    (real / "lib" / "python3.11").mkdir(parents=True)
-    (real / "lib" / "python3.11" / "os.py").touch()
-    (tmp_path / "venv" / "pyvenv.cfg").write_text(f"home = {tmp_path / 'cpython-3.11' / 'bin'}\n")
-    venv = tmp_path / "venv"
-    wanted = {venv / "bin", venv / "pyvenv.cfg"}
-    wanted |= {tmp_path / name / part for name in ("cpython-3.11", "cpython-3.11.7") for part in ("bin", "lib")}
-    assert set(at(venv / "bin" / "python").roots) == wanted
-
-
-def test_a_project_that_is_its_own_venv_is_not_shown(tmp_path: Path) -> None:
-    (tmp_path / ".env").write_text("SECRET=1")
-    for name in ("bin", "lib"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "bin" / "python").symlink_to(sandbox.inspect().executable.resolve())
-    (tmp_path / "pyvenv.cfg").touch()
-    shown = [path for path in at(tmp_path / "bin" / "python").roots if path.is_relative_to(tmp_path)]
-    assert shown == [tmp_path / name for name in ("bin", "lib", "pyvenv.cfg")]
 
 
 def test_the_kernels_packages_are_compiled_once(tmp_path: Path) -> None:
