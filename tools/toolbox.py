@@ -263,7 +263,7 @@ class Toolbox:
                 yield ApprovalDecided(ready.call.id, ruling.action == "allow", "policy", ruling.reason)
                 return ready, None if ruling.action == "allow" else _not_allowed(spec, ruling)
             if ran_once and ready is first:
-                ruling = replace(ruling, action="ask", reason=f"{RAN_ONCE}: {ruling.reason}", firm=True)
+                ruling = replace(ruling, action="ask", reason=f"{RAN_ONCE}; {ruling.reason}", firm=True)
             asked = _question(ready, ruling, fault, rejected, edits=self._can_accept(ready))
             decision = yield asked
             allow = decision is not None and decision.call_id == asked.call.id and decision.allow

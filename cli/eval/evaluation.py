@@ -87,6 +87,7 @@ def _plain(resolved: Resolved) -> Resolved:
     """The settings without a user's own tools, rules and instructions: everybody's tasks are the same."""
     own: dict[str, Value] = {"workspace": None, "tools": None, "no_tools": True, "instructions": None, "web": None}
     own |= {"plan": False, "dry_run": False, "unconfined": False, "allow": (), "deny": (), "raw": False}
+    own |= {"allow_network": (), "allow_git": False}
     now = resolved.settings
     limits: dict[str, Value] = {"max_tokens": now.max_tokens or _MAX_TOKENS, "timeout": now.timeout or _MAX_SECONDS}
     return replace(resolved, settings=replace(now, **own, **limits), approvals=(), folder_approvals=())  # type: ignore[arg-type]

@@ -131,9 +131,10 @@ class Asker:
         shown = _cut(lines)
         keyboard.write(self._painted(shown, asked.preview.language))
         may = "Allow?" if asked.form is None else "Answer?"
-        prompt = f"{may} [y]es, [n]o" if asked.firm else f"{may} [y]es, [n]o, for this [s]ession"
-        prompt += ", [w] accept edits" if asked.edits else ""
-        prompt += f", [a]lways ({seen_line(', '.join(asked.rules))})" if asked.rules else ""
+        keys = answers(asked)
+        prompt = f"{may} [y]es, [n]o" + (", for this [s]ession" if "s" in keys else "")
+        prompt += ", [w] accept edits" if "w" in keys else ""
+        prompt += f", [a]lways ({seen_line(', '.join(asked.rules))})" if "a" in keys else ""
         prompt += ", [?] show all (cut above):" if shown != lines else ":"
         prompt = "\n".join(hanging(prompt, width)) + " "
         pieces = cycle(_pieces(lines, width))
@@ -146,11 +147,11 @@ class Asker:
                 keyboard.write(self._painted(next(pieces), asked.preview.language))
                 continue
             key = _WORDS.get(answer, answer)
-            if key in answers(asked):
+            if key in keys:
                 return key
             hint = hint_on(asked, self._hint)
             why = f": this is asked each time{hint and f'; {hint}'}" if asked.firm and key in WORDS else ""
-            keyboard.write("".join(f"{row}\n" for row in hanging(f"answer {', '.join(answers(asked))}{why}", width)))
+            keyboard.write("".join(f"{row}\n" for row in hanging(f"answer {', '.join(keys)}{why}", width)))
 
     def _painted(self, lines: list[str], language: str) -> str:
         colours = {"+": _GREEN, "-": _RED} if self._colour and language == "diff" else {}
@@ -192,6 +193,8 @@ def _why_not(asked: ApprovalAsked, *, yes: bool) -> str:
     """`container.exec was refused: …`, and how to allow it."""
     way = _way(asked)
     helps = f"{way} allows it" if way else "no flag allows what that rule may forbid"
+    if asked.preview.needs and not way:
+        helps = "no rule answers that here"
     return f"{asked.call.name} was refused: {asked.reason}, and {_nobody(yes=yes)}; {helps}"
 
 
@@ -206,12 +209,22 @@ def _way(asked: ApprovalAsked) -> str:
     """
     if asked.reason.startswith(BY_RULE):
         return "" if asked.firm else "--yes"
+    if asked.preview.needs:
+        return " ".join(map(_giving, asked.rules))
     name = asked.call.name.removeprefix("functions.")
     careful = bool(asked.preview.caution)
     rules = asked.rules or tuple(f"{name}:{subject}" for subject in asked.preview.subjects if careful)
     if 0 < len(rules) <= _SHOWN_RULES and not any(char in rule for rule in rules for char in "*?"):
         return " ".join(f"--allow {_quoted(rule)}" for rule in rules)
     return f"--allow {f'{name}:PATTERN' if careful else name}"
+
+
+def _giving(rule: str) -> str:
+    """The flag for a rule that gives a command what it needs; one for git's folder would hold for a single message."""
+    name, _, command = rule.partition(":")
+    if name == "container.exec[git]" and command.startswith("git "):
+        return "--allow-git"
+    return f"--allow-network {_quoted(command)}" if name == "container.exec[network]" else f"--allow {_quoted(rule)}"
 
 
 def _quoted(rule: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ossia.agent.events import ApprovalAsked, Decision
 from ossia.cli.visible import seen_line, visible
+from ossia.tools.approval.needs import named
 from ossia.tools.approval.policy import CAN, FROM_OUTSIDE
 from ossia.tools.present import present_of
 
@@ -29,7 +30,8 @@ _SUBJECT_CHARS = 60
 
 def answers(asked: ApprovalAsked) -> tuple[str, ...]:
     """The keys that answer: `("y", "n", "s", "w", "a")`. A firm question is asked each time, but "w" answers it."""
-    offered = {"s": not asked.firm, "w": asked.edits, "a": bool(asked.rules) and not asked.firm}
+    lasting = asked.lasting or not asked.firm
+    offered = {"s": lasting, "w": asked.edits, "a": bool(asked.rules) and lasting}
     return ("y", "n", *(key for key, holds in offered.items() if holds))
 
 
@@ -52,7 +54,7 @@ def reason_of(asked: ApprovalAsked) -> str:
 
 def hint_on(asked: ApprovalAsked, hint: str) -> str:
     """The hint, if text from outside is why it is asked; it doesn't help against carrying private text out."""
-    return hint if asked.firm and asked.reason == FROM_OUTSIDE else ""
+    return hint if asked.firm and asked.reason.endswith(FROM_OUTSIDE) else ""
 
 
 def decision_of(asked: ApprovalAsked, key: str, store: Callable[[Sequence[str]], None]) -> Decision:
@@ -102,9 +104,11 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
         change = ["e  edit: change the values, as JSON, in your editor; null: no value"] if asked.form else []
         lines += ["", *(f"{key}  {WORDS[key]}: {said}" for key, said in meanings.items()), *change]
         return "\n".join(map(seen_line, lines))
-    if asked.firm:
-        but = "accept edits" if asked.edits else "a rule that you wrote"
-        lines.append(f"You are asked each time: no earlier answer covers it, only {but}.")
+    if asked.firm and not asked.lasting:
+        but = ", only accept edits" if asked.edits else ", only a rule that you wrote"
+        but = "" if preview.needs and not asked.rules else but
+        lines.append(f"You are asked each time: no earlier answer covers it{but}.")
+    lines += ["`--yes` doesn't answer it."] if asked.lasting else []
     lines += [f"To be asked less: {hint}."] if hint_on(asked, hint) else []
     lines += [f"It may {may}." if may else ""]
     lines += ["Nothing confines it: it can do whatever you can."] if preview.unconfined else []
@@ -135,6 +139,8 @@ def lasting_line(asked: ApprovalAsked, key: str) -> str:
 def _allowed(asked: ApprovalAsked) -> str:
     """The rules: a command as it is typed, a patch by its files, any other rule as it is written."""
     present, rules = present_of(asked.call.name), asked.rules
+    if asked.preview.needs:
+        return f"`{', '.join(rule.partition(':')[2] for rule in rules)}` with {named(asked.preview.needs)}"
     if present.is_command or present.language == "diff":
         rules = tuple(rule.removeprefix(f"{asked.call.name}:") for rule in rules)
     return f"{'patches of ' if present.language == 'diff' else ''}{', '.join(f'`{rule}`' for rule in rules)}"
@@ -144,7 +150,8 @@ def _remembered(asked: ApprovalAsked) -> str:
     """The scope of an answer for the session: `functions.write_file on a.md`."""
     subjects = ", ".join(asked.preview.subjects)
     if asked.preview.command:
-        return f"exactly `{seen_line(subjects, _SUBJECT_CHARS)}`"
+        given = f" with {named(asked.preview.needs)}" if asked.preview.needs else ""
+        return f"exactly `{seen_line(subjects, _SUBJECT_CHARS)}`{given}"
     if not subjects:
         return f"{asked.call.name} with exactly these arguments"
     gone = [subject for subject in asked.preview.deletes if subject in asked.preview.subjects]

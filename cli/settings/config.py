@@ -27,6 +27,7 @@ from ossia.cli import paths
 from ossia.cli.exits import ExitError
 from ossia.cli.settings.kinds import Advice, Value
 from ossia.cli.settings.table import SETTINGS, Settings
+from ossia.tools.approval.needs import NEEDS, listed
 from ossia.tools.approval.rules import ACTIONS, Action, Origin, Rule, is_about, parse_rule
 from ossia.tools.calls.names import BUILT_IN
 from ossia.tools.files import read_own
@@ -166,7 +167,8 @@ def _approvals(table: object, path: Path) -> tuple[tuple[str, str], ...]:
     flat = flat_rules(table)
     for rule, action in flat.items():
         if not isinstance(action, str) or action not in ACTIONS:
-            raise ConfigError(f"{path}: approvals: {rule}: must be one of {', '.join(ACTIONS)}, not {action!r}")
+            needs = 'or { action = "auto", network = true } (git, unconfined)'
+            raise ConfigError(f"{path}: approvals: {rule}: must be one of {', '.join(ACTIONS)} {needs}, not {action!r}")
     return tuple((rule, str(action)) for rule, action in flat.items())
 
 
@@ -174,6 +176,7 @@ def flat_rules(table: Mapping[str, object]) -> dict[str, object]:
     """The rules of `[approvals]`: `{"python": "ask", "weather:Oslo*": "auto"}`, however the table nests them.
 
     Somebody may write `{"weather": {"Oslo*": "auto"}}`, and TOML nests `container.exec = "never"` by itself.
+    `{"container.exec:uv sync": {"action": "auto", "network": True}}` is the rule `container.exec[network]:uv sync`.
     """
     flat: dict[str, object] = {}
     for name, value in table.items():
@@ -181,11 +184,22 @@ def flat_rules(table: Mapping[str, object]) -> dict[str, object]:
         if name in FAMILIES and isinstance(value, dict):
             own = {f"{name}.{inner}": at for inner, at in value.items()}
         for tool, action in own.items():
-            if isinstance(action, dict):
-                flat |= {f"{tool}:{pattern}": at for pattern, at in action.items()}
-            else:
-                flat[tool] = action
+            entries = {tool: action}
+            if isinstance(action, dict) and "action" not in action:
+                entries = {f"{tool}:{pattern}": at for pattern, at in action.items()}
+            flat |= dict(map(_giving, entries, entries.values()))
     return flat
+
+
+def _giving(rule: str, value: object) -> tuple[str, object]:
+    """The rule and its action; of a table, with what it gives."""
+    if not isinstance(value, dict) or not value.keys() <= {"action", *NEEDS}:
+        return rule, value
+    needs = [need for need in NEEDS if value.get(need, False) is not False]
+    if any(value[need] is not True for need in needs):
+        return rule, value
+    name, colon, pattern = rule.partition(":")
+    return f"{name}[{listed(needs)}]{colon}{pattern}" if needs else rule, value["action"]
 
 
 def load(path: Path, *, must_exist: bool) -> Mapping[str, object]:
@@ -269,6 +283,8 @@ def rules_of(resolved: Resolved) -> tuple[Rule, ...]:
     """The rules of the settings. Their order doesn't matter: the strictest one that matches holds."""
     settings = resolved.settings
     rules = [_rule("--allow", text, "allow") for text in settings.allow]
+    rules += [_rule("--allow-network", f"container.exec[network]:{text}", "allow") for text in settings.allow_network]
+    rules += [_rule("--allow-git", "container.exec[git]:git *", "allow")] if settings.allow_git else []
     rules += [_rule("--deny", text, "deny") for text in settings.deny]
     file, own = f"{config_path(os.environ)}: approvals", f"{FOLDER_CONFIG}: approvals"
     rules += [_rule(file, text, ACTIONS[word]) for text, word in resolved.approvals]

@@ -116,6 +116,10 @@ class Settings:
     # Rules, as `tools.approval.rules.parse_rule` reads them.
     allow: tuple[str, ...] = _setting((), kinds.texts("a list of rules, e.g. 'container.exec:git status*'"),
         Flag("Allow a tool's calls, as in 'container.exec:git status*'. Repeatable.", "NAME[:PATTERN]", _ALL))
+    allow_network: tuple[str, ...] = _setting((), kinds.texts("a list of commands, e.g. 'uv sync'"),
+        Flag("Give this command network, as in 'uv sync' or 'npm ci*'. Repeatable.", "COMMAND", _ALL))
+    allow_git: bool = _setting(False, kinds.switch(),
+        Flag("Let git change the repository: commit, stash, switch.", listed=_ALL))
     deny: tuple[str, ...] = _setting((), kinds.texts("a list of rules, e.g. 'container.exec:git push*'"),
         Flag("Never allow these calls; overrides --allow. Repeatable.", "NAME[:PATTERN]", _RUN_TOOLS))
     yes: bool = _setting(False, kinds.switch(),

@@ -17,12 +17,11 @@ from ossia.tools.spec import Need
 
 NOTHING: Final = frozenset[Need]()
 NEEDS: Final[tuple[Need, ...]] = ("network", "git", "unconfined")
-WHY: Final[Mapping[Need, str]] = {
+_WHY: Final[Mapping[Need, str]] = {
     "network": "it needs network: private text could leave, and this machine's own services are reachable",
     "git": "it needs git's own folder: .git may be changed, but for its hooks and settings",
     "unconfined": "it needs to run unconfined: it can do everything you can",
 }
-"""The questions, in words for people."""
 _NAMED: Final[Mapping[Need, str]] = {
     "network": "network",
     "git": "a writable .git",
@@ -135,6 +134,12 @@ def extra(gives: frozenset[Need], pattern: str, command: str) -> frozenset[Need]
     if known is None or not _WILD.search("".join(pattern_words(pattern))):
         return gives
     return gives & {"unconfined"} if known else NOTHING
+
+
+def reason(needs: Iterable[Need]) -> str:
+    """The reason to ask, in words for people."""
+    needs = frozenset(needs)
+    return "; ".join(_WHY[need] for need in NEEDS if need in needs)
 
 
 def words_for(needs: Iterable[Need]) -> str:

@@ -27,6 +27,7 @@ CAN: Mapping[Effect, str] = {
 BY_RULE = "the rule "
 """The beginning of the reason where a rule of the user decided."""
 FROM_OUTSIDE = "the model has read text from outside"
+"""The end of the reason where that is why a person must answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,19 +111,20 @@ class Policy:
         asked, by = _strictest(rules, "ask", spec, preview)
         if asked != "no":
             return Ruling("ask", f"{BY_RULE}{by} says to ask", firm=True)
-        why = "; ".join(needs.WHY[need] for need in needs.NEEDS if need in preview.needs)
+        why = needs.reason(preview.needs)
         if {"outside", "private"} <= taint:
-            return Ruling("ask", f"{why}; the model has read private text and text from outside", firm=True)
+            return Ruling("ask", f"{why}; the model has read private text, and {FROM_OUTSIDE}", firm=True)
         origins = {"user"} if "outside" in taint else {"user", "stored"}
         for rule in rules:
             enough = preview.needs <= rule.gives or "unconfined" in rule.gives
             if enough and rule.origin in origins and _allowed([rule], spec, preview):
                 return Ruling("allow", f"{BY_RULE}{rule}")
+        giving = suggested_rules(spec, preview)
         if "outside" in taint:
-            return Ruling("ask", f"{why}; {FROM_OUTSIDE}", firm=True)
+            return Ruling("ask", f"{why}; {FROM_OUTSIDE}", firm=True, rules=giving)
         if self._remembers(spec, preview, arguments):
             return Ruling("allow", "allowed for this session")
-        return Ruling("ask", why, firm=True, rules=suggested_rules(spec, preview), lasting=True)
+        return Ruling("ask", why, firm=True, rules=giving, lasting=True)
 
     def given(self, command: str) -> frozenset[Need]:
         """The needs that rules and answers for the session give a command of `container.exec` from the start."""

@@ -6,18 +6,46 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from ossia.tools.sandbox import ConfinementName
 from ossia.tools.spec import Need
 
+_DENIED = r"(?:Read-only file system|Permission denied|Operation not permitted)"
+_LOOPBACK = r"(?:localhost|127(?:\.\d+){3}|\[?::1\]?|0\.0\.0\.0)"
 _WANTS: Final[Mapping[Need, re.Pattern[str]]] = {
     "git": re.compile(
-        r"Unable to create '[^'\n]*\.git/[^'\n]*\.lock': (?:Read-only file|Permission denied|Operation not permitted)"
-        r"|insufficient permission for adding an object|could not lock config"
+        rf"(?:[Uu]nable to (?:create|write|append to)|cannot open) '?[^\n]*\.git/[^\n]*: {_DENIED}"
+        rf"|insufficient permission for adding an object|^error: unable to create temporary file: {_DENIED}",
+        re.MULTILINE,
     ),
-    "network": re.compile(r"Could not resolve host|Temporary failure in name resolution", re.IGNORECASE),
-    "unconfined": re.compile(r"Cannot connect to the Docker daemon"),
+    "network": re.compile(
+        r"could not resolve (?:host|proxy)|temporary failure in name resolution|name or service not known"
+        r"|nodename nor servname provided|unable to resolve host|failed to lookup address information|bad hostname"
+        r"|getaddrinfo (?:EAI_AGAIN|ENOTFOUND)|UnknownHostException|unknown host |dial tcp: lookup "
+        r"|network is unreachable|ENETUNREACH|address family not supported|EAFNOSUPPORT"
+        rf"|failed to connect to (?!{_LOOPBACK} )\S+ port",
+        re.IGNORECASE,
+    ),
+    "unconfined": re.compile(
+        r"connect to the Docker daemon|Cannot connect to Podman"
+        r"|Permission denied \(publickey|Host key verification failed|could not read Username for|gh auth login"
+    ),
 }
+"""In the words of curl, wget, ssh, git, pip, uv, npm, cargo, maven, go, python, node, java and perl, without network. The
+last ones need a login, which is in the user's home. No need opens git's own settings."""
+_OWN_SERVICE = re.compile(rf"(?:failed to connect to|ECONNREFUSED) {_LOOPBACK}\b", re.IGNORECASE)
 
 
-def wanted(output: str) -> frozenset[Need]:
-    """The needs that the output of a failed command shows."""
-    return frozenset(need for need, pattern in _WANTS.items() if pattern.search(output))
+def wanted(output: str, confinement: ConfinementName) -> frozenset[Need]:
+    """The needs that the output of a failed command shows.
+
+    Landlock's commands have no network of their own, where bubblewrap's can start a server and ask it.
+    """
+    found = {need for need, pattern in _WANTS.items() if pattern.search(output)}
+    return frozenset(found | ({"network"} if confinement == "landlock" and _OWN_SERVICE.search(output) else set()))
+
+
+def advice(output: str) -> str:
+    """A line for the model on a service of this machine that a failed command didn't reach; "" if it didn't try."""
+    if not _OWN_SERVICE.search(output):
+        return ""
+    return "nothing listens there: what an earlier command started has ended; start it and use it in one command"

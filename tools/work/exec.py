@@ -22,7 +22,7 @@ from ossia.tools.spec import Need, Preview, ToolContext, ToolFailed, ToolOutput,
 from ossia.tools.work._command import Command
 from ossia.tools.work._place import guarded_in, look_at, repository_shown, workspace_of
 from ossia.tools.work._running import ShellTiming, run_job
-from ossia.tools.work._wants import wanted
+from ossia.tools.work._wants import advice, wanted
 from ossia.tools.workspace import Keeper, Workspace
 
 __all__ = ["NAME", "SECTION", "Exec", "ShellTiming"]
@@ -217,11 +217,13 @@ class Exec:
         if plan.needs:
             given = "unconfined" if "unconfined" in plan.needs else f"with {named(plan.needs)}"
             result = replace(result, text=f"{result.text}\n[ran {given}]")
-        if plan.read_only or self._confines(plan.needs).name == "unconfined":
+        name = self._confines(plan.needs).name
+        if plan.read_only or name == "unconfined" or not result.error:
             return result
-        wants = wanted(result.text) - plan.needs if result.error else frozenset[Need]()
+        wants = wanted(result.text, name) - plan.needs
         if not wants:
-            return result
+            line = advice(result.text)
+            return replace(result, text=f"{result.text}\n[{line}]") if line else result
         return replace(result, retry=self._preview(plan.command, plan.needs | wants, workspace, context))
 
     def _but_for_autorun(self, workspace: Workspace, context: ToolContext, cannot: str) -> str:
