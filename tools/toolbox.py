@@ -44,8 +44,8 @@ RAN_ONCE = "it has already run once, and failed"
 
 
 _WHY_NOT: Mapping[str | None, str] = {
-    "refused": "the user said no; do without, or ask the user",
-    "unasked": "only the user can give it, and there is nobody to ask; do without",
+    "refused": "the user said no: do without, or ask them",
+    "unasked": "only the user can give that, and nobody can be asked: do without",
 }
 
 
@@ -205,8 +205,8 @@ class Toolbox:
             return ran, 0, result
         lacks = named(retry.needs - ran.preview.needs)
         if refused is not None:
-            why = _WHY_NOT.get(refused.fault.kind if refused.fault else None, "it is not allowed here")
-            return ran, 0, replace(result, text=f"{result.text}\n[{lacks} was not given: {why}]")
+            why = _WHY_NOT.get(refused.fault.kind if refused.fault else None, "that is not allowed here")
+            return ran, 0, replace(result, text=f"{result.text}\n[not given: {lacks}; {why}]")
         ms, second = yield from self._started(ready)
         lines = "".join(f"\n[{line}]" for line in (f"it had failed without {lacks}", *result.notices))
         notices = (*result.notices, *second.notices)

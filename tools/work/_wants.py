@@ -30,8 +30,8 @@ _WANTS: Final[Mapping[Need, re.Pattern[str]]] = {
         r"|Permission denied \(publickey|Host key verification failed|could not read Username for|gh auth login"
     ),
 }
-"""In the words of curl, wget, ssh, git, pip, uv, npm, cargo, maven, go, python, node, java and perl, without network. The
-last ones need a login, which is in the user's home. No need opens git's own settings."""
+"""In the words of curl, wget, ssh, git, pip, uv, npm, cargo, maven, go, python, node, java, perl. The last ones want a
+login, from the user's home. Git's own settings aren't among them: no need but the last opens those."""
 _OWN_SERVICE = re.compile(rf"(?:failed to connect to|ECONNREFUSED) {_LOOPBACK}\b", re.IGNORECASE)
 
 

@@ -28,7 +28,9 @@ from ossia.tools.workspace import Keeper, Workspace
 __all__ = ["NAME", "SECTION", "Exec", "ShellTiming"]
 
 NAME = "container.exec"
-SECTION = "Runs commands in the workspace, each in a process of its own, confined and without network."
+SECTION = """\
+Runs commands in the workspace, each in a process of its own, confined and without network.
+Network, and changes of .git such as a commit, need the user's word: call the command, they are asked."""
 DESCRIPTION = """\
 Runs a program and returns its output, e.g. ["bash", "-lc", "pytest -q"]. workdir: a folder of the workspace; timeout: \
 milliseconds (60000 if left out)."""
@@ -176,13 +178,12 @@ class Exec:
             result = yield from run_job(
                 confinement, job, self._timing, plan.command.timeout_s, call_id=call_id, context=context
             )
-            result = self._with_wants(result, plan, workspace, context)
             result = _with_git(result, repository, plan.command)
             try:
                 after.close()
             except ToolFailed as error:
                 raise ToolFailed("\n".join([str(error), *notices]), fault=error.fault) from error
-            result = _with(result, notices)
+            result = self._with_wants(_with(result, notices), plan, workspace, context)
             line = keeper.ignored_line() if keeper and before is not None else self._warning(plan)
             return replace(result, notices=(line, *result.notices)) if line else result
 
