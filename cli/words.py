@@ -49,9 +49,13 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
+GIT_STAYS = "branches and commits are as the turn left them; in the workspace, this brings them back:"
+"""The line before `Undone.git`."""
+
+
 def undone_or_not(undone: Undone, *, skipping: bool = False, dry_run: bool = False) -> str:
-    """The head of undo's report, `"nothing was restored"` if every file was skipped."""
-    if undone.restored or undone.removed or not undone.skipped:
+    """The head of undo's report, `"nothing was restored"` if every file was skipped, or only git has changed."""
+    if undone.restored or undone.removed or not (undone.skipped or undone.git):
         return "this would be undone" if dry_run else "undone"
     if skipping:
         return "this would be forgotten" if dry_run else "forgotten"

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ossia.tools.own import Own
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
+    from ossia.tools.sandbox.git_copy import Moved
     from ossia.tools.spec import Taint
     from ossia.tools.tree import State
     from ossia.tools.undo.stored import Bytes
@@ -39,6 +40,9 @@ class Keeper(Protocol):
 
     def keep_changes(self, before: Mapping[str, State], after: Mapping[str, State], kept: Bytes) -> None:
         """Note changes of a command where not everything is kept: what was there and is now, and the bytes."""
+
+    def note_git(self, moved: Sequence[Moved]) -> None:
+        """Note the references of the repository that a command moved: undo says how to bring them back."""
 
     def ignored_line(self) -> str:
         """A line about what git ignores here, which undo doesn't restore; "" if that was said already."""

@@ -72,7 +72,7 @@ def _list(journal: Journal) -> None:
 
 def _show(undone: Undone, *, skipping: bool, dry_run: bool) -> None:
     from ossia.cli.clean import clean, one_line
-    from ossia.cli.words import undone_or_not
+    from ossia.cli.words import GIT_STAYS, undone_or_not
 
     would = "would be " if dry_run else ""
     head = undone_or_not(undone, skipping=skipping, dry_run=dry_run)
@@ -83,6 +83,10 @@ def _show(undone: Undone, *, skipping: bool, dry_run: bool) -> None:
         print(f"{would}removed   {_shown(path)}")
     for one in undone.skipped:
         print(f"left as it is  {_shown(one.path)}  ({one.reason})")
+    if undone.git:
+        print(f"ossia: {GIT_STAYS}", file=sys.stderr)
+    for command in undone.git:
+        print(f"  {_shown(command)}")
 
 
 def _shown(path: str) -> str:

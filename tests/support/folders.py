@@ -43,6 +43,9 @@ class Kept:
     def ignored_line(self) -> str:
         return ""
 
+    def note_git(self, moved: object) -> None:
+        raise AssertionError("this keeper keeps files only")
+
     def keep_changes(self, before: object, after: object, kept: object) -> None:
         raise AssertionError("this keeper keeps files only")
 

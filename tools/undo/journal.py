@@ -12,10 +12,11 @@ import hashlib
 import os
 import threading
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ossia.tools._scratch import Scratch
 from ossia.tools.files import make_private, make_private_file, require_owner
@@ -28,6 +29,9 @@ from ossia.tools.undo.shadow import PROGRAMS, find_git
 from ossia.tools.undo.store import KeepLimits, Snapshot, Store, TooMuch
 from ossia.tools.undo.stored import Bytes
 from ossia.tools.undo.turns import Pending, Turn, TurnFolder, TurnFolders
+
+if TYPE_CHECKING:
+    from ossia.tools.sandbox.git_copy import Moved
 
 __all__ = ["Before", "Journal", "KeepLimits", "Skipped", "Turn", "Undone"]
 
@@ -222,6 +226,15 @@ class Journal:
         try:
             with self._locked():
                 self._note(before, after, copy)
+        except OSError as error:
+            raise _not_undoable(error) from error
+
+    def note_git(self, moved: Sequence[Moved]) -> None:
+        """Note the references of the repository that a command moved (see `Keeper`)."""
+        try:
+            with self._locked():
+                for one in moved:
+                    self._current().add_moved(one.name, one.old, one.new)
         except OSError as error:
             raise _not_undoable(error) from error
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ossia.tools.tree import State, Tree
+from ossia.tools.undo.git_back import ways_back
 from ossia.tools.undo.stored import Bytes
 from ossia.tools.undo.turns import TurnFolder
 
@@ -30,6 +31,8 @@ class Skipped:
 class Undone:
     """The result of undo. `restored`: paths with their old content or mode. `removed`: those that the turn had made.
 
+    `git`: the commands by which the user brings back what the turn did to the repository (`git_back.py`).
+
     `Undone("fix the tests", restored=("a.py",), removed=("b.py",), skipped=(Skipped("c.py", "changed since"),))`
     """
 
@@ -37,6 +40,7 @@ class Undone:
     restored: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    git: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -51,7 +55,7 @@ def undo_turn(turn: TurnFolder, tree: Tree, *, force: bool, skip: bool, dry_run:
     """Undo one turn and forget it; what was skipped stays in it, unless `skip`. `dry_run` changes nothing."""
     if not dry_run:
         _open_folders(turn, tree)
-    work, before = _checked(turn, tree, force), dict(turn.before)
+    work, before, git = _checked(turn, tree, force), dict(turn.before), ways_back(turn.moved, tree.root)
     if not dry_run:
         _apply(before, turn.bytes, tree, work)
         turn.keep_only(() if skip else work.skipped)
@@ -61,6 +65,7 @@ def undo_turn(turn: TurnFolder, tree: Tree, *, force: bool, skip: bool, dry_run:
         tuple(path for path in done if before[path].kind != "absent"),
         tuple(path for path in done if before[path].kind == "absent"),
         tuple(Skipped(path, reason) for path, reason in sorted(work.skipped.items())),
+        git,
     )
 
 

@@ -55,14 +55,18 @@ def find_git(writable: Iterable[Path], folders: Iterable[str] = PROGRAMS) -> Pat
     return None
 
 
-class _Git:
+class Git:
     """A repository of our own, and git working on it. Failures are `OSError`s in git's own words."""
 
     def __init__(self, program: Path, folder: Path, object_format: str) -> None:
         self.program, self.folder, self._format = program, folder, object_format
 
-    def start(self, *arguments: str, tree: Path | None = None, index: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start one of git's commands, with pipes. `tree`: the folder that it takes for a work tree."""
+    def start(self, *arguments: str, tree: Path | None = None, index: Path | None = None,
+              umask: int = 0o077) -> subprocess.Popen[bytes]:  # fmt: skip
+        """Start one of git's commands, with pipes. `tree`: the folder that it takes for a work tree.
+
+        `umask` -1: this process's own.
+        """
         if not (self.folder / "HEAD").exists():
             self._make()
         place = tree or self.folder
@@ -73,7 +77,7 @@ class _Git:
         }  # fmt: skip
         pipe = subprocess.PIPE
         return subprocess.Popen([self.program, *arguments], cwd=place, env=environ, stdin=pipe, stdout=pipe,
-                                stderr=pipe, umask=0o077, start_new_session=True)  # fmt: skip
+                                stderr=pipe, umask=umask, start_new_session=True)  # fmt: skip
 
     def answer(self, *arguments: str, given: bytes = b"", tree: Path | None = None,
                index: Path | None = None) -> bytes:  # fmt: skip
@@ -117,7 +121,7 @@ class Objects:
     """Files' bytes by their hash (`digest_of`), compressed. They have no names, trees or commits."""
 
     def __init__(self, program: Path, folder: Path) -> None:
-        self._git = _Git(program, folder, "sha256")
+        self._git = Git(program, folder, "sha256")
 
     def names(self) -> set[str]:
         """The hashes of all that is kept; none if the repository is damaged, which is then made anew."""
@@ -184,7 +188,7 @@ def _pieces(file: IO[bytes], size: int) -> Iterator[bytes]:
 class Saving:
     """A stream of files into the repository. Nothing is started before the first one."""
 
-    def __init__(self, git: _Git) -> None:
+    def __init__(self, git: Git) -> None:
         self._git = git
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -221,7 +225,7 @@ class Rules:
     """
 
     def __init__(self, program: Path, folder: Path) -> None:
-        self._git, self._folder = _Git(program, folder / "rules", "sha1"), folder
+        self._git, self._folder = Git(program, folder / "rules", "sha1"), folder
         self.files: dict[str, bytes] = {}
         self._tree: Path | None = None
         self._written: set[str] = set()

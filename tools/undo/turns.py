@@ -33,7 +33,7 @@ class Turn:
 
 
 class TurnFolder:
-    """One turn. `before`: what was there. `after`: what the turn left, as far as known."""
+    """One turn. `before`: what was there. `after`: what the turn left, as far as known. `moved`: git's references."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -41,6 +41,7 @@ class TurnFolder:
         self.label = ""
         self.before: dict[str, State] = {}
         self.after: dict[str, State] = {}
+        self.moved: dict[str, tuple[str, str]] = {}
         self.unrecorded: set[str] = set()  # written by tools, not yet in `after`
 
     @property
@@ -65,6 +66,11 @@ class TurnFolder:
         self._add("after", states)
         self.after |= states
 
+    def add_moved(self, name: str, old: str, new: str) -> None:
+        """Add a reference of the repository, that was moved. The turn's first old value and its last new one count."""
+        self.moved[name] = self.moved.get(name, (old, new))[0], new
+        append(self._list, _moved_line(name, old, new))
+
     def _add(self, what: str, states: Mapping[str, State]) -> None:
         rows = [json.dumps({"path": path, what: row_of(state)}) + "\n" for path, state in states.items()]
         if rows:
@@ -72,7 +78,8 @@ class TurnFolder:
 
     def drop_if_nothing_changed(self) -> None:
         """Remove the turn if everything is as it was, as after a failed call."""
-        if all(path in self.after and state.equals(self.after[path]) for path, state in self.before.items()):
+        unchanged = all(path in self.after and state.equals(self.after[path]) for path, state in self.before.items())
+        if unchanged and not self.moved:
             self.remove()
 
     def keep_only(self, paths: Iterable[str]) -> None:
@@ -89,6 +96,7 @@ class TurnFolder:
             for what, states in (("before", self.before), ("after", self.after)):
                 file.writelines(json.dumps({"path": path, what: row_of(state)}).encode() + b"\n"
                                 for path, state in states.items())  # fmt: skip
+            file.writelines(_moved_line(name, *move) for name, move in self.moved.items())
         temporary.replace(self._list)
 
     def remove(self) -> None:
@@ -109,6 +117,9 @@ class TurnFolder:
                 row = json.loads(line)
                 if "label" in row:
                     self.label = str(row["label"])
+                elif "moved" in row:
+                    name, old, new = map(str, row["moved"])
+                    self.moved[name] = self.moved.get(name, (old, new))[0], new
                 elif "before" in row:
                     self.before.setdefault(str(row["path"]), state_of(row["before"]))
                 else:
@@ -207,7 +218,7 @@ class TurnFolders:
             turn.load()
         except FileNotFoundError:
             return None
-        return turn if turn.before else None
+        return turn if turn.before or turn.moved else None
 
     def _paths(self) -> list[Path]:
         return [path for path in self._names("") if path.name[:6].isdigit()]
@@ -218,6 +229,10 @@ class TurnFolders:
         except FileNotFoundError:
             return []
         return [self._folder / name for name in sorted(names) if name.startswith(start)]
+
+
+def _moved_line(name: str, old: str, new: str) -> bytes:
+    return json.dumps({"moved": [name, old, new]}).encode() + b"\n"
 
 
 def _first_line(label: str) -> bytes:

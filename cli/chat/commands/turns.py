@@ -14,7 +14,7 @@ from ossia.cli.clean import one_line
 from ossia.cli.clipboard import copy_with_programs, copyable, fits_terminal
 from ossia.cli.terminal.input.typed import Typed, as_text
 from ossia.cli.visible import seen_line
-from ossia.cli.words import count, undone_or_not
+from ossia.cli.words import GIT_STAYS, count, undone_or_not
 from ossia.tools.skills import Skill
 
 if TYPE_CHECKING:
@@ -226,5 +226,9 @@ def _show_undone(face: Face, undone: Undone, *, skipping: bool) -> None:
         block.item(f"  left as it is  {seen_line(one.path)}  ({one.reason})", "yellow")
     if undone.skipped and not skipping:
         block.item("  /undo force overwrites them, /undo skip forgets about them", "dim")
+    if undone.git:
+        block.item(f"  {GIT_STAYS}")
+    for command in undone.git:
+        block.item(f"    {seen_line(command)}")
     block.item("  the conversation is unchanged: /retry or /edit go back in it", "dim")
     block.show()
