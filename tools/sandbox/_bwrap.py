@@ -223,6 +223,7 @@ def _machine(job: Job, seen: Shown, *, overlays: bool) -> list[object]:
         words += [bind, path, path]  # where something is mounted can't be renamed
     for path in (*job.guarded, *job.own):
         words += ["--ro-bind", path, path]
+    words += _given_git(job)
     for path in (*private_in_workspace(job), *_closed_elsewhere(seen)):
         words += ["--size", MIB, "--tmpfs", path] if path.is_dir() else ["--ro-bind", "/dev/null", path]
     # empty and not writable: what was written there would be lost, so writing fails instead
@@ -259,7 +260,7 @@ def _overlay(folder: Path) -> list[object]:
 
 def _repository(job: Job) -> list[object]:
     """The git folder with copies of its settings, and without anything else in it."""
-    if job.repository is None:
+    if job.repository is None or (job.git and job.git.place == job.repository.folder):
         return []
     folder = job.repository.folder
     words: list[object] = ["--size", MIB, "--tmpfs", folder]
@@ -271,6 +272,15 @@ def _repository(job: Job) -> list[object]:
         copy.write_text(text, encoding="utf-8")
         words += ["--ro-bind", copy, path]
     return [*words, "--remount-ro", folder]
+
+
+def _given_git(job: Job) -> list[object]:
+    """The copy of the git folder where the real one is, and the real objects beside it."""
+    if job.git is None:
+        return []
+    words: list[object] = ["--bind", job.git.copy, job.git.place]
+    words += ["--ro-bind", job.git.place / "objects", job.git.objects]
+    return [*words, *(word for path in job.git.read_only for word in ("--ro-bind", path, path))]
 
 
 def _bind_as_it_lies(path: Path) -> list[object]:

@@ -41,7 +41,7 @@ class CommandProcess(Process):
         self, launch: Launch, job: Job, *, timeout_s: float, grace_s: float, waits_s: float = 5.0
     ) -> None:
         super().__init__(launch, job)
-        self._folder, self._folders = job.folder, (job.folder, job.temporary)
+        self._folder, self._folders = job.folder, (job.folder, *job.writable)
         self._names, self._count_at = 0, 0.0
         self._deadline, self._grace_s = time.monotonic() + timeout_s, grace_s
         self._wake, self._over = threading.Event(), threading.Event()

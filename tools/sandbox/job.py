@@ -122,6 +122,23 @@ class Toolchains:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenGit:
+    """A copy of a git folder that a command may change (`git_copy.py` makes it and takes it over).
+
+    `copy`: the writable folder; `own`: the part of it that is the worktree's, often the same. `place`: the real folder.
+    The copy takes its older objects from `objects`, the real ones. `mounted`: the copy is to be seen at `place`, with
+    `read_only` folders of the real one in it; else programs find it by GIT_DIR.
+    """
+
+    copy: Path
+    own: Path
+    place: Path
+    objects: Path
+    mounted: bool
+    read_only: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """One life of a kernel, where there is an `interpreter`, or one command: for a shell, or a program's `words`.
 
@@ -131,7 +148,8 @@ class Job:
     a command: it begins in `start_in` (None: the folder), and `read_only` it changes nothing. `guarded` paths below the
     folder are read-only, as are `own`, the parts of ossia itself; their folders can't be moved. `hidden` folders, ours
     and the user's, are invisible. `home` is the user's, None if unknown; `repository` is readable, where the folder
-    doesn't hold its own; so are `toolchains`. `network`: it may use TCP, UDP and DNS; Unix sockets stay closed.
+    doesn't hold its own; so are `toolchains`. `network`: it may use TCP, UDP and DNS; Unix sockets stay closed. `git`:
+    the copy of the git folder that it may change.
     """
 
     folder: Path
@@ -151,6 +169,7 @@ class Job:
     repository: Repository | None = None
     toolchains: Toolchains = Toolchains()
     network: bool = False
+    git: GivenGit | None = None
 
     @property
     def fixed(self) -> Path:
@@ -170,7 +189,8 @@ class Job:
     @property
     def writable(self) -> tuple[Path, ...]:
         """Its writable folders in `scratch`."""
-        return (self.sockets, self.temporary) if self.interpreter else (self.temporary,)
+        git = (self.git.copy,) if self.git else ()
+        return (self.sockets, self.temporary) if self.interpreter else (self.temporary, *git)
 
     @property
     def connection(self) -> Path:
@@ -218,6 +238,8 @@ class Job:
             "npm_config_yes": "true",  # else `npm init` waits for ever
             # where the workspace is mounted another filesystem begins, and git would look no further up
             **({"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"} if self.repository else {}),
+            **({"GIT_DIR": str(self.git.own), "GIT_WORK_TREE": str(self.folder)}
+               if self.git and not self.git.mounted else {}),
             "PWD": str(self.folder),
         }
 

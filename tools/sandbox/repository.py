@@ -44,7 +44,7 @@ _MAX_SUBMODULES, _MAX_LOOKED_AT = 50, 1000
 _PROGRAMS = "/usr/bin:/bin:/usr/local/bin:/opt/homebrew/bin:/run/current-system/sw/bin"
 
 
-class _NotShown(Exception):
+class NotShown(Exception):
     """Why it isn't shown, in words for people."""
 
 
@@ -59,21 +59,21 @@ def repository_of(root: Path, *, home: Path | None, data: Path, trusted: bool) -
         return None
     try:
         if top != root and not trusted:
-            raise _NotShown(f"the repository lies above the workspace, in {top}, and the folder isn't trusted")
-        folder, common = _folders(top, root)
+            raise NotShown(f"the repository lies above the workspace, in {top}, and the folder isn't trusted")
+        folder, common = folders_of(top, root)
         _check_objects(common, root)
         if folder == root or folder.is_relative_to(root):
             return None
         if root.is_relative_to(common) or common == home or too_wide(common, home):
-            raise _NotShown(f"{common} holds more than a repository")
+            raise NotShown(f"{common} holds more than a repository")
         for place in (top, folder, common):  # who can write there could replace a shown file by a link
             if place.is_relative_to(data.resolve()):
-                raise _NotShown(f"{place} is ossia's own")
+                raise NotShown(f"{place} is ossia's own")
             status = place.stat()
             if status.st_uid != os.geteuid() or status.st_mode & stat.S_IWOTH:
-                raise _NotShown(f"{place} belongs to another user, or others can write it")
+                raise NotShown(f"{place} belongs to another user, or others can write it")
         return _shown(top, folder, common)
-    except _NotShown as why:
+    except NotShown as why:
         return str(why)
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         return f"the git folder can't be read ({error})"
@@ -89,7 +89,7 @@ def _top(root: Path, home: Path | None) -> Path | None:
     return None
 
 
-def _folders(top: Path, root: Path) -> tuple[Path, Path]:
+def folders_of(top: Path, root: Path) -> tuple[Path, Path]:
     """The git folder of `top`, and the one with objects and branches: another for a linked worktree."""
     pointer = top / ".git"
     mode = pointer.lstat().st_mode
@@ -98,7 +98,7 @@ def _folders(top: Path, root: Path) -> tuple[Path, Path]:
     if stat.S_ISLNK(mode):
         if (target := pointer.resolve()).is_relative_to(root):
             return target, target
-        raise _NotShown(f"{pointer} is a link out of the workspace")
+        raise NotShown(f"{pointer} is a link out of the workspace")
     folder = _named(pointer, "gitdir: ")
     if folder.is_relative_to(root):
         return folder, folder
@@ -106,51 +106,51 @@ def _folders(top: Path, root: Path) -> tuple[Path, Path]:
         common = folder.parent.parent
         if folder.parent.name == "worktrees" and _named(folder / "gitdir") == pointer:
             if _named(folder / "commondir") != common:
-                raise _NotShown(f"{folder}/commondir doesn't lead to {common}")
+                raise NotShown(f"{folder}/commondir doesn't lead to {common}")
             return folder, common
     elif (own := _worktree(folder)) and Path(os.path.realpath(folder / own)) == top:
         return folder, folder
-    raise _NotShown(f"{pointer} names {folder}, which doesn't name this folder in turn")
+    raise NotShown(f"{pointer} names {folder}, which doesn't name this folder in turn")
 
 
 def _named(file: Path, prefix: str = "") -> Path:
     """The place named in a file of git's."""
     text = _text(file).rstrip("\n")
     if not text.startswith(prefix):
-        raise _NotShown(f"{file} isn't git's")
+        raise NotShown(f"{file} isn't git's")
     written = Path(os.path.realpath(file.parent), text.removeprefix(prefix))
     place = Path(os.path.realpath(written))
     if prefix and place != Path(os.path.normpath(written)):  # where bubblewrap shows the place, the link is missing
-        raise _NotShown(f"{file} leads through a link: `git worktree repair` in the other folder writes it anew")
+        raise NotShown(f"{file} leads through a link: `git worktree repair` in the other folder writes it anew")
     return place
 
 
 def _check_objects(common: Path, root: Path) -> None:
-    """Raises `_NotShown` if some of its objects lie where commands see nothing."""
+    """Raises `NotShown` if some of its objects lie where commands see nothing."""
     objects = common / "objects"
     file = objects / "info" / "alternates"
     for line in _text(file).splitlines() if file.exists() else ():
         place = Path(os.path.realpath(objects / line))
         if not (place.is_relative_to(root) or place.is_relative_to(common)):
-            raise _NotShown(f"some of its objects lie in {place}: `git repack -ad`, outside, brings them here")
+            raise NotShown(f"some of its objects lie in {place}: `git repack -ad`, outside, brings them here")
 
 
 def _text(file: Path) -> str:
     status = file.lstat()
     if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_BYTES:
-        raise _NotShown(f"{file} isn't git's")
+        raise NotShown(f"{file} isn't git's")
     return file.read_text(encoding="utf-8")
 
 
 def _worktree(folder: Path) -> str:
-    found = [value for name in _SETTINGS for key, value in _settings(folder / name) if key == "core.worktree"]
+    found = [value for name in _SETTINGS for key, value in settings_of(folder / name) if key == "core.worktree"]
     return (found[-1] or "") if found else ""
 
 
 def _shown(top: Path, folder: Path, common: Path) -> Repository:
     folders = dict.fromkeys((common, folder, *_submodules(folder)))
     if not (common / "objects").is_dir():
-        raise _NotShown(f"{common} is no git folder")
+        raise NotShown(f"{common} is no git folder")
     entries = [place / name for place in folders for name in _SHOWN]
     entries = [path for path in entries if path.exists() and not path.is_symlink()]
     if (top / ".git").is_file():
@@ -159,7 +159,7 @@ def _shown(top: Path, folder: Path, common: Path) -> Repository:
     left_out: list[str] = []
     for path in (place / name for place in folders for name in _SETTINGS):
         if path.is_file():
-            pairs = list(_settings(path))
+            pairs = list(settings_of(path))
             shown = (pair for pair in pairs if pair[0].partition(".")[0] in _SECTIONS and not _LEFT_OUT.match(pair[0]))
             kept = [(key, value and _USER_INFO.sub("", value)) for key, value in shown]
             kept = [(key, value) for key, value in kept if not _ODD_ADDRESS.search(value or "")]
@@ -196,7 +196,7 @@ def _changed_logs(folder: Path) -> Iterator[tuple[Path, str]]:
                 yield path, shown
 
 
-def _settings(path: Path) -> Iterator[tuple[str, str | None]]:
+def settings_of(path: Path) -> Iterator[tuple[str, str | None]]:
     """Each setting of a file, read by git itself without `include`s. None: a name without a value."""
     if not path.exists():
         return

@@ -17,6 +17,7 @@ from ossia.tools.ending import to_its_end
 from ossia.tools.present import COMMAND
 from ossia.tools.sandbox import SHELL_LIMITS, Confinement, Job, Limits, choose
 from ossia.tools.sandbox.confinement import Unconfined
+from ossia.tools.sandbox.git_copy import GitCopy, GitRefused
 from ossia.tools.sandbox.job import Repository, Toolchains
 from ossia.tools.spec import Need, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 from ossia.tools.work._command import Command
@@ -175,10 +176,20 @@ class Exec:
             repository = repository_shown(workspace, confinement, home=self._home, data=context.data_dir)
             shown = None if isinstance(repository, str) else repository
             job = replace(self._job(plan, workspace, context, scratch.path, nested), repository=shown)
+            given = plan.needs
+            if "git" in given and confinement.name != "unconfined":
+                try:
+                    git = GitCopy.of(workspace.root, scratch.path, mounted=confinement.name == "bwrap",
+                                     data=context.data_dir, repository=shown)  # fmt: skip
+                    job = git.given_to(job)
+                    after.callback(lambda: notices.extend(_taken_over(git, keeper)))
+                except GitRefused as why:
+                    given -= {"git"}
+                    notices.append(f"git can't be given to commands in this repository: {why}")
             result = yield from run_job(
                 confinement, job, self._timing, plan.command.timeout_s, call_id=call_id, context=context
             )
-            result = _with_git(result, repository, plan.command)
+            result = _with_git(result, repository, plan.command) if job.git is None else result
             try:
                 after.close()
             except ToolFailed as error:
@@ -213,11 +224,12 @@ class Exec:
             network="network" in plan.needs,
         )
 
-    def _with_wants(self, result: ToolResult, plan: _Plan, workspace: Workspace, context: ToolContext) -> ToolResult:
+    def _with_wants(self, result: ToolResult, plan: _Plan, given: frozenset[Need], workspace: Workspace,
+                    context: ToolContext) -> ToolResult:  # fmt: skip
         """The result, with a line on what the command was given; if it failed for want of more, how to run it again."""
-        if plan.needs:
-            given = "unconfined" if "unconfined" in plan.needs else f"with {named(plan.needs)}"
-            result = replace(result, text=f"{result.text}\n[ran {given}]")
+        if given:
+            words = "unconfined" if "unconfined" in given else f"with {named(given)}"
+            result = replace(result, text=f"{result.text}\n[ran {words}]")
         name = self._confines(plan.needs).name
         if plan.read_only or name == "unconfined" or not result.error:
             return result
@@ -250,6 +262,14 @@ def _changed(look: Look, keeper: Keeper | None, before: Any, confinement: Confin
     yield from changed.lines
     if keeper:
         keeper.keep_changes(changed.before, changed.after, changed.kept)
+
+
+def _taken_over(git: GitCopy, keeper: Keeper | None) -> tuple[str, ...]:
+    """Take over what a command did to the repository; returns lines about what wasn't kept."""
+    taken = git.take_over()
+    if keeper and taken.moved:
+        keeper.note_git(taken.moved)
+    return taken.lines
 
 
 def _with_git(result: ToolResult, repository: Repository | str | None, command: Command) -> ToolResult:

@@ -1,0 +1,100 @@
+"""The logs of references (reflogs): copied for a command, and what it added to them."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Container, Mapping
+from pathlib import Path
+
+from ossia.tools.sandbox._git_files import HEX, GitRefused, files_below, is_reference, put, read, write_new
+
+_MAX_BYTES = 64 << 20
+_LINE = re.compile(rf"({HEX}) ({HEX}) [^\x00]*")
+Place = tuple[Path, Path]
+"""A real folder and its copy."""
+
+
+class Logs:
+    """The logs of a repository and of their copies, by name: `"logs/HEAD"`, `"logs/refs/heads/main"`.
+
+    `own` holds the first, `common` the others. `texts`: what a command may read of a real log, where that isn't all.
+    """
+
+    def __init__(self, own: Place, common: Place, texts: Mapping[Path, str]) -> None:
+        self._own, self._common, self._texts = own, common, texts
+        self._copied: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
+
+    def copy(self) -> None:
+        """Copy them. Raises `GitRefused`, as the other methods do."""
+        for name in self._names(0):
+            real, copy = self._place(name)
+            before, text = _key(real / name), self._texts.get(real / name)
+            data = read(real, name, _MAX_BYTES) if text is None else text.encode("utf-8", "surrogateescape")
+            write_new(copy / name, data or b"")
+            self._copied[name] = before, _key(copy / name)
+
+    def changed(self, gone: Container[str]) -> tuple[dict[str, bytes | None], set[str]]:
+        """The logs to write, None for those to remove, and the objects that new lines name. `gone`: references."""
+        found: dict[str, bytes | None] = {}
+        wanted: set[str] = set()
+        names = self._names(1)
+        for name in names:
+            real, copy = self._place(name)
+            before, copied = self._copied.get(name, ((), ()))
+            if _key(copy / name) == copied or not (name == "logs/HEAD" or is_reference(name[5:])):
+                continue
+            if _key(real / name) != before:
+                continue  # the user's own git wrote to it
+            data, was = read(copy, name, _MAX_BYTES) or b"", read(real, name, _MAX_BYTES) or b""
+            text = self._texts.get(real / name)
+            if text is not None:
+                shown = text.encode("utf-8", "surrogateescape")
+                data = was + data[len(shown) :] if data.startswith(shown) else was
+            wanted |= _objects(name, data, was)
+            found[name] = data
+        return found | {name: None for name in self._copied.keys() - set(names) if name[5:] in gone}, wanted
+
+    def write(self, logs: Mapping[str, bytes | None]) -> None:
+        """Write and remove the real ones."""
+        for name, data in sorted(logs.items(), key=lambda item: item[1] is not None):  # removals first
+            path = self._place(name)[0] / name
+            with contextlib.suppress(OSError):
+                if data is not None:
+                    path.rmdir()  # an empty folder that git left
+            if data is not None:
+                put(path, data)
+                continue
+            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                while path.parent.parent.parent.name != "logs":
+                    path = path.parent
+                    path.rmdir()
+
+    def _names(self, side: int) -> list[str]:
+        heads = ["logs/HEAD"] if (self._own[side] / "logs" / "HEAD").exists() else []
+        return [*heads, *(name for name in files_below(self._common[side], "logs/refs") if not name.endswith(".lock"))]
+
+    def _place(self, name: str) -> Place:
+        return self._own if name == "logs/HEAD" else self._common
+
+
+def _objects(name: str, data: bytes, before: bytes) -> set[str]:
+    """The objects in the lines that weren't there before. Raises `GitRefused` for one that isn't git's."""
+    known, wanted = set(before.split(b"\n")), set()
+    for line in data.split(b"\n")[:-1]:
+        if line not in known:
+            match = _LINE.fullmatch(line.decode("utf-8", "surrogateescape"))
+            if match is None:
+                raise GitRefused(f"{name} has a line that isn't git's")
+            wanted |= {oid for oid in match.groups() if oid.strip("0")}
+    return wanted
+
+
+def _key(path: Path) -> tuple[int, ...]:
+    """The identity of a file's content, for comparing; empty if it isn't there."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
