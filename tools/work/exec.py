@@ -47,6 +47,7 @@ _PARAMETERS: dict[str, object] = {
     "required": ["command"],
     "additionalProperties": False,
 }
+_NOT_REPLACED = re.compile(r"(?:unable to (?:unlink|create)|[Cc]annot (?:unlink|create)).*Permission denied")
 _NAMES_GIT, _GIT_FAILED = re.compile(r"\bgit\b"), re.compile(r"^(?:fatal|error): ", re.MULTILINE)
 
 
@@ -189,12 +190,12 @@ class Exec:
             result = yield from run_job(
                 confinement, job, self._timing, plan.command.timeout_s, call_id=call_id, context=context
             )
-            result = _with_git(result, repository, plan.command) if job.git is None else result
+            result = _at_the_top(result, confinement) if job.git else _with_git(result, repository, plan.command)
             try:
                 after.close()
             except ToolFailed as error:
                 raise ToolFailed("\n".join([str(error), *notices]), fault=error.fault) from error
-            result = self._with_wants(_with(result, notices), plan, workspace, context)
+            result = self._with_wants(_with(result, notices), plan, given, workspace, context)
             line = keeper.ignored_line() if keeper and before is not None else self._warning(plan)
             return replace(result, notices=(line, *result.notices)) if line else result
 
@@ -279,6 +280,14 @@ def _with_git(result: ToolResult, repository: Repository | str | None, command: 
         return result
     limit = f"can't be read here: {repository}" if isinstance(repository, str) else "can only be read here, not changed"
     return replace(result, text=f"{result.text}\n[git's folder {limit}]")
+
+
+def _at_the_top(result: ToolResult, confinement: Confinement) -> ToolResult:
+    """The result; with the reason if git couldn't replace a file where Landlock lets nobody."""
+    if confinement.name != "landlock" or not _NOT_REPLACED.search(result.text):
+        return result
+    why = "Landlock makes, replaces and deletes no files directly at the top of the workspace; with bubblewrap git can"
+    return replace(result, text=f"{result.text}\n[{why}]", notices=(*result.notices, why))
 
 
 def _with(result: ToolResult, notices: Sequence[str]) -> ToolResult:
