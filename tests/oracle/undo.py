@@ -2,8 +2,8 @@
 
 In a git work tree of its own, each turn makes a few random calls of apply_patch and of container.exec through
 the toolbox, among them ones that fail. Then undo is repeated, and after each one the tree must be what it was at the
-beginning of that turn: bytes, modes, links, empty folders, and the repository, but for what git ignores. The first
-difference ends it, with 1.
+beginning of that turn: bytes, modes, links, empty folders, and the repository's settings and hooks, but for what git
+ignores. (Its history goes on: the commands are given git.) The first difference ends it, with 1.
 """
 
 from __future__ import annotations
@@ -101,9 +101,14 @@ def _undo_all(journal: Journal, root: Path, states: list[tuple[int, dict[str, ob
         raise Difference(f"left: {journal.turns()}")
 
 
+_KEPT_OF_GIT = (".git/config", ".git/hooks", ".git/info", ".git/description")
+
+
 def _kept(root: Path) -> dict[str, object]:
-    """The tree without what git ignores."""
-    return {path: state for path, state in snapshot(root).items() if path.partition("/")[0] != "out"}
+    """The tree without what git ignores, and without the history."""
+    left_out = ("out", ".git")
+    return {path: state for path, state in snapshot(root).items()
+            if path.partition("/")[0] not in left_out or path.startswith(_KEPT_OF_GIT)}  # fmt: skip
 
 
 def _compare(wanted: dict[str, object], found: dict[str, object], where: str) -> None:
