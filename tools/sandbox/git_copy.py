@@ -149,12 +149,14 @@ class GitCopy:
     def take_over(self) -> Taken:
         """Bring into the repository what the command did in the copy. Call it once, after the end of its processes."""
         left: list[str] = []
+        moved: tuple[Moved, ...] = ()
+        failed: tuple[str, ...] = ()
         try:
-            moved, failed = self._taken(left), ()
+            moved = self._taken(left)
         except (GitRefused, OSError, ValueError) as error:
             why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
             what = "only a part of what" if self._begun else "nothing of what"
-            moved, failed = (), (f"{what} the command did to the repository was kept: {escaped(why)}",)
+            failed = (f"{what} the command did to the repository was kept: {escaped(why)}",)
         changed = [*self._fixed.changed(), *left]
         lines = (f"git's settings, hooks and the like stay as they were, so this had no effect: {_named(changed)}; "
                  "only the user can change them",) if changed else ()  # fmt: skip

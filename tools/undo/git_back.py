@@ -21,6 +21,7 @@ def ways_back(moves: Moves, root: Path) -> tuple[str, ...]:
     moved = {name: move for name, move in moved.items() if f"# {name} was moved since" not in lines}
     head, _ = moves.get("HEAD", ("", ""))
     branch = head.removeprefix("ref: ")
+    words: tuple[str, ...]
     for name, (old, new) in moved.items():
         if name == "HEAD":
             words = ("symbolic-ref", "HEAD", branch) if branch != old else ("update-ref", "--no-deref", "HEAD", old)
