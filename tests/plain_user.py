@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -23,8 +23,10 @@ NOBODY = 65534
 PACKAGES = ("filelock", "ipykernel", "jsonschema", "jupyter-client", "landlockpy", "psutil", "pytest", "webencodings")
 COPIED = (
     "ossia", "tools", "pyproject.toml", "tests/__init__.py", "tests/support/__init__.py", "tests/support/kernels.py",
-    "tests/support/floods.py", "tests/support/jobs.py", "tests/support/trees.py", "tests/support/work_calls.py",
-    "tests/oracle/__init__.py",
+    "tests/support/credentials.py", "tests/support/floods.py", "tests/support/jobs.py", "tests/support/trees.py",
+    "tests/support/work_calls.py", "tests/oracle/__init__.py", "tests/backends/__init__.py",
+    "tests/backends/projects.py", "tests/backends/small_projects.py", "tests/backends/toolchains_home.py",
+    "tests/plain_user.py", "tests/tools/test_projects.py",
     "tests/oracle/undo.py", "tests/tools/sandbox/test_confinement.py", "tests/tools/sandbox/test_sandbox.py",
     "tests/tools/sandbox/test_shown.py", "tests/tools/sandbox/test_cgroup.py", "tests/tools/python/test_tool.py",
     "tests/tools/work/test_exec.py", "tests/tools/test_undo.py", "tests/tools/test_undo_git.py",
@@ -42,28 +44,37 @@ def main(arguments: list[str]) -> int:
         missing = "no Python >= 3.11 that every user may run (apt-get install python3)" if uv else "uv isn't on PATH"
         print(f"tests.plain_user: {missing}", file=sys.stderr)
         return 2
-    with _copy(python, uv) as folder:
+    with copied(python, uv) as folder:
         # One after another: the limit on processes counts all of a user's.
         alone = ("-o", "addopts=--strict-markers --strict-config -ra")
         command: list[str | Path] = [folder / "env/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *alone]
         command += ["-m", "not whole_program", *arguments]
-        return _as_nobody(command, folder).returncode
+        return run_as_nobody(command, folder).returncode
 
 
 def _runs_as_nobody(python: str) -> bool:
     try:
-        return _as_nobody([python, *_OURS], Path("/")).returncode == 0
+        return run_as_nobody([python, *_OURS], Path("/")).returncode == 0
     except OSError:
         return False
 
 
-def _as_nobody(command: list[str | Path], folder: Path) -> subprocess.CompletedProcess[bytes]:
+def run_as_nobody(
+    command: Sequence[str | Path], folder: Path, *, output: int | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run it in a folder of `copied`, as uid 65534. `output`: where its stdout goes, `subprocess.PIPE` to get it."""
     env = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": str(folder / "home"), "LANG": "C.UTF-8"}
-    return subprocess.run(command, cwd=folder, env=env, user=NOBODY, group=NOBODY, extra_groups=[], check=False)
+    return subprocess.run(command, cwd=folder, env=env, user=NOBODY, group=NOBODY, extra_groups=[], check=False,
+                          stdout=output, text=True)  # fmt: skip
 
 
 @contextmanager
-def _copy(python: str, uv: str) -> Iterator[Path]:
+def copied() -> Iterator[Path]:
+    """A folder with the copy and, as `env`, an environment for it. FileNotFoundError: no Python or uv for that."""
+    python, uv = next(filter(_runs_as_nobody, CANDIDATES), None), shutil.which("uv")
+    if python is None or uv is None:
+        missing = "no Python >= 3.11 that every user may run (apt-get install python3)"
+        raise FileNotFoundError(missing if uv else "uv isn't on PATH")
     folder = Path(tempfile.mkdtemp(prefix="ossia-plain-"))
     try:
         folder.chmod(0o755)
