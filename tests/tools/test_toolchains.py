@@ -345,6 +345,19 @@ def test_folders_that_nobody_opens(at: Machine, folder: str) -> None:
     assert len(found.refused) == 1
 
 
+def test_settings_are_shown_without_a_password(at: Machine) -> None:
+    """cargo doesn't start with settings that exist and can't be read; Go's are named as environments are."""
+    at.file(".cargo/bin/cargo", program=True)
+    at.file("sdk/go1.22.1/bin/go", program=True)
+    at.file("sdk/go1.22.1/go.env", "GOSUMDB=sum.golang.org\n")
+    settings = at.file(".cargo/config.toml", "[net]\nretry = 2\n")
+    at.path(at.home / ".cargo/bin", at.home / "sdk/go1.22.1/bin")
+    assert at.find().closed == ()
+    assert ".cargo/config.toml" in at.shown()
+    settings.write_text('[registries.work]\ntoken = "1234"\n')
+    assert at.find().closed == (settings,)
+
+
 def test_secrets_below_a_place_stay_closed(at: Machine) -> None:
     """`pip.conf` only with a password in it; what bears no name of a secret is shown."""
     secrets = (".cargo/credentials", f"{PYENV}/etc/npmrc", f"{PYENV}/pip.conf", "tools/bin/deploy.key")

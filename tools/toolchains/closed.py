@@ -15,8 +15,8 @@ from ossia.tools.toolchains.shown import Shown
 READABLE = "--readable"
 _MAX_LOOKED_AT = 1000
 _CERTIFICATES = re.compile(r"(?:ca|cert)[^/]*\.pem$")
-_SETTINGS = ("pip.conf", "etc/pip.conf", "etc/npmrc", ".condarc", "condarc")
-"""Of an installation: closed if they hold a password."""
+_SETTINGS = ("pip.conf", "etc/pip.conf", "etc/npmrc", ".condarc", "condarc", "config.toml", "config", "go.env")
+"""Of an installation or a manager: closed if they hold a password."""
 _PASSWORD = re.compile(rb"://[^/\s]*@|_auth|passw|token|secret", re.IGNORECASE)
 
 
@@ -28,15 +28,21 @@ def closed_below(shown: Shown) -> tuple[Path, ...]:
         found.update(_secrets_below(shown, place.path, 2 if place.why == READABLE else 1))
         below = [place.path / name for name in names(place.path)] if place.path in versions else []
         for folder in (place.path, *below):
-            found.update(path for name in _SETTINGS if _PASSWORD.search(head(path := folder / name, 1 << 16)))
+            found.update(path for name in _SETTINGS if _holds_password(path := folder / name))
+        if place.path.name in _SETTINGS and _holds_password(place.path):
+            found.add(place.path)
     return tuple(sorted(found))
+
+
+def _holds_password(path: Path) -> bool:
+    return bool(_PASSWORD.search(head(path, 1 << 16)))
 
 
 def _secrets_below(shown: Shown, folder: Path, depth: int) -> Iterator[Path]:
     for entry in entries(folder, _MAX_LOOKED_AT):
         path = plain(entry.path)
         is_folder = entry.is_dir(follow_symlinks=False)
-        if Path(entry.path) == shown.root:
+        if Path(entry.path) == shown.root or entry.name in _SETTINGS:
             continue
         if (SECRET.search(path) or (is_folder and SECRET.search(f"{path}/"))) and not _CERTIFICATES.search(path):
             yield Path(entry.path)

@@ -52,6 +52,7 @@ MANAGERS = (
             ("mise",)),
     Manager("rustup", ".rustup", (("toolchains", 1),), "RUSTUP_HOME", ("toolchains", "settings.toml"), ("rustup",),
             tool="rust"),
+    Manager("cargo", ".cargo", (), "CARGO_HOME", ("config.toml", "config"), ("cargo",)),
     Manager("sdkman", ".sdkman", (("candidates", 2),), "SDKMAN_DIR"),
     Manager("conda", "miniconda3", (("", 0),)),
     Manager("conda", "anaconda3", (("", 0),)),
