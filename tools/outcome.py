@@ -10,6 +10,8 @@ from ossia.tools.work.result import for_people
 
 _LED = re.compile(r"(?:Error(?: fetching URL `.*?`| during search for `.*?`)?: |\[ERROR\] )", re.DOTALL)
 _REMARK = re.compile(r"\[(.*)\]")
+_END = re.compile(r"\[exit status -?\d+\]|\[ERROR\] .+")
+"""The end of a command, in words for people; more remarks may follow, for the model: `[ran with network]`."""
 _WARNING = re.compile(r"\A\[WARN\] (?:this is a new kernel|the kernel died|No output available).*\n?")
 """Python's warning to the model, before a result or instead of one."""
 
@@ -38,6 +40,8 @@ def reason_of(done: ToolFinished) -> str:
     if led or text.startswith("Error"):
         return text[led.end() :] if led else text
     lines = [line for line in text.splitlines() if line.strip()]
+    end = max((at for at, line in enumerate(lines) if _END.fullmatch(line)), default=len(lines))
+    lines = lines[: end + 1]
     last = lines[-1] if lines else "it failed without a message"
     remark = _REMARK.fullmatch(last.strip())
     if remark is None:

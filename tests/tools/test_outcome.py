@@ -31,6 +31,7 @@ def _done(name: str, text: str, *, error: bool = False, fault: Fault | None = No
          "Execution timed out after 2 seconds; state kept"),
         ("one\nls: can't access 'x'\n[exit status 2]", "exit status 2: ls: can't access 'x'"),
         ("[exit status 1]", "exit status 1"),
+        (formed("no", Path("/w"), status=1) + "\n[ran with network]\n[a remark]", "exit status 1: no"),
         (formed("one\nls: can't access 'x'\n", Path("/w"), status=2), "exit status 2: ls: can't access 'x'"),
         (formed("", Path("/w"), status=1), "exit status 1"),
         ("[interrupted by the user]", "you stopped it"),

@@ -17,6 +17,7 @@ from ossia.cli.runtime.approval_text import (
     decision_of,
     edited_arguments,
     explanation,
+    lasting_line,
     question_of,
     unseen,
 )
@@ -65,6 +66,22 @@ def test_what_must_be_answered_each_time() -> None:
     assert question.careful and question.reason == f"asking because {FROM_OUTSIDE}; {hint}" and question.note == ""
     assert "a  always" not in question.explanation and "only a rule that you wrote" in question.explanation
     assert hint not in question_of(_asked("python", "x", reason="it runs unconfined", firm=True), hint=hint).reason
+
+
+def test_a_need_may_be_given_for_the_session_or_always() -> None:
+    preview = Preview("run uv sync", "uv sync", "bash", ("uv sync",), command=True, needs=frozenset({"network"}))
+    rules = ("container.exec[network]:uv sync",)
+    asked = _asked("container.exec", {"command": ["uv", "sync"]}, preview, firm=True, rules=rules, lasting=True)
+    question = question_of(asked)
+    assert [key for key, _ in question.keys] == ["y", "n", "s", "a", "e"] and question.careful
+    assert question.note == '"a" will always allow `uv sync` with network here'
+    assert lasting_line(asked, "s") == "allowed until ossia ends: exactly `uv sync` with network"
+    assert "`--yes` doesn't answer it." in question.explanation
+    tainted = question_of(replace(asked, reason=f"it needs network; {FROM_OUTSIDE}", lasting=False), hint="trust it")
+    assert [key for key, _ in tainted.keys] == ["y", "n", "e"] and tainted.reason.endswith("; trust it")
+    assert "only a rule that you wrote" in tainted.explanation
+    both = explanation(replace(asked, rules=(), lasting=False))
+    assert "no earlier answer covers it." in both
 
 
 def test_what_it_explains() -> None:

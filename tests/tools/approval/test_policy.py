@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ossia.cli.settings.config import Resolved, rules_of
+from ossia.cli.settings.config import Resolved, flat_rules, rules_of
 from ossia.cli.settings.table import Settings
 from ossia.tools import sandbox
 from ossia.tools.approval.policy import FROM_OUTSIDE, Policy, Ruling, suggested_rules
@@ -298,8 +298,9 @@ def test_the_rules_of_a_config(tmp_path: Path) -> None:
 
 def test_the_rules_in_the_docs_are_rules() -> None:
     page = (Path(__file__).parents[3] / "docs" / "approvals.md").read_text(encoding="utf-8")
-    table = tomllib.loads(page.split("```toml\n")[1].split("```")[0])["approvals"]
-    rules = [parse_rule(text, ACTIONS[word]) for text, word in table.items()]
+    tables = [tomllib.loads(part.split("```")[0])["approvals"] for part in page.split("```toml\n")[1:]]
+    written = {text: str(word) for table in tables for text, word in flat_rules(table).items()}
+    rules = [parse_rule(text, ACTIONS[word]) for text, word in written.items()]
     assert any(is_about(rule.name, "container.exec") and rule.pattern == "git status*" for rule in rules)
 
 
