@@ -1,8 +1,8 @@
-"""`python -m tests.bench.shell`: what a confined shell call costs, and what keeping a workspace for undo adds.
+"""`python -m tests.bench.shell [--files 2000] [--ignored 0]`: what a confined shell call costs, and what undo adds.
 
-`true` in a workspace of 2,000 files and 50 MB: plain (`bash -c true`), confined without a journal, and confined with
-one; the first call of a session copies the files, later ones only look at them. Medians, in ms; beside the wall time
-the processor time of a call, ours and that of the processes it starts.
+`true` in a workspace of 2,000 files and 50 MB, and as much that git ignores if it is asked for: plain (`bash -c true`),
+confined without a journal, and confined with one; the first call of a session copies the files, later ones only look at
+them. Medians, in ms; beside the wall time the processor time of a call, ours and that of the processes it starts.
 """
 
 from __future__ import annotations
@@ -26,17 +26,23 @@ from ossia.tools.workspace import Workspace
 from tests.bench.report import Report, options
 from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens
 
-FILES, BYTES, CALLS = 2_000, 50_000_000, 40
+BYTES, CALLS = 50_000_000, 40
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    given = options(__doc__).parse_args(argv)
+    parser = options(__doc__)
+    parser.add_argument("--files", type=int, default=2_000, metavar="N")
+    parser.add_argument("--ignored", type=int, default=0, metavar="N", help="more files, which git ignores")
+    given = parser.parse_args(argv)
     report = Report("shell")
-    report.settings |= {"files": FILES, "workspace_mb": BYTES // 1_000_000, "calls": CALLS}
+    report.settings |= {"files": given.files, "ignored": given.ignored, "workspace_mb": BYTES // 1_000_000}
+    report.settings["calls"] = CALLS
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder, "ws").resolve()
-        _fill(root)
+        _fill(root, given.files)
+        _fill(root / "build", given.ignored)
+        (root / ".gitignore").write_text("build/\n")
         plain = _timed(lambda: subprocess.run(["bash", "-c", "true"], cwd=root, check=True))
         _tell(report, "bash -c true, plain", *plain)
         for program in (None, NO_BWRAP):
@@ -84,12 +90,12 @@ def _exhaust(running) -> None:  # type: ignore[no-untyped-def]
         assert isinstance(output, ToolOutput)
 
 
-def _fill(root: Path) -> None:
+def _fill(root: Path, files: int) -> None:
     source = random.Random(1)
-    for number in range(FILES):
+    for number in range(files):
         path = root / f"d{number % 40}" / f"e{number % 7}" / f"f{number}.txt"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(source.randbytes(BYTES // FILES))
+        path.write_bytes(source.randbytes(BYTES // files))
 
 
 def _context(root: Path, journal: Journal | None, folder: str, stop: Stop) -> ToolContext:

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
@@ -42,6 +43,7 @@ _BARE_SETTINGS = ("config", "config.worktree", "commondir", "hooks")
 BARE = ("head", *_BARE_SETTINGS)
 _PROGRAMS = ("bin", "scripts")
 _MAX_PATH_CHARS = 4_096
+_NAMES_KEPT = 1 << 16  # most names in a project come again and again
 
 _IGNORED = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff]")
 """Some file systems of macOS ignore these: `.g\u200cit` opens `.git` there (CVE-2014-9390)."""
@@ -57,6 +59,7 @@ def pattern_of(names: Iterable[str]) -> re.Pattern[str]:
 _NAMED = pattern_of((".*", *(name for _, names in NAMES for name in names)))
 
 
+@lru_cache(maxsize=_NAMES_KEPT)
 def plain(path: str) -> str:
     """A path normalised for comparing: lower case, since a file system may ignore case."""
     folded = (path if path.isascii() else _IGNORED.sub("", path)).casefold()
@@ -64,6 +67,7 @@ def plain(path: str) -> str:
     return _AT_THE_END.sub("", folded) if ends else folded
 
 
+@lru_cache(maxsize=_NAMES_KEPT)
 def is_named(name: str) -> bool:
     """Is one part of a path, which is `plain`, such a name?"""
     return _NAMED.fullmatch(name) is not None
