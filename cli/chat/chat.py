@@ -106,14 +106,14 @@ class Chat:
 
     @property
     def skills(self) -> Skills:
-        """The user's skills, and those of a trusted workspace: read once, and when the workspace changes."""
+        """The user's skills, and a trusted workspace's. Read once for each workspace."""
         if self._skills is None or self._skills[0] is not self.folder:
             self.read_skills()
         assert self._skills is not None
         return self._skills[1]
 
     def read_skills(self) -> None:
-        """Read the skills again; those of a workspace are as they were when its trust was checked."""
+        """Read the user's skills again; a workspace's stay as they were trusted."""
         self._skills = self.folder, skills_of(self.folder)
 
     @property

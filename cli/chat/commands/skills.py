@@ -21,7 +21,7 @@ _HELP_CHARS = 50
 
 
 def call(talk: Chat, typed: Typed) -> Typed | None:
-    """The line with the text of the skill that it calls; None: it calls none, or a command of that name."""
+    """The line with the text of its skill; None: it isn't a call of one."""
     name = re.split(r"\s", typed.shown[1:], maxsplit=1)[0]
     skill = next((one for one in _callable(talk) if one.name == name), None)
     return replace(typed, skill=skill.called(typed.text[1 + len(name) :].strip())) if skill else None
@@ -33,7 +33,7 @@ def choices(talk: Chat) -> Sequence[Choice]:
 
 
 def skills(talk: Chat, face: Face, argument: str) -> None:
-    """`/skills`: all skills, with what their texts take, and which of them the prompt doesn't name."""
+    """`/skills`: all skills, their sizes, and the reason why one isn't in the prompt or can't be called."""
     no_argument(argument)
     talk.read_skills()
     found = talk.skills
