@@ -36,11 +36,11 @@ def skills(talk: Chat, face: Face, argument: str) -> None:
     """`/skills`: all skills, their sizes, and the reason why one isn't in the prompt or can't be called."""
     no_argument(argument)
     talk.read_skills()
-    found = talk.skills
+    found, callable_ = talk.skills, _callable(talk)
     block = Block(face, f"Skills: {_summary(talk)}" if found.every else "There are no skills")
     for skill in found:
         marks = [f"{talk.loaded.tools.counter(skill.body):,} tokens"] if talk.loaded else []
-        block.item(f"  /{skill.name} {skill.hint}".rstrip())
+        block.item(f"  {'/' if skill in callable_ else ''}{skill.name} {skill.hint}".rstrip())
         block.item(f"    {', '.join([skill.path, *marks, *_remarks(talk, skill)])}", "dim")
         block.row(f"    {skill.description}", "dim")
     for line in found.skipped:

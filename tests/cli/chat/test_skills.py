@@ -90,6 +90,8 @@ def test_the_list_completion_and_help(own: Path, tmp_path: Path) -> None:
             text = " ".join(" ".join(stage.rows).split())
             assert "Skills: 4, the prompt names none of them" in text  # there is no workspace, so nothing reads them
             assert "/undo is a command of the chat, which wins" in text
+            names = [row.strip() for row in stage.rows if row.startswith("  ") and row[2] != " "][:4]
+            assert names == ["/loud", "quiet", "/review [file]", "undo"]
             assert "only the model uses it" in text and "only you call it" in text
             assert "skill not used: ~/.agents/skills/broken/SKILL.md" in text and max(map(len, stage.rows)) <= 80
             await stage.type("/re")
