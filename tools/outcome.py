@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from ossia.tools.calls.results import REFUSED, REFUSED_AGAIN, UNASKED
 from ossia.tools.spec import CHANGED, INTERRUPTED, ToolFinished
-from ossia.tools.toolbox import REFUSED, REFUSED_AGAIN, UNASKED
 from ossia.tools.work.result import for_people
 
 _LED = re.compile(r"(?:Error(?: fetching URL `.*?`| during search for `.*?`)?: |\[ERROR\] )", re.DOTALL)

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ossia.tools.approval.needs import named
-from ossia.tools.approval.policy import PLANNING, Policy, Ruling, acts
+from ossia.tools.approval.policy import Policy, Ruling, acts
+from ossia.tools.calls import results
 from ossia.tools.calls.arguments import PATCH_TOOL, ArgumentReader, patch_in
 from ossia.tools.calls.names import resolve_name, unknown_name
 from ossia.tools.spec import (
@@ -35,18 +36,6 @@ from ossia.tools.spec import (
     interrupted,
 )
 from ossia.tools.text import readable, trim
-
-REFUSED = "User denied this call. Do not retry it; ask or choose another way."
-UNASKED = "This call needs approval, and there is nobody to ask: it did not run. Choose another way, or do without."
-REFUSED_AGAIN = "User denied this very call before: they were not asked again. Choose another way, or do without."
-DRY_RUN = "Not executed (dry run). It would:"
-RAN_ONCE = "it has already run once, and failed"
-
-
-_WHY_NOT: Mapping[str | None, str] = {
-    "refused": "the user said no: do without, or ask them",
-    "unasked": "only the user can give that, and nobody can be asked: do without",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +135,8 @@ class Toolbox:
             self._said = said
             self.forget_refusals()
         policy = self._policy
-        context = replace(
-            self._context, stop=stop, taint=taint, said=said, read_only=policy.read_only, given=policy.given
-        )
+        context = replace(self._context, stop=stop, taint=taint, said=said, read_only=policy.read_only,
+                          given=policy.given)  # fmt: skip
         ran, ms, result = yield from self._checked(call, context, fault)
         limit, count_tokens = self._max_result_tokens, self._context.count_tokens
         result = replace(result, text=trim(readable(result.text), max_tokens=limit, count_tokens=count_tokens))
@@ -189,28 +177,24 @@ class Toolbox:
         try:
             with closing(ready.tool.run(ready.args, call_id=ready.call.id, context=ready.context)) as running:
                 result = yield from running
-            result = replace(result, taints=result.taints | _always(ready.tool.spec, ready.context))
+            result = replace(result, taints=result.taints | results.usual_taints(ready.tool.spec, ready.context))
         except ToolFailed as error:
-            result = _failure(error, ready.tool.spec, ready.context)
+            result = results.failure_of(error, ready.tool.spec, ready.context)
         return round((time.monotonic() - started) * 1000), result
 
     def _again(
         self, ran: _Ready, result: ToolResult, retry: Preview
     ) -> Generator[ToolEvent, Decision | None, tuple[_Ready, int, ToolResult]]:
         """The call, run again with what it lacked if a person gives it that; else as it ended. Never a third time."""
-        result = replace(result, retry=None)
         context = replace(ran.context, preview=retry, taint=ran.context.taint | result.taints)
         ready, refused = yield from self._approved(replace(ran, context=context), ran_once=True)
         if ran.context.stop.stopped:
-            return ran, 0, result
+            return ran, 0, replace(result, retry=None)
         lacks = named(retry.needs - ran.preview.needs)
         if refused is not None:
-            why = _WHY_NOT.get(refused.fault.kind if refused.fault else None, "that is not allowed here")
-            return ran, 0, replace(result, text=f"{result.text}\n[not given: {lacks}; {why}]")
+            return ran, 0, results.not_given(result, lacks, refused)
         ms, second = yield from self._started(ready)
-        lines = "".join(f"\n[{line}]" for line in (f"it had failed without {lacks}", *result.notices))
-        notices = (*result.notices, *second.notices)
-        return ready, ms, replace(second, text=second.text + lines, notices=notices, retry=None)
+        return ready, ms, results.ran_again(result, second, lacks)
 
     def _previewed(self, call: ToolCall, context: ToolContext) -> _Ready | ToolResult:
         """The call, ready for approval, or the result that says what is wrong with it."""
@@ -221,7 +205,7 @@ class Toolbox:
         try:
             preview = tool.preview(args, context=context)
         except ToolFailed as error:
-            return _failure(error, tool.spec, context)
+            return results.failure_of(error, tool.spec, context)
         called = replace(call, name=tool.spec.name)  # a patch for a shell has become another tool's
         return _Ready(called, tool, args, replace(context, preview=preview))
 
@@ -258,12 +242,12 @@ class Toolbox:
             ruling = self._policy.rule_on(spec, preview, ready.args, taint=context.taint)
             if self._dry_run and ruling.action != "deny" and acts(spec, preview):
                 yield ToolShown(ready.call, preview)
-                return ready, _shown(preview, context)
+                return ready, results.only_shown(preview, context)
             if ruling.action == "deny" or (ruling.action == "allow" and ready is first and not ran_once):
                 yield ApprovalDecided(ready.call.id, ruling.action == "allow", "policy", ruling.reason)
-                return ready, None if ruling.action == "allow" else _not_allowed(spec, ruling)
+                return ready, None if ruling.action == "allow" else results.not_allowed(spec, ruling)
             if ran_once and ready is first:
-                ruling = replace(ruling, action="ask", reason=f"{RAN_ONCE}; {ruling.reason}", firm=True)
+                ruling = replace(ruling, action="ask", reason=f"{results.RAN_ONCE}; {ruling.reason}", firm=True)
             asked = _question(ready, ruling, fault, rejected, edits=self._can_accept(ready))
             decision = yield asked
             allow = decision is not None and decision.call_id == asked.call.id and decision.allow
@@ -283,9 +267,9 @@ class Toolbox:
         """Carry out a person's answer. None refuses the call, and the one that the model first asked for."""
         if decision is None:
             if not ready.context.stop.stopped:
-                self._refused |= dict.fromkeys((first.refusal, ready.refusal), UNASKED if unasked else REFUSED_AGAIN)
-            fault = Fault("unasked" if unasked else "refused")
-            return first, ToolResult(UNASKED if unasked else REFUSED, error=True, fault=fault)
+                again = results.UNASKED if unasked else results.REFUSED_AGAIN
+                self._refused |= dict.fromkeys((first.refusal, ready.refusal), again)
+            return first, results.refused(unasked=unasked)
         if decision.remember == "session":
             self._policy.remember(ready.tool.spec, ready.preview, ready.args)
         elif decision.remember == "edits" and self._can_accept(ready):
@@ -313,30 +297,3 @@ def _question(ready: _Ready, ruling: Ruling, fault: str, rejected: str, *, edits
         arguments=ready.args,
         lasting=ruling.lasting,
     )
-
-
-def _not_allowed(spec: ToolSpec, ruling: Ruling) -> ToolResult:
-    text = f"Error: {spec.name} is not allowed here ({ruling.reason}). Choose another way."
-    return ToolResult(text, error=True, fault=Fault("planning") if ruling.reason == PLANNING else None)
-
-
-def _shown(preview: Preview, context: ToolContext) -> ToolResult:
-    """The result of a dry run. Its diff quotes the file's text."""
-    text = f"{DRY_RUN} {preview.summary}" + (f"\n{preview.detail}" if preview.detail else "")
-    return ToolResult(text, taints=_workspace_taints(context) if preview.detail else frozenset())
-
-
-def _failure(error: ToolFailed, spec: ToolSpec, context: ToolContext) -> ToolResult:
-    """A failed call's result. Its text may quote what the tool was reading."""
-    usual = frozenset[Taint]({"outside"}) if spec.name.startswith("browser.") else _always(spec, context)
-    taints = usual if error.taints is None else error.taints
-    return ToolResult(str(error), error=True, state=error.state, taints=taints, fault=error.fault)
-
-
-def _always(spec: ToolSpec, context: ToolContext) -> frozenset[Taint]:
-    """The kinds of text in a call's result however it ends: no tool can omit them."""
-    return _workspace_taints(context) if spec.result_taints is None else spec.result_taints
-
-
-def _workspace_taints(context: ToolContext) -> frozenset[Taint]:
-    return context.workspace.taints if context.workspace is not None else frozenset()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from ossia.tools.toolbox import REFUSED, REFUSED_AGAIN, UNASKED
+from ossia.tools.calls.results import REFUSED, REFUSED_AGAIN, UNASKED
 from tests.etude.words.values import Values
 from tests.etude.words.wording import phrased
 

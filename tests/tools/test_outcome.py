@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools.calls.results import REFUSED
 from ossia.tools.outcome import outcome_of, reason_of
 from ossia.tools.spec import CHANGED, Fault, ToolCall, ToolFinished, ToolResult
-from ossia.tools.toolbox import REFUSED
 from ossia.tools.work.result import formed
 
 

@@ -12,6 +12,7 @@ import pytest
 from ossia.agent.control import Control
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import Action, Origin, Rule
+from ossia.tools.calls.results import DRY_RUN, REFUSED, REFUSED_AGAIN, UNASKED
 from ossia.tools.spec import (
     INTERRUPTED,
     ApprovalAsked,
@@ -32,7 +33,7 @@ from ossia.tools.spec import (
     ToolResult,
     ToolSpec,
 )
-from ossia.tools.toolbox import DRY_RUN, REFUSED, REFUSED_AGAIN, UNASKED, Toolbox
+from ossia.tools.toolbox import Toolbox
 from ossia.tools.workspace import Workspace
 from tests.support.turns import Double, Echo
 

@@ -6,14 +6,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 
-from ossia.tools.approval import needs, sensitive, shell_words, wildcards
-from ossia.tools.approval.autorun import part_of
+from ossia.tools.approval import needs
+from ossia.tools.approval.matching import allowed, clears_caution, effects_of, is_browser, matchers, strictest
 from ossia.tools.approval.rules import Action, Rule, is_about, may_allow, parse_rule
-from ossia.tools.approval.wildcards import Match
 from ossia.tools.spec import Effect, Need, Preview, Taint, ToolSpec
 
 PLANNING = "a plan is being made: until the user says go, nothing is changed"
@@ -70,7 +68,7 @@ class Policy:
         if self.accepts_edits and self.is_edit(spec, preview):
             return Ruling("allow", "edits are accepted in this session")
         rules = [rule for rule in self.rules if is_about(rule.name, spec.name)]
-        denied, by = _strictest(rules, "deny", spec, preview)
+        denied, by = strictest(rules, "deny", spec, preview)
         if denied == "yes":
             return Ruling("deny", f"{BY_RULE}{by}")
         if denied == "maybe" and not self._remembers(spec, preview, arguments):
@@ -79,9 +77,9 @@ class Policy:
             return self._rule_on_needs(rules, spec, preview, arguments, taint)
         allowing = [rule for rule in rules if rule.action == "allow" and may_allow(rule.name, spec.name)]
         user = [rule for rule in allowing if rule.origin == "user"]
-        exempt = _allowed(user, spec, preview)
+        exempt = allowed(user, spec, preview)
         firm = "" if exempt else _taint_reason(spec, preview, taint)
-        warned = bool(preview.caution) and not _clears_caution(user, spec, preview)
+        warned = bool(preview.caution) and not clears_caution(user, spec, preview)
         if firm:
             return Ruling("ask", f"{preview.caution}; {firm}" if warned else firm, firm=True)
         if warned and preview.firm:
@@ -90,13 +88,13 @@ class Policy:
             return Ruling("allow", "allowed for this session")
         if preview.unconfined and not exempt:
             return Ruling("ask", "it runs unconfined", firm=True)
-        asked, by = _strictest(rules, "ask", spec, preview)
+        asked, by = strictest(rules, "ask", spec, preview)
         if asked != "no":
             return Ruling("ask", f"{BY_RULE}{by} says to ask")
         if warned:
             return Ruling("ask", preview.caution)
-        if _allowed(allowing, spec, preview):
-            one = next((rule for rule in allowing if _allowed([rule], spec, preview)), None)
+        if allowed(allowing, spec, preview):
+            one = next((rule for rule in allowing if allowed([rule], spec, preview)), None)
             return Ruling("allow", f"{BY_RULE}{one}" if one else "rules taken together")
         ruling = _default(spec, preview)
         return replace(ruling, rules=()) if self.read_only else ruling  # a rule would outlive the plan
@@ -108,7 +106,7 @@ class Policy:
 
         After text from outside a rule that the user wrote does, and no earlier answer; with private text, too, nothing.
         """
-        asked, by = _strictest(rules, "ask", spec, preview)
+        asked, by = strictest(rules, "ask", spec, preview)
         if asked != "no":
             return Ruling("ask", f"{BY_RULE}{by} says to ask", firm=True)
         why = needs.reason(preview.needs)
@@ -117,7 +115,7 @@ class Policy:
         origins = {"user"} if "outside" in taint else {"user", "stored"}
         for rule in rules:
             enough = preview.needs <= rule.gives or "unconfined" in rule.gives
-            if enough and rule.origin in origins and _allowed([rule], spec, preview):
+            if enough and rule.pattern and rule.origin in origins and allowed([rule], spec, preview):
                 return Ruling("allow", f"{BY_RULE}{rule}")
         giving = suggested_rules(spec, preview)
         if "outside" in taint:
@@ -157,10 +155,10 @@ class Policy:
         about.
         """
         special = preview.command or preview.caution or preview.firm or preview.own or preview.unconfined
-        if special or spec.provenance != "built-in" or _effects(spec, preview) != {"write"} or not preview.subjects:
+        if special or spec.provenance != "built-in" or effects_of(spec, preview) != {"write"} or not preview.subjects:
             return False
         rules = [rule for rule in self.rules if is_about(rule.name, spec.name)]
-        return all(_strictest(rules, action, spec, preview)[0] == "no" for action in ("deny", "ask"))
+        return all(strictest(rules, action, spec, preview)[0] == "no" for action in ("deny", "ask"))
 
     def _remembers(self, spec: ToolSpec, preview: Preview, arguments: object) -> bool:
         return self._remembered.issuperset(_keys(spec, preview, arguments))
@@ -198,13 +196,13 @@ def _is_exact(text: str, spec: ToolSpec, preview: Preview) -> bool:
         return False
     assert rule.pattern is not None
     wild = any(char in rule.pattern for char in "*?") or rule.pattern.endswith("/")
-    return not wild and _matchers(spec, preview)[0](rule.pattern, text.partition(":")[2])
+    return not wild and matchers(spec, preview)[0](rule.pattern, text.partition(":")[2])
 
 
 def acts(spec: ToolSpec, preview: Preview) -> bool:
     """True for a call that writes, runs code, or sends anything but a request for a page."""
-    effects = _effects(spec, preview)
-    return bool(effects & {"write", "run"}) or ("send" in effects and not _is_browser(spec))
+    effects = effects_of(spec, preview)
+    return bool(effects & {"write", "run"}) or ("send" in effects and not is_browser(spec))
 
 
 def _only_looks(spec: ToolSpec, preview: Preview) -> bool:
@@ -213,86 +211,16 @@ def _only_looks(spec: ToolSpec, preview: Preview) -> bool:
     A built-in tool's if it writes nothing: commands and python then run where they can't. A user's function if it says
     that it only reads; an MCP server's tool if the user's own config says so (it leaves the machine, so it sends).
     """
-    effects = _effects(spec, preview)
+    effects = effects_of(spec, preview)
     if spec.provenance == "built-in":
         return "write" not in effects and not preview.unconfined
     return effects <= ({"read", "send"} if spec.provenance == "mcp" else {"read"})
 
 
-# -- which rule is about what ------------------------------------------------------------------------------------------
-
-
-def _matchers(spec: ToolSpec, preview: Preview) -> tuple[Callable[[str, str], bool], Callable[[str, str], Match]]:
-    """The functions that match a call's subjects: to allow, and to deny or ask."""
-    if preview.command:
-        return shell_words.command_allowed, shell_words.command_denied
-    if _is_browser(spec) or any("://" in subject for subject in preview.subjects):
-        return wildcards.url_allowed, wildcards.url_denied
-    return wildcards.path_allowed, partial(wildcards.path_denied, inside=preview.inside)
-
-
-def _allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
-    """True if these rules, taken together, allow every subject."""
-    if not preview.subjects:
-        return any(rule.pattern is None for rule in rules)
-    matches, _ = _matchers(spec, preview)
-    return all(
-        any(rule.pattern is None or _safely(needs.covers if rule.gives else matches, rule.pattern, subject)
-            for rule in rules)
-        for subject in preview.subjects
-    )  # fmt: skip
-
-
-def _clears_caution(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
-    """True if these rules are meant for the subject of the caution: for a secret or `.git`, `**` isn't, `.git/**` is.
-
-    What is firm for a reason other than its name (a file of a bare repository) must be named by its whole path. Parts
-    of ossia itself must match a pattern that begins with a folder's or a file's name: `tools/**`.
-    """
-    patterned = [rule for rule in rules if rule.pattern is not None]
-    warned = [subject for subject in preview.subjects if sensitive.must_be_named(subject)]
-    if preview.firm and not any(map(part_of, preview.subjects)):
-        warned = [subject for subject in preview.subjects if subject not in preview.own]
-    naming = [rule for rule in patterned if rule.pattern in warned or sensitive.must_be_named(rule.pattern or "")]
-    placed = [rule for rule in patterned if rule.pattern and rule.pattern[0] not in "*?["]
-    return _allowed(patterned, spec, preview) and all(
-        _allowed(rules, spec, replace(preview, subjects=(subject,)))
-        for rules, subjects in ((naming, warned), (placed, preview.own))
-        for subject in subjects
-    )
-
-
-def _safely(matches: Callable[[str, str], bool], pattern: str, subject: str) -> bool:
-    try:
-        return matches(pattern, subject)
-    except ValueError:  # a pattern of another kind, from a rule whose name has wildcards
-        return False
-
-
-def _strictest(rules: list[Rule], action: Action, spec: ToolSpec, preview: Preview) -> tuple[Match, str]:
-    """The best match of a rule of this action (deny or ask) with the call, and the rule."""
-    _, matches = _matchers(spec, preview)
-    best: tuple[Match, str] = ("no", "")
-    for rule in (rule for rule in rules if rule.action == action):
-        if rule.pattern is None:
-            return "yes", str(rule)
-        found: set[Match] = set() if preview.subjects else {"maybe"}  # with nothing to match it must not be ignored
-        for subject in preview.subjects:
-            try:
-                found.add(matches(rule.pattern, subject))
-            except ValueError:
-                found.add("maybe")
-        if "yes" in found:
-            return "yes", str(rule)
-        if "maybe" in found:
-            best = "maybe", str(rule)
-    return best
-
-
 def _keys(spec: ToolSpec, preview: Preview, arguments: object) -> set[tuple[object, ...]]:
     """The scope of a remembered answer: the same tool, effects, subject (left or deleted) and reason to ask."""
     what = (spec.name, preview.command, preview.inside, preview.caution, preview.unconfined, preview.needs,
-            _effects(spec, preview))  # fmt: skip
+            effects_of(spec, preview))  # fmt: skip
     if preview.subjects:
         return {(*what, subject, subject in preview.deletes) for subject in preview.subjects}
     return {(*what, json.dumps(arguments, sort_keys=True, default=str))}
@@ -301,29 +229,19 @@ def _keys(spec: ToolSpec, preview: Preview, arguments: object) -> set[tuple[obje
 # -- what holds without a rule -----------------------------------------------------------------------------------------
 
 
-def _is_browser(spec: ToolSpec) -> bool:
-    return spec.provenance == "built-in" and spec.name.startswith("browser.")
-
-
-def _effects(spec: ToolSpec, preview: Preview) -> frozenset[Effect]:
-    """The effects of this call; code that declares none can do anything."""
-    effects = spec.effects if preview.effects is None else preview.effects
-    return effects or (frozenset() if spec.provenance == "built-in" else frozenset({"run"}))
-
-
 def _taint_reason(spec: ToolSpec, preview: Preview, taint: frozenset[Taint]) -> str:
     """The reason to ask that lies in the text of the prompt; "" without one.
 
     Text from outside alone is no reason to ask before reading the web: else no search result could be opened.
     """
-    if "private" in taint and "send" in _effects(spec, preview):
+    if "private" in taint and "send" in effects_of(spec, preview):
         return "the model has read private text, and this could send it out"
     return FROM_OUTSIDE if "outside" in taint and acts(spec, preview) else ""
 
 
 def _default(spec: ToolSpec, preview: Preview) -> Ruling:
-    effects = _effects(spec, preview)
-    if _is_browser(spec) and effects <= {"read", "send"}:
+    effects = effects_of(spec, preview)
+    if is_browser(spec) and effects <= {"read", "send"}:
         return Ruling("allow", "it reads the web")
     if spec.provenance == "user":  # they wrote it, or named it, to be called
         return Ruling("allow", f"it is your own function ({spec.source})")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -18,10 +17,11 @@ from ossia.tools.present import COMMAND
 from ossia.tools.sandbox import SHELL_LIMITS, Confinement, Job, Limits, choose
 from ossia.tools.sandbox.confinement import Unconfined
 from ossia.tools.sandbox.git_copy import GitCopy, GitRefused
-from ossia.tools.sandbox.job import Repository, Toolchains
+from ossia.tools.sandbox.job import Toolchains
 from ossia.tools.spec import Need, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 from ossia.tools.work._command import Command
 from ossia.tools.work._place import guarded_in, look_at, repository_shown, workspace_of
+from ossia.tools.work._remarks import with_git, with_notices, with_the_top
 from ossia.tools.work._running import ShellTiming, run_job
 from ossia.tools.work._wants import advice, wanted
 from ossia.tools.workspace import Keeper, Workspace
@@ -47,8 +47,6 @@ _PARAMETERS: dict[str, object] = {
     "required": ["command"],
     "additionalProperties": False,
 }
-_NOT_REPLACED = re.compile(r"(?:unable to (?:unlink|create)|[Cc]annot (?:unlink|create)).*Permission denied")
-_NAMES_GIT, _GIT_FAILED = re.compile(r"\bgit\b"), re.compile(r"^(?:fatal|error): ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,12 +188,12 @@ class Exec:
             result = yield from run_job(
                 confinement, job, self._timing, plan.command.timeout_s, call_id=call_id, context=context
             )
-            result = _at_the_top(result, confinement) if job.git else _with_git(result, repository, plan.command)
+            result = with_the_top(result, confinement) if job.git else with_git(result, repository, plan.command)
             try:
                 after.close()
             except ToolFailed as error:
                 raise ToolFailed("\n".join([str(error), *notices]), fault=error.fault) from error
-            result = self._with_wants(_with(result, notices), plan, given, workspace, context)
+            result = self._with_wants(with_notices(result, notices), plan, given, workspace, context)
             line = keeper.ignored_line() if keeper and before is not None else self._warning(plan)
             return replace(result, notices=(line, *result.notices)) if line else result
 
@@ -271,26 +269,3 @@ def _taken_over(git: GitCopy, keeper: Keeper | None) -> tuple[str, ...]:
     if keeper and taken.moved:
         keeper.note_git(taken.moved)
     return taken.lines
-
-
-def _with_git(result: ToolResult, repository: Repository | str | None, command: Command) -> ToolResult:
-    """The result; if git failed in it, with what it can do here."""
-    failed = _GIT_FAILED.search(result.text) or result.error
-    if repository is None or not failed or not _NAMES_GIT.search(command.shown):
-        return result
-    limit = f"can't be read here: {repository}" if isinstance(repository, str) else "can only be read here, not changed"
-    return replace(result, text=f"{result.text}\n[git's folder {limit}]")
-
-
-def _at_the_top(result: ToolResult, confinement: Confinement) -> ToolResult:
-    """The result; with the reason if git couldn't replace a file where Landlock lets nobody."""
-    if confinement.name != "landlock" or not _NOT_REPLACED.search(result.text):
-        return result
-    why = "Landlock makes, replaces and deletes no files directly at the top of the workspace; with bubblewrap git can"
-    return replace(result, text=f"{result.text}\n[{why}]", notices=(*result.notices, why))
-
-
-def _with(result: ToolResult, notices: Sequence[str]) -> ToolResult:
-    """The result, with what the command did to files that run or instruct later tools: for the model and the user."""
-    lines = "".join(f"\n[{line}]" for line in notices)
-    return replace(result, text=result.text + lines, notices=(*result.notices, *notices)) if notices else result

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from ossia.tools.approval.policy import Policy
+from ossia.tools.calls.results import REFUSED, REFUSED_AGAIN, UNASKED
 from ossia.tools.spec import NoStop, ToolContext
-from ossia.tools.toolbox import REFUSED, REFUSED_AGAIN, UNASKED, Toolbox
+from ossia.tools.toolbox import Toolbox
 from ossia.tools.work import workspace_tools
 from ossia.tools.work.exec import Exec
 from ossia.tools.workspace import Workspace

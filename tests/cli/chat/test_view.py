@@ -15,9 +15,9 @@ from ossia.cli.clean import clean
 from ossia.cli.runtime.failures import MAX_ROWS
 from ossia.cli.terminal.markdown.paint import Painter
 from ossia.harmony.messages import Delta
+from ossia.tools.calls.results import REFUSED, REFUSED_AGAIN
 from ossia.tools.python.tool import NO_OUTPUT
 from ossia.tools.spec import Attachment, Preview, ToolCall, ToolFinished, ToolResult
-from ossia.tools.toolbox import REFUSED, REFUSED_AGAIN
 from ossia.tools.work.result import formed
 from tests.support.screen import Clock
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from ossia.tools.toolbox import UNASKED
+from ossia.tools.calls.results import UNASKED
 from ossia.tools.work.result import formed
 from tests.support.command import OSSIA, line_of, ossia, write_script
 from tests.support.mcp_servers import hostile

@@ -9,6 +9,7 @@ import pytest
 
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import Rule, parse_rule
+from ossia.tools.calls.results import DRY_RUN, REFUSED, REFUSED_AGAIN
 from ossia.tools.sandbox import choose
 from ossia.tools.spec import (
     CHANGED,
@@ -24,7 +25,7 @@ from ossia.tools.spec import (
     ToolResult,
     ToolStarted,
 )
-from ossia.tools.toolbox import DRY_RUN, REFUSED, REFUSED_AGAIN, Toolbox
+from ossia.tools.toolbox import Toolbox
 from ossia.tools.undo.journal import Journal
 from ossia.tools.work import workspace_tools
 from ossia.tools.work.exec import Exec

@@ -11,9 +11,10 @@ import pytest
 
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import parse_rule
+from ossia.tools.calls.results import RAN_ONCE, REFUSED
 from ossia.tools.sandbox import ConfinementName
 from ossia.tools.spec import ApprovalAsked, Decision, Need, NoStop, ToolCall, ToolContext, ToolResult
-from ossia.tools.toolbox import RAN_ONCE, REFUSED, Toolbox
+from ossia.tools.toolbox import Toolbox
 from ossia.tools.work._wants import advice, wanted
 from ossia.tools.work.exec import Exec
 from ossia.tools.workspace import Workspace
