@@ -26,7 +26,7 @@ COPIED = (
     "tests/support/credentials.py", "tests/support/floods.py", "tests/support/jobs.py", "tests/support/trees.py",
     "tests/support/work_calls.py", "tests/oracle/__init__.py", "tests/backends/__init__.py",
     "tests/backends/projects.py", "tests/backends/small_projects.py", "tests/backends/toolchains_home.py",
-    "tests/plain_user.py", "tests/tools/test_projects.py",
+    "tests/plain_user.py", "tests/tools/test_projects.py", "tests/tools/sandbox/test_network.py",
     "tests/oracle/undo.py", "tests/tools/sandbox/test_confinement.py", "tests/tools/sandbox/test_sandbox.py",
     "tests/tools/sandbox/test_shown.py", "tests/tools/sandbox/test_cgroup.py", "tests/tools/python/test_tool.py",
     "tests/tools/work/test_exec.py", "tests/tools/test_undo.py", "tests/tools/test_undo_git.py",

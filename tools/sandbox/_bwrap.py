@@ -33,7 +33,7 @@ _UNPRIVILEGED = 1000
 _OUTER_ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
 """bwrap's own environment. It is minimal because process 1 inside is bwrap, so /proc/1/environ shows it."""
 
-_NAMESPACES = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-net", "--unshare-uts",
+_NAMESPACES = ("--unshare-user", "--unshare-ipc", "--unshare-pid", "--unshare-uts",
                "--unshare-cgroup-try", "--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv",
                "--cap-drop", "ALL")  # fmt: skip
 _SYSTEM = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "nix/store", "gnu/store")
@@ -80,12 +80,14 @@ class Bwrap(Confinement):
 
     def launch(self, job: Job) -> Launch:
         inside = _kernel(job, job.interpreter) if job.interpreter else _command(job, overlays=self.overlays)
-        return self._around(inside, unix=not job.read_only)  # a socket in the folder leads to one who can change it
+        # a socket in the folder leads to one who can change it
+        return self._around(inside, unix=not job.read_only, network=job.network)
 
-    def _around(self, inside: _Inside, *, unix: bool = True) -> Launch:
+    def _around(self, inside: _Inside, *, unix: bool = True, network: bool = False) -> Launch:
         variables = [word for name, value in inside.env.items() for word in ("--setenv", name, value)]
-        filter_fd = pipe_with(_seccomp.build("bwrap", unix=unix))
-        command = (*_KILLED_FIRST, self.program, *_NAMESPACES, *(("--disable-userns",) if self.nested else ()),
+        filter_fd = pipe_with(_seccomp.build("bwrap", unix=unix, network=network))
+        command = (*_KILLED_FIRST, self.program, *_NAMESPACES, *(() if network else ("--unshare-net",)),
+                   *(("--disable-userns",) if self.nested else ()),
                    # uid 0 inside would be root's own files outside
                    *(("--uid", _UNPRIVILEGED, "--gid", _UNPRIVILEGED) if os.geteuid() == 0 else ()),
                    *inside.view, *_READ_ONLY, "--chdir", inside.folder, *variables, "--seccomp", filter_fd, "--",

@@ -171,7 +171,7 @@ def _limit(limits: dict[str, int]) -> None:
 
 
 def _landlock(settings: dict[str, Any]) -> None:
-    from landlockpy import AccessFS, Ruleset, Scope, fs_for_abi
+    from landlockpy import AccessFS, AccessNet, Ruleset, Scope, fs_for_abi
     from landlockpy.flags import LATEST_ABI
 
     everything = fs_for_abi(LATEST_ABI) & ~(AccessFS.MAKE_CHAR | AccessFS.MAKE_BLOCK)
@@ -181,7 +181,8 @@ def _landlock(settings: dict[str, Any]) -> None:
     rules += [(path, write_file) for path in settings["write_files"]]
     rules += [(path, everything) for path in settings["write"]]
     rules += [(path, AccessFS.READ_DIR) for path in settings.get("list", ())]  # names only, at every depth
-    with Ruleset(scoped=Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL) as ruleset:
+    net = AccessNet.NONE if settings.get("network") else None  # None: all of it is handled, and so refused
+    with Ruleset(handled_net=net, scoped=Scope.ABSTRACT_UNIX_SOCKET | Scope.SIGNAL) as ruleset:
         for path, access in rules:
             if Path(path).is_dir():
                 ruleset.allow_path(path, access)

@@ -47,7 +47,8 @@ class Landlock(Confinement):
             "write_files": [*_WRITE],
             "write": write,
             "list": [str(job.folder)],
-            "filter": _seccomp.build("landlock").hex(),
+            "network": job.network,
+            "filter": _seccomp.build("landlock", network=job.network).hex(),
             "drop_capabilities": True,
             "limits": {**job.limits.rlimits("AS", "FSIZE", "NOFILE", "CORE"), "NPROC": allowed},
         }

@@ -20,6 +20,17 @@ _FOR_COMMANDS = ("/usr", "/sbin", "/opt/homebrew", "/opt/local", "/Library/Devel
                  "/private/var/select", "/Applications/Xcode.app")  # fmt: skip
 
 
+_NETWORK = (
+    '(allow network-outbound (remote ip) (literal "/private/var/run/mDNSResponder"))',
+    "(allow network-bind network-inbound (local ip))",
+    "(allow mach-lookup "
+    + " ".join(f'(global-name "com.apple.{name}")' for name in (
+        "SystemConfiguration.DNSConfiguration", "SystemConfiguration.configd", "trustd.agent"))
+    + ")",
+)  # fmt: skip
+"""TCP, UDP, the system's resolver (the one Unix socket) and its certificates."""
+
+
 @dataclass(frozen=True, slots=True)
 class Seatbelt(Confinement):
     """Runs a job under `sandbox-exec -p PROFILE`: everything outside the profile is refused."""
@@ -59,6 +70,7 @@ def profile(job: Job) -> str:
         f"(allow file-read* {reads} {_subpaths([job.folder.resolve()])} {writes})",
         f"(allow file-write* {writes} (literal {_quoted('/dev/null')}))",
         *([f"(allow network-bind network-inbound {_subpaths([job.sockets.resolve()])})"] if job.interpreter else []),
+        *(_NETWORK if job.network else ()),
         "(allow ipc-posix-sem)",
         *([f"(deny file-write* {kept})"] if kept else []),
         *([f"(deny file-write-unlink {ways})"] if ways else []),

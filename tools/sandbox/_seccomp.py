@@ -82,6 +82,8 @@ _SETSOCKOPT, _SOL_SOCKET = (54, 208), 1
 _BUFFER_SIZES = (7, 8, 32, 33)
 """SO_SNDBUF, SO_RCVBUF and both _FORCE: with up to 8 MB a socket, a flood would be faster than the watcher. Setting
 them does nothing and reports success."""
+_KIND = 0xF
+"""Of a socket's type: the rest are flags."""
 _CLONE, _NEW_NAMESPACES = (56, 220), 0x7E020000
 _IOCTL, _TERMINAL_INJECTION = (16, 29), (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 _FILE_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x40087602, 0x40806685)
@@ -89,14 +91,18 @@ _FILE_FLAGS = (0x40086602, 0x40046602, 0x401C5820, 0x40087602, 0x40806685)
 _UNIX, _INET, _NETLINK, _INET6, _DGRAMS = 1, 2, 16, 10, (2, 3)
 """Of Unix sockets those of SOCK_RAW are datagram sockets, too."""
 _FAMILIES: dict[Strength, tuple[int, ...]] = {"bwrap": (_UNIX, _INET, _INET6, _NETLINK), "landlock": (_UNIX,)}
+_STREAM_OR_DGRAM, _TCP_OR_UDP = (1, 2), (0, 6, 17)
+"""0: the one that goes with the kind of socket. Go asks for MPTCP, and takes TCP if that is refused."""
 
 
-def build(strength: Strength, machine: str | None = None, *, unix: bool = True) -> bytes:
+def build(strength: Strength, machine: str | None = None, *, unix: bool = True, network: bool = False) -> bytes:
     """The filter as an array of `struct sock_filter` (8 bytes each), for `bwrap --seccomp` or `PR_SET_SECCOMP`.
 
     Raises `ValueError` for a machine whose numbers aren't known. `machine` as in `platform.machine()`. `unix`: whether
     Unix sockets can be made. Without them, pairs of connected ones can, as no other program can be reached by these.
+    `network`: sockets of TCP and UDP can be made, and no others: the machine's own would be within reach.
     """
+    unix = unix and not network
     machine = machine or platform.machine()
     if machine not in _AUDIT_ARCH:
         raise ValueError(f"no seccomp filter for {machine!r}: known are {', '.join(_AUDIT_ARCH)}")
@@ -109,7 +115,7 @@ def build(strength: Strength, machine: str | None = None, *, unix: bool = True) 
     for numbers in _ALWAYS_MISSING.values():
         program += _answer(numbers[column], errno.ENOSYS)
     if strength == "landlock":
-        program += _landlock_rules(column)
+        program += _landlock_rules(column, network=network)
     for *modes, argument in _MODES.values():
         program += _on(modes[column], [_load(argument), _op(_JSET, _SETID_BITS, 0, 1), _error(errno.EPERM)])
     for *opens, argument in _OPENS.values():
@@ -123,29 +129,37 @@ def build(strength: Strength, machine: str | None = None, *, unix: bool = True) 
     program += _on(_SETSOCKOPT[column], [_load(1), _op(_JEQ, _SOL_SOCKET, 0, len(sizes) + 1), _load(2), *sizes])
     if not unix:
         program += _on(_SOCKETPAIR[column], _refuse_datagrams())
-    program += _on(_SOCKET[column], _only(tuple(one for one in _FAMILIES[strength] if unix or one != _UNIX)))
+    if network:
+        program += _on(_SOCKET[column], [*_only(0, (_INET, _INET6), errno.EAFNOSUPPORT),
+                                         *_only(1, _STREAM_OR_DGRAM, errno.EPROTONOSUPPORT, mask=_KIND),
+                                         *_only(2, _TCP_OR_UDP, errno.EPROTONOSUPPORT)])  # fmt: skip
+    else:
+        families = tuple(one for one in _FAMILIES[strength] if unix or one != _UNIX)
+        program += _on(_SOCKET[column], _only(0, families, errno.EAFNOSUPPORT))
     return b"".join([*program, _op(_RET, _ALLOW)])
 
 
-def _landlock_rules(column: int) -> list[bytes]:
+def _landlock_rules(column: int, *, network: bool) -> list[bytes]:
     rules: list[bytes] = []
-    for numbers in _LANDLOCK_REFUSED.values():
-        rules += _answer(numbers[column], errno.EPERM)
+    for name, numbers in _LANDLOCK_REFUSED.items():
+        if not (network and name == "connect"):
+            rules += _answer(numbers[column], errno.EPERM)
     for numbers in _LANDLOCK_UNSUPPORTED.values():
         rules += _answer(numbers[column], errno.ENOTSUP)
     for numbers in _LANDLOCK_PRETENDED.values():
         rules += _answer(numbers[column], 0)
     for numbers in _LANDLOCK_OWN_ONLY.values():
         rules += _on(numbers[column], [_load(0), _op(_JEQ, 0, 1, 0), _error(errno.EPERM)])
-    rules += _on(_SOCKET[column], _refuse_datagrams()) + _on(_SOCKETPAIR[column], _refuse_datagrams())
-    rules += _on(_SENDTO[column], [_load(4), _op(_JEQ, 0, 1, 0), _error(errno.EPERM)])
+    if not network:
+        rules += _on(_SOCKET[column], _refuse_datagrams()) + _on(_SOCKETPAIR[column], _refuse_datagrams())
+        rules += _on(_SENDTO[column], [_load(4), _op(_JEQ, 0, 1, 0), _error(errno.EPERM)])
     return rules
 
 
 def _refuse_datagrams() -> list[bytes]:
     """A datagram socket reaches a path without connect(), and a filter can't see the address of sendmsg()."""
     tests = [op for kind in _DGRAMS for op in (_op(_JEQ, kind, 0, 1), _error(errno.EPERM))]
-    return [_load(1), _op(_AND, 0xF), *tests]
+    return [_load(1), _op(_AND, _KIND), *tests]
 
 
 def _op(code: int, k: int, if_true: int = 0, if_false: int = 0) -> bytes:
@@ -170,6 +184,6 @@ def _on(number: int, body: list[bytes]) -> list[bytes]:
     return [_op(_JEQ, number, 0, len(body) + 1), *body, _op(_LOAD, 0)] if number else []
 
 
-def _only(families: tuple[int, ...]) -> list[bytes]:
-    tests = [_op(_JEQ, family, len(families) - i, 0) for i, family in enumerate(families)]
-    return [_load(0), *tests, _error(errno.EAFNOSUPPORT)]
+def _only(argument: int, allowed: tuple[int, ...], error: int, *, mask: int = 0xFFFFFFFF) -> list[bytes]:
+    tests = [_op(_JEQ, value, len(allowed) - i, 0) for i, value in enumerate(allowed)]
+    return [_load(argument), _op(_AND, mask), *tests, _error(error)]

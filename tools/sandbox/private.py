@@ -23,7 +23,8 @@ PRIVATE_FOLDERS = ("/home", "/root", "/Users", "/tmp", "/run", "/var", "/mnt", "
 """Empty inside. A plain user can't read most of those in /etc anyway, but root can."""
 _PRIVATE_FILES = ("shadow", "shadow-", "gshadow", "gshadow-", "sudoers", "security/opasswd", "krb5.keytab", "crypttab",
                   "mysql/debian.cnf")  # fmt: skip
-PUBLIC_STATE = ("/var/lib/texmf", "/var/lib/dpkg", "/var/cache/fontconfig", "/var/lib/ghc", "/var/lib/flatpak")
+PUBLIC_STATE = ("/var/lib/texmf", "/var/lib/dpkg", "/var/cache/fontconfig", "/var/lib/ghc", "/var/lib/flatpak",
+                "/var/lib/ca-certificates")  # fmt: skip
 """Visible parts of /var: programs read them."""
 _HIDDEN_IN_HOME = (*IN_HOME, ".config", ".local/share", ".local/state", ".cache", "Library")
 """Hidden if the workspace is the home folder itself."""
