@@ -59,7 +59,7 @@ _TABLE: Final[tuple[tuple[str, Mapping[str, str]], ...]] = (
     ("hatch", {"network": "env/create python/install dep/lock"}),
     ("conda mamba micromamba", {"network": "install create update search env/create env/update"}),
     ("cargo", {"network": "fetch add install update search"}),
-    ("go", {"network": "get install mod/download mod/tidy"}),
+    ("go", {"network": "get mod/download mod/tidy"}),
     ("gem bundle composer", {"network": "install update add require"}),
     ("docker docker-compose podman systemctl gh", {"unconfined": "*"}),
     ("apt apt-get dnf yum pacman apk brew snap", {"unconfined": "install update upgrade remove add"}),
@@ -84,6 +84,7 @@ _LOOPBACK = re.compile(
     r"(?:\w+://)?(?:[^/@]*@)?(?:localhost|127(?:\.\d+){3}|\[::1\]|0\.0\.0\.0)(?=[:/?#]|\Z)", re.IGNORECASE
 )
 _ADDRESS = re.compile(r"://|^[\w.-]+@[\w.-]+:")
+_TEXT_BEGINS = re.compile(r"<<-?\s*[\"'\\]?(\w+)")
 _WILD = re.compile(r"[*?]")
 
 
@@ -93,6 +94,7 @@ def needs_of(command: str) -> frozenset[Need]:
     needs_of("cd x && git commit -m y")    →  frozenset({"git"})
     needs_of("git status; make")           →  frozenset()
     """
+    command = _without_texts(command)
     found = [_known(_without_options(words))[0] for words in commands_in(command)]
     if any(posixpath.basename(word) in _SUPER for words in split(command) for word in words[:1]):
         found.append(_CLASSES["unconfined"])
@@ -175,7 +177,7 @@ def _known(words: Sequence[str]) -> tuple[frozenset[Need] | None, bool]:
     table = _table_of(program)
     if table is None:
         return None, False
-    name = "*" if "*" in table else " ".join(words[1:3]) if " ".join(words[1:3]) in table else "".join(words[1:2])
+    name = "*" if "*" in table and words[1:] else " ".join(words[1:3]) if " ".join(words[1:3]) in table else "".join(words[1:2])
     if name not in table:
         return (_CLASSES["network"], True) if program == "yarn" and len(words) == 1 else (None, False)
     kind = table[name]
@@ -201,6 +203,18 @@ def _is_group(program: str, word: str) -> bool:
     return any(name.startswith(f"{word} ") for name in _table_of(program) or ())
 
 
+def _without_texts(command: str) -> str:
+    """The command without the texts in it (`cat > README.md <<EOF`): they are nobody's commands yet."""
+    kept, ends = [], list[str]()
+    for line in command.split("\n"):
+        if not ends:
+            kept.append(line)
+            ends = _TEXT_BEGINS.findall(line)
+        elif line.strip() == ends[0]:
+            ends.pop(0)
+    return "\n".join(kept)
+
+
 def _without_options(words: Sequence[str]) -> Sequence[str]:
     """The words without options before the subcommand: `git -C x commit` is `git commit`."""
     at = 1
@@ -218,8 +232,10 @@ def _only_lists(name: str, arguments: Sequence[str]) -> bool:
 
 def _leaves(arguments: Sequence[str]) -> bool:
     """True if curl or wget would ask another machine."""
-    plain = [word for word in arguments if not word.startswith("-")]
-    addresses = [word for word in plain if "://" in word] or plain[-1:]
+    plain = [word for word in arguments if word[:1] not in ("-", "$", "")]
+    addresses = [word for word in plain if "://" in word]
+    if not addresses:
+        return bool(plain) and not any(map(_LOOPBACK.match, plain))
     return any(not _LOOPBACK.match(word) and not word.startswith("file:") for word in addresses)
 
 
