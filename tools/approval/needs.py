@@ -9,7 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Final
 
 from ossia.tools.approval.shell_words import command_allowed, commands_in, pattern_words, split, words_of
@@ -91,8 +91,8 @@ _WILD = re.compile(r"[*?]")
 def needs_of(command: str) -> frozenset[Need]:
     """The plain needs of a command, or of all the commands in a longer one.
 
-    needs_of("cd x && git commit -m y")    →  frozenset({"git"})
-    needs_of("git status; make")           →  frozenset()
+        needs_of("cd x && git commit -m y")    →  frozenset({"git"})
+        needs_of("git status; make")           →  frozenset()
     """
     command = _without_texts(command)
     found = [_known(_without_options(words))[0] for words in commands_in(command)]
@@ -106,6 +106,9 @@ def covers(pattern: str, command: str) -> bool:
 
     It must be simple, and the pattern must match it. Wildcards cover no word that says which program runs, or where to
     anything goes: a subcommand that the table doesn't know, an option with a program, an address.
+
+        covers("uv *", "uv sync --all-extras")    →  True
+        covers("uv *", "uv run x")                →  False, as of `uv sync; x`
     """
     words = words_of(command)
     if words is None or not command_allowed(pattern, command):
@@ -177,8 +180,9 @@ def _known(words: Sequence[str]) -> tuple[frozenset[Need] | None, bool]:
     table = _table_of(program)
     if table is None:
         return None, False
-    name = "*" if "*" in table and words[1:] else " ".join(words[1:3]) if " ".join(words[1:3]) in table else "".join(words[1:2])
-    if name not in table:
+    names = " ".join(words[1:3]), " ".join(words[1:2]), "*" if words[1:] else ""
+    name = next((name for name in names if name in table), None)
+    if name is None:
         return (_CLASSES["network"], True) if program == "yarn" and len(words) == 1 else (None, False)
     kind = table[name]
     needs = _CLASSES[kind.removeprefix("runs ")]
@@ -189,7 +193,7 @@ def _known(words: Sequence[str]) -> tuple[frozenset[Need] | None, bool]:
     return needs, not kind.startswith("runs")
 
 
-@cache
+@lru_cache(maxsize=64)
 def _table_of(program: str) -> Mapping[str, str] | None:
     """The subcommands of a program and their class: `{"pip install": "network"}`."""
     for programs, classes in _TABLE:
