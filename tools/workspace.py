@@ -11,7 +11,7 @@ from ossia.tools.own import Own
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from ossia.tools.sandbox.git_copy import Moved
+    from ossia.tools.sandbox.git.copy import Moved
     from ossia.tools.spec import Taint
     from ossia.tools.tree import State
     from ossia.tools.undo.stored import Bytes

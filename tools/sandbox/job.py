@@ -123,15 +123,14 @@ class Toolchains:
 
 @dataclass(frozen=True, slots=True)
 class GivenGit:
-    """A copy of a git folder that a command may change (`git_copy.py` makes it and takes it over).
+    """A copy of a git folder that a command may change (`git/copy.py` makes it and takes it over).
 
-    `copy`: the writable folder; `own`: the part of it that is the worktree's, often the same. `place`: the real folder.
-    The copy takes its older objects from `objects`, the real ones. `mounted`: the copy is to be seen at `place`, with
-    `read_only` folders of the real one in it; else programs find it by GIT_DIR.
+    `copy`: the writable folder. `place`: the real one. The copy takes its older objects from `objects`, the real ones.
+    `mounted`: the copy is to be seen at `place`, with `read_only` folders of the real one in it; else git is a program
+    in `copy/programs`, which finds it.
     """
 
     copy: Path
-    own: Path
     place: Path
     objects: Path
     mounted: bool
@@ -208,7 +207,8 @@ class Job:
         """The folders with programs, before the confinement leaves out those invisible to the job."""
         if self.interpreter:
             return [self.interpreter.executable.parent, *_KERNELS_PATH]
-        return [*self.search_path.split(os.pathsep), *SYSTEM_PATH]
+        git = [self.git.copy / "programs"] if self.git and not self.git.mounted else []
+        return [*git, *self.search_path.split(os.pathsep), *SYSTEM_PATH]
 
     def environment(
         self, home: Path | str, temporary: Path | str, folders: Sequence[Path], *, own_caches: bool = False
@@ -238,8 +238,6 @@ class Job:
             "npm_config_yes": "true",  # else `npm init` waits for ever
             # where the workspace is mounted another filesystem begins, and git would look no further up
             **({"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"} if self.repository else {}),
-            **({"GIT_DIR": str(self.git.own), "GIT_WORK_TREE": str(self.folder)}
-               if self.git and not self.git.mounted else {}),
             "PWD": str(self.folder),
         }
 

@@ -39,7 +39,7 @@ def ways_back(moves: Moves, root: Path) -> tuple[str, ...]:
 
 def _now(root: Path) -> dict[str, str] | None:
     """The values of references now; None if they can't be read."""
-    from ossia.tools.sandbox._git_files import GitRefused, read, references, value_of  # few turns need them
+    from ossia.tools.sandbox.git._files import GitRefused, read, references, value_of  # few turns need them
     from ossia.tools.sandbox.repository import NotShown, folders_of
 
     try:

@@ -26,13 +26,12 @@ from ossia.tools.spec import ToolFailed
 from ossia.tools.tree import Opened, State, Tree
 from ossia.tools.undo.restore import Skipped, Undone, undo_turn
 from ossia.tools.undo.shadow import PROGRAMS, find_git
-from ossia.tools.undo.store import KeepLimits, Store, TooMuch
+from ossia.tools.undo.store import KeepLimits, Snapshot, Store, TooMuch
 from ossia.tools.undo.stored import Bytes
 from ossia.tools.undo.turns import Pending, Turn, TurnFolder, TurnFolders
-from ossia.tools.undo.walk import Snapshot
 
 if TYPE_CHECKING:
-    from ossia.tools.sandbox.git_copy import Moved
+    from ossia.tools.sandbox.git.copy import Moved
 
 __all__ = ["Before", "Journal", "KeepLimits", "Skipped", "Turn", "Undone"]
 
@@ -93,7 +92,7 @@ class Journal:
             self.end_turn()
         self._turn, self._label = None, label
         if self._store is not None:
-            self._store.read_rules()
+            self._store.new_rules = True
 
     def end_turn(self) -> None:
         """Record how the turn left its files: undo compares, to see what the user changed. Call it after every turn."""

@@ -16,7 +16,7 @@ from ossia.tools.ending import to_its_end
 from ossia.tools.present import COMMAND
 from ossia.tools.sandbox import SHELL_LIMITS, Confinement, Job, Limits, choose
 from ossia.tools.sandbox.confinement import Unconfined
-from ossia.tools.sandbox.git_copy import GitCopy, GitRefused
+from ossia.tools.sandbox.git.copy import GitCopy, GitRefused
 from ossia.tools.sandbox.job import Toolchains
 from ossia.tools.spec import Need, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 from ossia.tools.work._command import Command

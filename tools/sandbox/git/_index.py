@@ -7,13 +7,14 @@ again, and whatever else an index may hold is left out.
 
 from __future__ import annotations
 
+import bisect
 import hashlib
 import re
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ossia.tools.approval.autorun import plain
-from ossia.tools.sandbox._git_files import GitRefused
+from ossia.tools.sandbox.git._files import GitRefused
 
 _HEAD = struct.Struct(">4sII")
 _SIZE_AT, _MODE_AT, _OID_AT = 36, 24, 40
@@ -25,8 +26,7 @@ _SUBMODULE = 0o160000
 _LOOK_CLOSER = re.compile(rb"(?:^|/)(?:/|\.|\Z)|git|[^ -~]", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     """An entry: where it begins, its name and stage, and its bytes without the name."""
 
     at: int
@@ -44,12 +44,14 @@ def cleaned(data: bytes, before: bytes | None, hash_name: str) -> tuple[bytes, s
     """
     entries, end = _parsed(data, hash_name)
     known = {(entry.name, entry.stage): entry for entry in (_parsed(before, hash_name)[0] if before else ())}
+    names = [entry.name for entry in entries if entry.stage == 0]
     made, new = bytearray(data[:end]), set()
     flags_at = _OID_AT + hashlib.new(hash_name).digest_size
     for entry in entries:
         was = known.get((entry.name, entry.stage))
         if was is not None and was.fixed == entry.fixed:
             continue
+        _check(entry, names)
         struct.pack_into(">I", made, entry.at + _SIZE_AT, 0)  # git then looks at the file itself
         if (was is None or was.oid != entry.oid) and entry.mode != _SUBMODULE:
             new.add(entry.oid.hex())
@@ -91,9 +93,6 @@ def _parsed(data: bytes, hash_name: str) -> tuple[list[_Entry], int]:
     except (struct.error, IndexError, ValueError):
         raise GitRefused("the index is damaged") from None
     _check_extensions(data, at, oid_bytes)
-    names = {entry.name for entry in entries if entry.stage == 0}
-    for entry in entries:
-        _check(entry, names)
     return entries, at
 
 
@@ -144,17 +143,23 @@ def _check_extensions(data: bytes, at: int, oid_bytes: int) -> None:
         raise GitRefused("the index is damaged")
 
 
-def _check(entry: _Entry, names: set[bytes]) -> None:
+def _check(entry: _Entry, names: list[bytes]) -> None:
+    """Raises `GitRefused` for an entry that git itself wouldn't add beside those with the (sorted) names."""
     name = entry.name
     if entry.mode not in _MODES:
         raise GitRefused(f"the index has an entry of mode {entry.mode:o}")
     if not name or (_LOOK_CLOSER.search(name) and not _is_plain(name.decode("utf-8", "surrogateescape"))):
         raise GitRefused(f"the index names {name[:80].decode('utf-8', 'replace')!r}, which git wouldn't add")
-    at = name.find(b"/")
-    while at > 0:
-        if entry.stage == 0 and name[:at] in names:
-            raise GitRefused("the index has a file below a file")
-        at = name.find(b"/", at + 1)
+    below = bisect.bisect_left(names, name + b"/")
+    parents = [name[:at] for at, byte in enumerate(name) if byte == ord("/")]
+    holds_one = below < len(names) and names[below].startswith(name + b"/")
+    if entry.stage == 0 and (holds_one or any(_holds(names, parent) for parent in parents)):
+        raise GitRefused("the index has a file below a file")
+
+
+def _holds(names: list[bytes], name: bytes) -> bool:
+    at = bisect.bisect_left(names, name)
+    return at < len(names) and names[at] == name
 
 
 def _is_plain(name: str) -> bool:

@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ossia.tools.sandbox._git_files import GitRefused, files_below, read, write_new
+from ossia.tools.sandbox.git._files import GitRefused, files_below, read, write_new
 from ossia.tools.sandbox.repository import settings_of
 
 _FILES = ("config", "config.worktree", "shallow")

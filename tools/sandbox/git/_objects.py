@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ossia.tools.sandbox._git_files import GitRefused, files_below
+from ossia.tools.sandbox.git._files import GitRefused, files_below
 from ossia.tools.tree import NEW_FILE, open_file, opened_below
 from ossia.tools.undo.shadow import Git
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ossia.tools.sandbox._git_files import HEX, GitRefused, files_below, is_reference, put, read, write_new
+from ossia.tools.sandbox.git._files import HEX, GitRefused, files_below, is_reference, put, read, write_new
 
 _MAX_BYTES = 64 << 20
 _LINE = re.compile(rf"({HEX}) ({HEX}) [^\x00]*")
+_APPENDED = "logs/refs/remotes/"
+"""There may be thousands of these, and a fetch only adds to them: they aren't copied."""
 Place = tuple[Path, Path]
 """A real folder and its copy."""
 
@@ -27,14 +29,14 @@ class Logs:
 
     def copy(self) -> None:
         """Copy them. Raises `GitRefused`, as the other methods do."""
-        for name in self._names(0):
+        for name in (name for name in self._names(0) if not name.startswith(_APPENDED)):
             real, copy = self._place(name)
             before, text = _key(real / name), self._texts.get(real / name)
             data = read(real, name, _MAX_BYTES) if text is None else text.encode("utf-8", "surrogateescape")
             write_new(copy / name, data or b"")
             self._copied[name] = before, _key(copy / name)
 
-    def changed(self, gone: Container[str]) -> tuple[dict[str, bytes | None], set[str]]:
+    def changed(self, gone: Iterable[str]) -> tuple[dict[str, bytes | None], set[str]]:
         """The logs to write, None for those to remove, and the objects that new lines name. `gone`: references."""
         found: dict[str, bytes | None] = {}
         wanted: set[str] = set()
@@ -44,16 +46,18 @@ class Logs:
             before, copied = self._copied.get(name, ((), ()))
             if _key(copy / name) == copied or not (name == "logs/HEAD" or is_reference(name[5:])):
                 continue
-            if _key(real / name) != before:
+            adds, text = name.startswith(_APPENDED), self._texts.get(real / name)
+            if _key(real / name) != before and not adds:
                 continue  # the user's own git wrote to it
             data, was = read(copy, name, _MAX_BYTES) or b"", read(real, name, _MAX_BYTES) or b""
-            text = self._texts.get(real / name)
-            if text is not None:
+            if adds:
+                data = was + data
+            elif text is not None:
                 shown = text.encode("utf-8", "surrogateescape")
                 data = was + data[len(shown) :] if data.startswith(shown) else was
             wanted |= _objects(name, data, was)
             found[name] = data
-        return found | {name: None for name in self._copied.keys() - set(names) if name[5:] in gone}, wanted
+        return found | {f"logs/{name}": None for name in gone if f"logs/{name}" not in names}, wanted
 
     def write(self, logs: Mapping[str, bytes | None]) -> None:
         """Write and remove the real ones."""

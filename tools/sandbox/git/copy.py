@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ossia.tools.names import escaped
-from ossia.tools.sandbox import _git_fixed, _git_index
-from ossia.tools.sandbox._git_files import (
+from ossia.tools.sandbox.git import _fixed, _index
+from ossia.tools.sandbox.git._files import (
     HEX,
     MAX_BYTES,
     MAX_LONG_BYTES,
@@ -30,9 +31,9 @@ from ossia.tools.sandbox._git_files import (
     value_of,
     write_new,
 )
-from ossia.tools.sandbox._git_fixed import Fixed
-from ossia.tools.sandbox._git_logs import Logs
-from ossia.tools.sandbox._git_objects import Objects
+from ossia.tools.sandbox.git._fixed import Fixed
+from ossia.tools.sandbox.git._logs import Logs
+from ossia.tools.sandbox.git._objects import Objects
 from ossia.tools.sandbox.job import GivenGit, Job, Repository
 from ossia.tools.sandbox.repository import NotShown, folders_of
 from ossia.tools.undo.shadow import find_git
@@ -46,6 +47,19 @@ _NOTES = (*_HEADS, "MERGE_MSG", "MERGE_MODE", "SQUASH_MSG", *_FREE)
 _UNFINISHED = {"rebase-merge": "rebase", "rebase-apply": "rebase", "sequencer": "cherry-pick",
                "BISECT_START": "bisect"}  # fmt: skip
 _MAX_NAMED = 5
+_PROGRAM = """\
+case ":$PATH:" in *:"$PROGRAMS":*)
+  PATH=":$PATH:"; PATH="${PATH%%:"$PROGRAMS":*}:${PATH#*:"$PROGRAMS":}"; PATH="${PATH#:}"; PATH="${PATH%:}" ;;
+esac
+found() {
+  while :; do case "$1" in -C) cd -- "$2" || return; shift 2 ;; -c) shift 2 ;; -*) shift ;; *) break ;; esac; done
+  case "$1" in clone|init) ;; *) git rev-parse --absolute-git-dir 2>/dev/null ;; esac
+}
+if [ -z "${GIT_DIR-}" ] && [ "$(found "$@")" = "$OWN" ]; then
+  GIT_DIR="$COPY" GIT_WORK_TREE="$ROOT"; export GIT_DIR GIT_WORK_TREE
+fi
+exec git "$@"
+"""
 Changes = dict[str, tuple[str, str]]
 """The old and the new value of each reference; "" where there is none."""
 
@@ -78,8 +92,8 @@ class GitCopy:
            repository: Repository | None = None) -> GitCopy:  # fmt: skip
         """The copy for the workspace `root`, made in `scratch`. Raises `GitRefused`.
 
-        `mounted`: the command sees the copy where the real folder is; else by GIT_DIR. `data`: ossia's own folder.
-        `repository`: the folder outside of the workspace, as commands may read it.
+        `mounted`: the command sees the copy where the real folder is; else its git finds the copy. `data`: ossia's own
+        folder. `repository`: the folder outside of the workspace, as commands may read it.
         """
         try:
             if not os.path.lexists(root / ".git"):
@@ -94,7 +108,7 @@ class GitCopy:
             if git is None:
                 raise GitRefused("git isn't installed")
             texts = {} if inside or repository is None else repository.settings
-            return cls(scratch, own, common, git, _git_fixed.checked(root, own, common), texts, mounted, inside)
+            return cls(scratch, own, common, git, _fixed.checked(root, own, common), texts, mounted, inside)
         except NotShown as why:
             raise GitRefused(str(why)) from None
         except (OSError, ValueError) as error:
@@ -116,7 +130,9 @@ class GitCopy:
 
     def given_to(self, job: Job) -> Job:
         """The job, with git."""
-        given = GivenGit(self._copy, self._own_copy, self._real, self._older, self._mounted, self._modules)
+        if not self._mounted:
+            self._write_program(job.folder)
+        given = GivenGit(self._copy, self._real, self._older, self._mounted, self._modules)
         return replace(job, git=given)
 
     # -- copying -------------------------------------------------------------------------------------------------------
@@ -140,9 +156,19 @@ class GitCopy:
             self._files[name] = data = read(self._own, name, MAX_LONG_BYTES if name == "index" else MAX_BYTES)
             if data is not None:
                 write_new(self._own_copy / name, data)
+        if self._own != self._real:  # git doesn't check out the branch that the main worktree has
+            write_new(self._copy / "HEAD", read(self._real, "HEAD") or b"")
         self._head = value_of(self._files["HEAD"] or b"", "HEAD")
         self._fixed.copy()
         self._logs.copy()
+
+    def _write_program(self, root: Path) -> None:
+        """A git before the others in PATH: where the workspace's repository is found, it works on the copy."""
+        names = {"PROGRAMS": self._copy / "programs", "OWN": self._own, "COPY": self._own_copy, "ROOT": root}
+        values = "".join(f"{name}={shlex.quote(str(path))}\n" for name, path in names.items())
+        program = self._copy / "programs" / "git"
+        write_new(program, os.fsencode(f"#!/bin/sh\n{values}{_PROGRAM}"))
+        program.chmod(0o700)
 
     # -- taking over ---------------------------------------------------------------------------------------------------
 
@@ -220,7 +246,7 @@ class GitCopy:
         data = read(self._own_copy, "index", MAX_LONG_BYTES)
         if data is None or data == self._files["index"]:
             return None, set()
-        return _git_index.cleaned(data, self._files["index"], self._hash)
+        return _index.cleaned(data, self._files["index"], self._hash)
 
     def _check_unchanged(self, changes: Changes, notes: dict[str, bytes | None], index: bool) -> None:
         """Raises `GitRefused` if the user's own git changed the same meanwhile."""
@@ -230,7 +256,7 @@ class GitCopy:
                   and read(self._own, name) != self._files[name]]  # fmt: skip
         if index:
             real = read(self._own, "index", MAX_LONG_BYTES)
-            if not _git_index.same_entries(real, self._files["index"], self._hash):
+            if not _index.same_entries(real, self._files["index"], self._hash):
                 other.append("the index")
         if other:
             raise GitRefused(f"somebody else changed {_named(other)} meanwhile")
