@@ -15,7 +15,7 @@ SECRET = re.compile(
     | [._]netrc|\.npmrc|\.pypirc|\.pgpass|\.my\.cnf|\.htpasswd|\.git-credentials|\.vault_pass[^/]*
     | \.?(?:credentials|secrets?)(?:\.(?:json|ya?ml|toml|ini|cfg|conf|txt|xml|properties|csv))?  # not secrets.py
     | service[-_]account[^/]*\.json
-    | \.m2/settings[^/]*\.xml|\.gradle/gradle\.properties
+    | \.m2/settings[^/]*\.xml|\.gradle/gradle\.properties|(?:pypoetry|composer)/auth\.(?:toml|json)
     )$
     | (?:^|/)\.git/(?:.*/)?(?:config|config\.worktree|credentials)$   # a URL in it may hold a password
     | (?:^|/)\.(?:ssh|gnupg|aws|azure|kube|docker|config/(?:gcloud|gh))/(?!.*\.pub$)
@@ -27,7 +27,9 @@ SECRET = re.compile(
 IN_HOME = (".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gh", ".config/gcloud", ".netrc",
            ".git-credentials", ".pypirc", ".npmrc", ".pgpass", ".my.cnf", ".password-store", ".cargo/credentials",
            ".cargo/credentials.toml", ".m2/settings.xml", ".m2/settings-security.xml", ".gradle/gradle.properties",
-           ".mozilla", ".thunderbird", ".bash_history", ".zsh_history", ".python_history")  # fmt: skip
+           ".local/share/uv/credentials", ".gem/credentials", ".config/pypoetry/auth.toml",
+           ".config/composer/auth.json", ".mozilla", ".thunderbird", ".bash_history", ".zsh_history",
+           ".python_history")  # fmt: skip
 """The usual places of secrets in a home: no command reads them, whatever else of the home it may read."""
 
 EVERYDAY = ("conftest.py", "pytest.ini", "tox.ini", "noxfile.py", "setup.py", "pyproject.toml", "Makefile",

@@ -19,14 +19,15 @@ from ossia.tools.sandbox.confinement import Confinement, ConfinementName, kernel
 from ossia.tools.sandbox.job import DATA_PATH, MIB, SHELL_LIMITS, Job, Launch, pipe_with
 from ossia.tools.sandbox.private import (
     PUBLIC_STATE,
+    Shown,
     command_sees,
     on_the_way,
     private_files,
     private_in_workspace,
+    shown,
     under,
     usable,
 )
-from ossia.tools.sandbox.shown import Shown, shown
 
 _KERNELS_HOME = "/home/user"
 _UNPRIVILEGED = 1000

@@ -10,8 +10,15 @@ from typing import ClassVar
 from ossia.tools.sandbox import _seccomp, account
 from ossia.tools.sandbox.confinement import Confinement, ConfinementName, supervised
 from ossia.tools.sandbox.job import Job, Launch
-from ossia.tools.sandbox.private import PRIVATE_FOLDERS, PUBLIC_STATE, private_files, private_in_workspace, under
-from ossia.tools.sandbox.shown import one_by_one, shown
+from ossia.tools.sandbox.private import (
+    PRIVATE_FOLDERS,
+    PUBLIC_STATE,
+    one_by_one,
+    private_files,
+    private_in_workspace,
+    shown,
+    under,
+)
 
 OLDEST_ABI = 3
 """Linux 6.2. Before it, truncate() was possible on any of the user's files."""

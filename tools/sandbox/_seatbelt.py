@@ -9,8 +9,7 @@ from typing import ClassVar
 
 from ossia.tools.sandbox.confinement import Confinement, ConfinementName, supervised
 from ossia.tools.sandbox.job import Job, Launch
-from ossia.tools.sandbox.private import on_the_way, private_in_workspace, under
-from ossia.tools.sandbox.shown import shown
+from ossia.tools.sandbox.private import on_the_way, private_in_workspace, shown, under
 
 PROGRAM = Path("/usr/bin/sandbox-exec")
 _SYSTEM = ("/usr/lib", "/usr/bin", "/usr/share", "/bin", "/System", "/Library/Apple", "/private/etc/ssl",

@@ -13,8 +13,10 @@ _SIGNALS_ABI = 6
 """The first Landlock version to confine signals (Linux 6.12)."""
 _RARER_CALLS = "system calls: the rarer ones are refused (ptrace, mounts, bpf, io_uring, namespaces)"
 _COMMANDS_ENVIRONMENT = (
-    "environment: PATH with the visible ones of your folders; LANG, HOME, TERM and the like; no other variable of yours"
+    "environment: PATH with the visible ones of your folders; LANG, HOME, TERM and the like; where toolchains are; no "
+    "other variable of yours"
 )
+_IF_GIVEN = "with network, which you may give it: TCP, UDP and DNS, never Unix sockets"
 _COMMANDS_WRITE = "files: can write to the workspace, except .git, .ossia and ossia itself, and to a temporary home"
 
 CONFINES: dict[tuple[str, Runs], tuple[str, ...]] = {
@@ -25,9 +27,10 @@ CONFINES: dict[tuple[str, Runs], tuple[str, ...]] = {
         _RARER_CALLS,
     ),
     ("bwrap", "shell"): (
-        "files: can write to the workspace, except .git, .ossia and ossia itself; /tmp and home are empty, in memory",
-        "files: can read the system; homes, /run, /var, /mnt, /media, keys and passwords in /etc appear empty",
-        "network: none, not even this machine's own services",
+        "files: can write to the workspace, except .git, .ossia and ossia itself; /tmp and home are in memory",
+        "files: can read the system and the toolchains in your home; the rest of homes, /run, /var, /mnt, /media, keys "
+        "and passwords in /etc appear empty",
+        f"network: none, not even this machine's own services; {_IF_GIVEN}",
         "processes: sees and signals only its own; all of them end with the call, background ones too",
         _COMMANDS_ENVIRONMENT,
         _RARER_CALLS,
@@ -40,8 +43,9 @@ CONFINES: dict[tuple[str, Runs], tuple[str, ...]] = {
     ),
     ("landlock", "shell"): (
         _COMMANDS_WRITE,
-        "files: can read the system's programs and settings; no homes, keys or passwords",
-        "network: only its own sockets; connecting is refused, to Unix sockets too",
+        "files: can read the system's programs and settings, and toolchains in your home; nothing else of homes, no "
+        "keys or passwords",
+        f"network: only its own sockets; connecting is refused, to Unix sockets too; {_IF_GIVEN}",
         "processes: can't read, trace or signal yours; its own end with the call",
         _COMMANDS_ENVIRONMENT,
         _RARER_CALLS,
@@ -53,8 +57,8 @@ CONFINES: dict[tuple[str, Runs], tuple[str, ...]] = {
     ),
     ("seatbelt", "shell"): (
         _COMMANDS_WRITE,
-        "files: can read the system's programs; no homes",
-        "network: none",
+        "files: can read the system's programs and the toolchains in your home; nothing else of homes",
+        f"network: none; {_IF_GIVEN}",
         "processes: signals only its own",
         _COMMANDS_ENVIRONMENT,
     ),
@@ -65,7 +69,13 @@ _GITS_FOLDER = (
     "files: git in a linked worktree, a submodule or a subfolder of a repository can read that repository, with all "
     "its history, but without settings that may hold secrets"
 )
-_PROGRAMS_AT_HOME = "files: programs in your home aren't available (rustup, pyenv, uv's Pythons)"
+_TOOLCHAINS = (
+    "files: all that lies in the folders of your toolchains can be read, but for files that ossia knows to hold "
+    "credentials"
+)
+_NETWORK = (
+    "network: a command that you give it can send whatever it can read, and reaches this machine's own services, too"
+)
 _MODES = "files: changing modes, owners and times has no effect but reports success"
 _NUMBERS = "processes: whether a process ID is in use is visible, nothing more"
 _MACHINE = "the machine's name, uptime, mounts, ports and sockets in use, and where links point, are visible"
@@ -77,9 +87,10 @@ _DEPRECATED = "sandbox-exec is deprecated by Apple and has no replacement"
 _GAPS: dict[tuple[str, Runs], tuple[str, ...]] = {
     ("bwrap", "shell"): (
         "files: the rest of the system can be read, including whatever lies outside the folders named above",
-        _PROGRAMS_AT_HOME,
+        _TOOLCHAINS,
         _GITS_FOLDER,
-        "sockets of other programs that lie in the workspace or in an unusual place can be reached",
+        _NETWORK,
+        "sockets of other programs that lie in the workspace or in an unusual place can be reached without network",
     ),
     ("landlock", "python"): (
         _PATHS_CAN_BE_SEEN,
@@ -95,8 +106,10 @@ _GAPS: dict[tuple[str, Runs], tuple[str, ...]] = {
         "files: nothing can be created, renamed or deleted directly in a folder on the way to the workspace's .git, "
         ".ossia or ossia itself",
         "files: the .git of a nested repository can be changed; its settings and hooks are restored",
-        _PROGRAMS_AT_HOME,
+        _TOOLCHAINS,
         _GITS_FOLDER,
+        _NETWORK,
+        "files: a toolchain's folder with credentials in it can't be listed, only what else is in it be read",
         _PATHS_CAN_BE_SEEN,
         _MODES,
         _NUMBERS,
@@ -114,6 +127,8 @@ _GAPS: dict[tuple[str, Runs], tuple[str, ...]] = {
     ),
     ("seatbelt", "shell"): (
         _NOT_CHECKED,
+        _TOOLCHAINS,
+        _NETWORK,
         _NAMES,
         "processes: one that leaves the command's process group outlives it",
         "memory: checked four times a second",

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from ossia.tools.toolchains.look import absolute, entries, head, names, text
 
 _MAX_ENTRIES, _MAX_ENVIRONMENTS, _MAX_BYTES = 1000, 12, 4096
-_USUAL = (".venv", "venv", "env", ".env")
+USUAL = (".venv", "venv", "env", ".env")
 _HOLDERS = (".tox", ".nox")
 _VERSION = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+-]{0,63}")
 _SETTING = re.compile(r"(home|version|version_info)[ \t]*=[ \t]*(.*?)[ \t\r]*", re.IGNORECASE)
@@ -25,18 +26,16 @@ TOOLS = {"nodejs": "node", "golang": "go"}
 
 def environments(root: Path) -> Iterator[Path]:
     """The virtual environments of a workspace, the usual ones first: folders with a `pyvenv.cfg`, or links."""
-    below = {entry.name: entry for entry in entries(root, _MAX_ENTRIES)}
-    order = [name for name in (*_USUAL, *sorted(below)) if name in below]
-    folders = [root] if "pyvenv.cfg" in below else []
-    folders += [root / name for name in dict.fromkeys(order) if below[name].is_dir() or name in _USUAL]
-    holders = [root / name for name in _HOLDERS if name in below and not below[name].is_symlink()]
-    folders += [holder / name for holder in holders for name in names(holder)]
-    found = 0
-    for folder in folders:
-        is_link = folder.name in _USUAL and folder.is_symlink()
-        if found < _MAX_ENVIRONMENTS and (is_link or (not folder.is_symlink() and head(folder / "pyvenv.cfg", 1))):
-            found += 1
-            yield folder
+    below = sorted(entry.name for entry in entries(root, _MAX_ENTRIES) if entry.is_dir(follow_symlinks=False))
+    holders = [root / name for name in _HOLDERS if name in below]
+    others = [root / name for name in below if name not in USUAL]
+    others += [holder / name for holder in holders for name in names(holder)]
+    found = filter(_is_environment, (root, *(root / name for name in USUAL), *others))
+    return islice(found, _MAX_ENVIRONMENTS)
+
+
+def _is_environment(folder: Path) -> bool:
+    return folder.name in USUAL if folder.is_symlink() else head(folder / "pyvenv.cfg", 1) != b""
 
 
 def settings(environment: Path) -> dict[str, str]:

@@ -32,12 +32,12 @@ def find_toolchains(
 ) -> Toolchains:
     """The toolchains that commands in the workspace `root` may see beside the system's. Runs and writes nothing.
 
-    `data` is ossia's own folder; `readable` are more folders that the user named. What can't be read is left out.
+    `data` is ossia's own folder, `readable` more folders that the user named, absolute. What can't be read is left out.
 
         find_toolchains(Path("/home/me/app"), home=Path("/home/me"), environ=os.environ, data=host.data).summary
         # "python 3.11 (.venv), node 20, cargo 1.95"
     """
-    if home is None:
+    if home is None or real(home) == Path(real(home).anchor):
         return Toolchains()
     with suppress(OSError, ValueError):
         search = _Search(Shown(root, home, environ, data))
@@ -117,9 +117,9 @@ class _Search:
 
     def readable(self, folder: str) -> None:
         """Show a folder that the user named."""
-        path = Path(self._shown.home, folder[2:]) if folder.startswith("~/") else Path(folder)
-        place = self._shown.place(path) if path.is_absolute() else None
-        if place is None:
+        path = absolute(folder)
+        place = path and self._shown.place(path)
+        if path is None or place is None:
             self._shown.refuse(f"{READABLE} {folder}: must be a folder that exists outside of the workspace")
         elif why := self._shown.why_not(place):
             self._shown.refuse(f"{READABLE} {folder}: never shown, for {why}")
@@ -175,8 +175,9 @@ class _Search:
         if shown.installation(folder):
             shown.show(folder, why)
         elif (folder / "pyvenv.cfg").is_file():
-            for name in VENV_PARTS:
-                shown.show(real(folder / name), why)
+            for part in (real(folder / name) for name in VENV_PARTS):
+                if within(part, folder):  # a project that is built there may make links
+                    shown.show(part, why)
             shown.show_base(folder, why)
         elif any((folder / name).exists() for name in MARKS) and not within(shown.root, folder):
             shown.show(folder, why)
@@ -184,7 +185,7 @@ class _Search:
     def _add_environment(self, folder: Path, name: str) -> None:
         """Show the Python behind an environment of the workspace, or where a link in place of it leads."""
         shown = self._shown
-        if not real(folder).is_relative_to(shown.root):
+        if not within(real(folder), shown.root):
             if not shown.lead(folder, name, trusted=False):
                 self._refuse(name, f"is a link to {real(folder)}")
             return

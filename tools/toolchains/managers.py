@@ -17,6 +17,7 @@ class Manager:
     in `base` with an installation so many levels further down: `("candidates", 2)` for `candidates/java/21.0.1-tem`;
     0: the folder is one. `chooses`: names in `base` that are shown once PATH leads there or has one of the `programs`,
     since those choose a version when they start. `tool`: of which it keeps versions, for the files that choose one.
+    `begins`: so do the names of its installations, where others may lie among them.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Manager:
     chooses: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
     tool: str = ""
+    begins: str = ""
 
 
 _SHIMS = ("bin", "libexec", "shims", "plugins", "versions", "version")
@@ -60,7 +62,7 @@ MANAGERS = (
     Manager("conda", "mambaforge", (("", 0),)),
     Manager("conda", "micromamba", (("envs", 1),), "MAMBA_ROOT_PREFIX"),
     Manager("conda", ".conda", (("envs", 1),)),
-    Manager("go", "sdk", (("", 1),), tool="go"),
+    Manager("go", "sdk", (("", 1),), tool="go", begins="go"),
     Manager("ghcup", ".ghcup", (("ghc", 1), ("cabal", 1), ("hls", 1), ("stack", 1))),
     Manager("elan", ".elan", (("toolchains", 1),), "ELAN_HOME", ("toolchains", "settings.toml"), ("elan",)),
     Manager("juliaup", ".julia/juliaup", (("", 1),)),

@@ -14,10 +14,11 @@ from ossia.tools.own import way
 from ossia.tools.sandbox.job import Place
 from ossia.tools.sandbox.private import PRIVATE_FOLDERS, too_wide
 from ossia.tools.toolchains import brought
-from ossia.tools.toolchains.look import real, within
+from ossia.tools.toolchains.look import absolute, real, within
 from ossia.tools.toolchains.managers import MANAGERS, Manager, bases
 
-_OSSIAS = (".cache/ossia", ".config/ossia", ".local/share/ossia", ".local/state/ossia")
+_OSSIAS = (("XDG_CACHE_HOME", ".cache"), ("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share"),
+           ("XDG_STATE_HOME", ".local/state"))  # fmt: skip
 _MAX_PLACES, _MAX_REFUSED, _MAX_LINE = 200, 20, 300
 
 
@@ -42,7 +43,8 @@ class Shown:
         self.places: dict[Path, Place] = {}
         self.refused: dict[str, None] = {}
         self._links: dict[Path, str] = {}
-        private = [self.home / name for name in (*IN_HOME, *_OSSIAS)]
+        private = [self.home / name for name in IN_HOME]
+        private += [(absolute(environ.get(name, "")) or self.home / usual) / "ossia" for name, usual in _OSSIAS]
         self.secret = {*private, *map(real, private)}
         self._private = [*map(real, PRIVATE_FOLDERS), self.home]
         self.bases = [(manager, base) for manager in MANAGERS for base in self._bases_of(manager)]
@@ -94,7 +96,7 @@ class Shown:
         for one in self.versions:
             if within(path, one.folder):
                 below = path.relative_to(one.folder).parts
-                if len(below) >= one.depth:
+                if len(below) >= one.depth and "".join(below).startswith(one.manager.begins):
                     return one.folder.joinpath(*below[: one.depth])
         return None
 

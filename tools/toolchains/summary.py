@@ -15,7 +15,6 @@ from ossia.tools.toolchains.shown import Shown
 _NAMES = (("python3", "python"), ("uv",), ("node",), ("bun",), ("deno",), ("cargo",), ("go",), ("java",), ("mvn",),
           ("gradle",), ("ruby",), ("dotnet",), ("gcc", "clang"), ("make",))  # fmt: skip
 _CALLED = {"python3": "python"}
-_ODD = re.compile(r"[^0-9A-Za-z.+-]")
 _MAX_CHARS = 120  # some 50 tokens
 _PYTHONS = re.compile(r"python-?(\d+\.\d+)[^/]*$|/(?:cpython-)?(\d+\.\d+)[^/]*(?:/bin/python\d?)?$")
 _NODES = re.compile(r"/(?:node-)?v?(\d+)[.\d]*/(?:installation/)?bin/")
@@ -28,15 +27,15 @@ def summary(shown: Shown, folders: Sequence[Path]) -> str:
 
     Names of files give the versions, or a file beside the program; where none does, the name stands alone.
     """
-    environment = next(iter(brought.environments(shown.root)), None)
+    usual = [path for path in brought.environments(shown.root) if path.name in brought.USUAL]
+    environment = usual[0] if usual else None
     found = []
     if environment:
         settings = brought.settings(environment)
         version = settings.get("version_info") or settings.get("version", "")
-        place = "" if environment == shown.root else f" ({_plain(environment.name)})"
-        found.append(_with("python", re.match(r"\d+\.\d+", version)) + place)
-    usual = (*folders, *map(Path, SYSTEM_PATH))
-    seen = [folder for folder in usual if shown.is_visible(folder) or shown.is_shown(folder)]
+        found.append(_with("python", re.match(r"\d{1,2}\.\d{1,3}", version)) + f" ({environment.name})")
+    every = (*folders, *map(Path, SYSTEM_PATH))
+    seen = [folder for folder in every if shown.is_visible(folder) or shown.is_shown(folder)]
     for alike in _NAMES:
         program = next((path for name in alike for folder in seen if os.access(path := folder / name, os.X_OK)), None)
         if program and not (environment and program.name.startswith("python")):
@@ -99,7 +98,3 @@ def _rusts(shown: Shown) -> Path | None:
             if name := brought.matching(word, names(base / "toolchains")):
                 return real(base / "toolchains" / name)
     return None
-
-
-def _plain(name: str) -> str:
-    return _ODD.sub("", name)[:24]

@@ -38,7 +38,7 @@ def _wanted(shown: Shown) -> Iterator[tuple[str, Path]]:
 
 
 def _may_be_named(shown: Shown, folder: Path) -> bool:
-    if within(shown.home, folder) or within(folder, shown.root):
+    if within(shown.home, folder):
         return False
     if shown.is_visible(folder):
         return folder.is_dir()

@@ -26,9 +26,10 @@ from ossia.tools.spec import ToolFailed
 from ossia.tools.tree import Opened, State, Tree
 from ossia.tools.undo.restore import Skipped, Undone, undo_turn
 from ossia.tools.undo.shadow import PROGRAMS, find_git
-from ossia.tools.undo.store import KeepLimits, Snapshot, Store, TooMuch
+from ossia.tools.undo.store import KeepLimits, Store, TooMuch
 from ossia.tools.undo.stored import Bytes
 from ossia.tools.undo.turns import Pending, Turn, TurnFolder, TurnFolders
+from ossia.tools.undo.walk import Snapshot
 
 if TYPE_CHECKING:
     from ossia.tools.sandbox.git.copy import Moved
@@ -92,7 +93,7 @@ class Journal:
             self.end_turn()
         self._turn, self._label = None, label
         if self._store is not None:
-            self._store.new_rules = True
+            self._store.read_rules()
 
     def end_turn(self) -> None:
         """Record how the turn left its files: undo compares, to see what the user changed. Call it after every turn."""

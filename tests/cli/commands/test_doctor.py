@@ -92,6 +92,21 @@ def test_it_looks_everywhere_and_changes_nothing(home: Path, tmp_path: Path) -> 
     assert stored[0].startswith("1 session, ") and stored[0].endswith(" kB, the file is whole")
 
 
+def test_the_toolchains_that_commands_would_see(home: Path, tmp_path: Path) -> None:
+    for folder in (home / ".nvm/versions/node/v20.11.1/bin", home / "data", tmp_path / ".venv"):
+        folder.mkdir(parents=True)
+    (tmp_path / ".venv/pyvenv.cfg").write_text(f"home = {home}/private\nversion = 3.11.7\n")
+    environ = {"PATH": f"{home}/.nvm/versions/node/v20.11.1/bin", "OSSIA_READABLE": "~/data\n~"}
+    found = _of(_said(ossia("doctor", "--json", env=environ, cwd=tmp_path)), "sandbox", "warning", "ok")
+    assert [text for text, _, _ in found if "for PATH" in text or "--readable" in text] == [
+        f"--readable {home}: never shown, for it is the home, or holds it",
+        "commands may read, for PATH: ~/.nvm/versions/node/v20.11.1; for --readable: ~/data",
+        f".venv/pyvenv.cfg names {home}/private, in no manager's folder of versions: --readable DIR shows a folder",
+    ]
+    (told,) = (fix for text, fix, _ in found if "for PATH" in text)
+    assert told.startswith("the model is told: commands can use python 3.11 (.venv)")
+
+
 def test_to_read_it_has_80_columns_and_the_worst_comes_first() -> None:
     done = ossia_text("doctor", env={"OSSIA_GPU_LAYER": "3"})
     lines = done.stdout.splitlines()

@@ -183,6 +183,19 @@ class TestCall:
         assert (done.returncode, done.stdout.decode()) == (0, formed("two\nlines\n", tmp_path.resolve()) + "\n")
 
     @pytest.mark.needs_bwrap
+    def test_the_toolchains_that_commands_see_and_the_line_for_the_model(self, home: Path, tmp_path: Path) -> None:
+        program, keys = home / ".cargo/bin/cargo", home / ".ssh"
+        for folder in (program.parent, keys, tmp_path / "app"):
+            folder.mkdir(parents=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        flags = ("--workspace", str(tmp_path / "app"), "--readable", str(keys))
+        done = ossia_text("tools", "list", "--verbose", *flags, env={"PATH": f"{program.parent}:/usr/bin:/bin"})
+        assert "commands may read, for PATH: ~/.cargo/bin" in done.stderr
+        assert f"warning: --readable {keys}: never shown, for secrets are kept there" in done.stderr
+        assert "without network. They can use " in done.stdout and "cargo" in done.stdout
+
+    @pytest.mark.needs_bwrap
     @pytest.mark.parametrize(
         "arguments", ['{"command": ["echo", "$HOME;ls"]}', '{"cmd": "echo \'$HOME;ls\'"}', '["echo", "$HOME;ls"]']
     )

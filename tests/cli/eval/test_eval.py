@@ -194,14 +194,14 @@ def test_a_failure_can_be_read_and_is_none_of_the_users_sessions(tmp_path: Path)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is about what Linux confines")
 def test_what_cannot_run_here_is_left_out_and_no_failure_of_the_models(tmp_path: Path) -> None:
-    """No bubblewrap, and the first python3 lies where commands can't start it: the system's runs, if there is one."""
+    """No bubblewrap, and the first python3 lies where commands can't start it: another one runs, ossia's if need be."""
     tasks = some("repo/crlf-1", "harmony/ends-no-call")
     folder = tmp_path / "bin"
     folder.mkdir()
     (folder / "bwrap").write_text("#!/bin/sh\nexit 1\n")
     (folder / "bwrap").chmod(0o755)
     (folder / "python3").symlink_to(sys.executable)
-    runs = choose(bwrap=os.devnull).name != "off" and Path("/usr/bin/python3").exists()
+    runs = choose(bwrap=os.devnull).name != "off"
     engine = script(tmp_path, tasks if runs else tasks[1:])
     done = ossia_text("eval", *flags(tasks), "--engine", engine, env={"PATH": str(folder)})
     assert done.returncode == 0 and ("1 task needs commands and is left out: " in done.stderr) != runs, done

@@ -15,7 +15,7 @@ from ossia.tools.sandbox import Confinement, Job
 from ossia.tools.sandbox._bwrap import Bwrap
 from ossia.tools.sandbox._seatbelt import profile
 from ossia.tools.sandbox.job import Place, Toolchains
-from ossia.tools.sandbox.shown import shown
+from ossia.tools.sandbox.private import shown
 from tests.support.jobs import homes, job_in, output_of, started
 from tests.support.kernels import BACKENDS, shell_confinement
 
