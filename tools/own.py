@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _PACKAGES = ("cli", "agent", "tools", "harmony")
 """In an environment they lie in `ossia`, in a clone beside it."""
 
-_PARTS = ("bin", "lib", "lib64", "pyvenv.cfg", "Python", "Resources", "DLLs", "Lib", "Scripts")
-"""Python's parts of a prefix that holds the whole workspace (`python -m venv .` makes a project a prefix)."""
+PYTHONS_PARTS = ("bin", "lib", "lib64", "pyvenv.cfg", "Python", "Resources", "DLLs", "Lib", "Scripts")
+"""Python's parts of a prefix, which may hold more: `python -m venv .` makes a project one, `--prefix ~` a home."""
 _SCRIPTS = (".py", ".pyz", ".js", ".mjs", ".cjs", ".ts", ".sh", ".rb", ".pl")
 _MAX_STEPS = 400
 
@@ -147,7 +147,7 @@ def parts_of_prefix(prefix: Path, root: Path) -> list[Path]:
     """A Python's prefix; if it holds the workspace, only Python's parts of it."""
     if not root.is_relative_to(prefix.resolve()):
         return [prefix]
-    return [prefix / name for name in _PARTS if not (name == "lib64" and (prefix / name).is_symlink())]
+    return [prefix / name for name in PYTHONS_PARTS if not (name == "lib64" and (prefix / name).is_symlink())]
 
 
 def parts_of_program(program: Path, root: Path) -> list[Path]:

@@ -112,21 +112,15 @@ def fault_in(root: Path, task: Task, settings: Settings, display: Display, token
         copy = bench.folder.workspace.root
         shutil.copytree(root, copy, symlinks=True, dirs_exist_ok=True, ignore=shutil.ignore_patterns(_HIDDEN))
         write(copy, hidden)
-        command = ["python3", "-I", f"{_HIDDEN}/run.py", word]
-        text = _result(bench, command)
-    lines = text.splitlines()
+        arguments = json.dumps({"command": ["python3", "-I", f"{_HIDDEN}/run.py", word], "timeout": 60_000})
+        running = bench.tools.toolbox.run(ToolCall("judge", "container.exec", arguments), stop=NoStop())
+        texts = [event.result.text for event in running if isinstance(event, ToolFinished)]
+    lines = texts[-1].splitlines() if texts else []
     if word in lines:
         return ""
     failed = next((line for line in lines if line.startswith("FAILED")), "")
     raised = next((line for line in reversed(lines) if "Error" in line or "timed out" in line), "the tests did not run")
     return f"{failed}: {raised}" if failed else raised
-
-
-def _result(bench: Bench, command: list[str]) -> str:
-    arguments = json.dumps({"command": command, "timeout": 60_000})
-    running = bench.tools.toolbox.run(ToolCall("judge", "container.exec", arguments), stop=NoStop())
-    texts = [event.result.text for event in running if isinstance(event, ToolFinished)]
-    return texts[-1] if texts else ""
 
 
 def remove_left() -> None:
@@ -160,18 +154,15 @@ def missing(tasks: Sequence[Task], settings: Settings, display: Display) -> Mapp
 def _python3_fault(settings: Settings, display: Display) -> str:
     """The reason that commands can't run python3, as the tests of repositories must; "" if they can.
 
-    It is tried as the tests are run: one that commands can't start would fail every task without any fault of the
-    model's.
+    One that is installed may lie where commands can't start it: every task would fail without any fault of the model's.
     """
-    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', ''], check=True); print('it runs')"
-    with set_up(Task("repo/trial", "", files={}), settings, display, tokenizer_for("etude", paths.host())) as bench:
-        text = _result(bench, ["python3", "-I", "-c", code])
-    if "it runs" in text.splitlines():
-        return ""
-    raised = next((line for line in reversed(text.splitlines()) if "rror" in line), "it gave no answer")
-    return f"commands can't run python3 ({raised[:200]})"
+    trial = Task("repo/trial", "", files={}, hidden={"test_trial.py": _TRIAL})
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as empty:
+        fault = fault_in(Path(empty), trial, settings, display, tokenizer_for("etude", paths.host()))
+    return fault and f"commands can't run python3 ({fault[:200]})"
 
 
+_TRIAL = b"import subprocess, sys\ndef test_trial(): subprocess.run([sys.executable, '-c', ''], check=True)\n"
 RUNNER = '''\
 """Runs the functions test_* of the files test_*.py beside it, or in tests/ (pytest runs them as well)."""
 

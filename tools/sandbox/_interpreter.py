@@ -10,8 +10,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-_PARTS = ("bin", "lib", "lib64", "pyvenv.cfg", "Python", "Resources", "DLLs", "Lib")
-"""The visible parts of a prefix. Not all: `python -m venv .` makes a project folder a prefix, `--prefix ~` a home."""
+from ossia.tools.own import PYTHONS_PARTS
+
 _PACKAGES = ("ipykernel", "zmq", "tornado", "traitlets", "IPython")
 """The packages of a kernel. All others that it needs lie beside one of them."""
 _WARM = """\
@@ -74,7 +74,7 @@ def _compile(package: Path) -> None:
 def parts_of(prefix: Path) -> list[Path]:
     """Python's parts of a prefix, without links out of it: in somebody's venv, `lib` could lead to a home's secrets."""
     real = prefix.resolve()
-    return [prefix / name for name in _PARTS if (prefix / name).resolve().is_relative_to(real)]
+    return [prefix / name for name in PYTHONS_PARTS if (prefix / name).resolve().is_relative_to(real)]
 
 
 def links_of(executable: Path) -> list[Path]:
