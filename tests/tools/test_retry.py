@@ -180,6 +180,7 @@ def test_a_stop_asks_nothing_more() -> None:
     tool, control = Make(), Control()
     running = _box(tool).run(CALL, stop=control)
     for event in running:
+        assert not isinstance(event, ApprovalAsked)
         if isinstance(event, ToolOutput):
             control.stop()
     assert len(tool.ran) == 1
