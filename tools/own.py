@@ -124,11 +124,11 @@ def _filled(server: McpConfig, environ: Mapping[str, str]) -> McpConfig:
 
 def outermost(paths: Iterable[Path]) -> list[Path]:
     """The paths without those inside others, sorted."""
-    found: list[Path] = []
+    found: dict[Path, None] = {}
     for path in sorted(set(paths)):
-        if not any(path.is_relative_to(above) for above in found):
-            found.append(path)
-    return found
+        if not any(above in found for above in path.parents):
+            found[path] = None
+    return list(found)
 
 
 def parts_of_this_python(root: Path) -> list[Path]:

@@ -114,7 +114,7 @@ def shown(job: Job) -> Shown:
         place.path: place.cache
         for place in tools.places
         if place.path == place.path.resolve() and os.access(place.path, os.R_OK)
-        and not kept_out(place.path) and place.path not in ways and not too_wide(place.path, job.home)
+        and not kept_out(place.path) and place.path not in ways and not too_wide(place.path, None)
     }  # fmt: skip
     resolver = [_RESOLVER] if job.network and _RESOLVER.is_file() else []
     links = {link for path in (*(place.path for place in tools.places), *resolver) for link in way(path)}
