@@ -186,6 +186,7 @@ def test_nothing_leads_from_an_open_folder_to_a_closed_one(user: Home) -> None:
         umount {h}/.cargo/credentials.toml; mount --bind / /mnt; cat {h}/.cargo/credentials.toml""")  # fmt: skip
     assert SECRET not in "\n".join(answers)
     assert (user.home / ".cargo/credentials.toml").read_text() == SECRET
+    assert not (user.workspace / "hard").exists()  # it could be written
 
 
 def test_toolchains_are_not_written(user: Home) -> None:
