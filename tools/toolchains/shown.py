@@ -14,7 +14,7 @@ from ossia.tools.own import way
 from ossia.tools.sandbox.job import Place
 from ossia.tools.sandbox.private import PRIVATE_FOLDERS, too_wide
 from ossia.tools.toolchains import brought
-from ossia.tools.toolchains.look import absolute, real, within
+from ossia.tools.toolchains.look import absolute, is_below, real, within
 from ossia.tools.toolchains.managers import MANAGERS, Manager, bases
 
 _OSSIAS = (("XDG_CACHE_HOME", ".cache"), ("XDG_CONFIG_HOME", ".config"), ("XDG_DATA_HOME", ".local/share"),
@@ -41,12 +41,14 @@ class Shown:
         self.root, self.home, self.data = real(root), real(home), real(data)
         self.environ = environ
         self.places: dict[Path, Place] = {}
+        self._names: set[str] = set()  # of the places
         self.refused: dict[str, None] = {}
         self._links: dict[Path, str] = {}
+        self._bases: set[Path] = set()  # of environments
         private = [self.home / name for name in IN_HOME]
         private += [(absolute(environ.get(name, "")) or self.home / usual) / "ossia" for name, usual in _OSSIAS]
         self.secret = {*private, *map(real, private)}
-        self._private = [*map(real, PRIVATE_FOLDERS), self.home]
+        self._private = {str(folder) for folder in (*map(real, PRIVATE_FOLDERS), self.home)}
         self.bases = [(manager, base) for manager in MANAGERS for base in self._bases_of(manager)]
         self.versions = [
             Versions(manager, folder, depth)
@@ -71,15 +73,15 @@ class Shown:
 
     def is_visible(self, path: Path) -> bool:
         """True for a real path that a command sees anyway: the workspace's and the system's."""
-        return within(path, self.root) or not any(within(path, folder) for folder in self._private)
+        return within(path, self.root) or not is_below(path, self._private)
 
     def is_inside(self, path: Path) -> bool:
         """True for a path below a place."""
-        return any(path != place and within(path, place) for place in self.places)
+        return is_below(path.parent, self._names)
 
     def is_shown(self, path: Path) -> bool:
         """True for a place, and below one; by a real path."""
-        return any(within(path, place) for place in self.places)
+        return is_below(path, self._names)
 
     def why_not(self, path: Path) -> str:
         """The reason why a real path is never shown, in words for people; "": it may be."""
@@ -89,7 +91,7 @@ class Shown:
             return "it is ossia's own data, or holds it"
         if not self.secret.isdisjoint((path, *path.parents)) or SECRET.search(f"{plain(str(path))}/"):
             return "secrets are kept there"
-        return too_wide(path, self.home)
+        return "" if within(path, self.home) else too_wide(path, self.home)
 
     def installation(self, path: Path) -> Path | None:
         """The installation that a real path belongs to, if that lies in a manager's folder of versions."""
@@ -109,16 +111,17 @@ class Shown:
         if len(self.places) >= _MAX_PLACES or not path.exists() or self.why_not(path):
             return False
         self.places[path] = Place(path, why, cache)
+        self._names.add(str(path))
         if not cache:
             self.show_base(path, why)
         return True
 
     def show_base(self, environment: Path, why: str) -> None:
         """Show the Python behind an installation that is a virtual environment: a tool of uv or pipx is one."""
-        if base := brought.base_of(environment):
+        base = brought.base_of(environment)
+        if base and base not in self._bases:
+            self._bases.add(base)
             self.lead(base, why, trusted=False)
-            for link in brought.pythons(environment):
-                self.lead(link, why, trusted=False)
 
     def lead(self, path: Path, why: str, *, trusted: bool) -> bool:
         """Show what a path leads to, and the links on its way. False: it opens nothing.
@@ -129,8 +132,8 @@ class Shown:
         if self.is_visible(target):
             return True
         hops = list(way(path))
-        if trusted and self.place(path) is None:
-            return False
+        if trusted and any(within(hop, self.root) for hop in hops):
+            return False  # a command may have written that link
         if not self.is_shown(target):
             place = self.installation(target)
             if place is None and trusted and _is_program(target) and not SECRET.search(plain(str(target))):
@@ -144,7 +147,8 @@ class Shown:
 
     def link(self, path: Path, why: str) -> None:
         """Show a link, if it lies out of sight and leads to what is shown."""
-        self._links.setdefault(path, why)
+        if not self.is_inside(path):
+            self._links.setdefault(path, why)
 
     def refuse(self, line: str) -> None:
         """Note what isn't shown, and why."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 from ossia.tools.toolchains.look import absolute, real, within
@@ -16,20 +16,21 @@ def variables(shown: Shown) -> dict[str, str]:
     Those of a cache that its tool must write (uv's, pip's, npm's) only where the user has set them.
     """
     found: dict[str, str] = {}
-    for name, base in _wanted(shown):
+    above = {folder for place in shown.places for folder in (place, *place.parents)} - {*shown.home.parents, shown.home}
+    for name, base in _wanted(shown, above):
         folder = real(base)
-        if name not in found and _may_be_named(shown, folder):
+        if name not in found and (folder in above or _may_be_named(shown, folder)):
             found[name] = str(folder)
     return found | _of_java(shown)
 
 
-def _wanted(shown: Shown) -> Iterator[tuple[str, Path]]:
+def _wanted(shown: Shown, above: Set[Path]) -> Iterator[tuple[str, Path]]:
     for name in (*PREFIXES, "GOPATH", "RUSTUP_HOME", "CARGO_HOME"):
         if named := absolute(shown.environ.get(name, "")):
             yield name, named
     for manager, base in shown.bases:
         parts = [real(base / name) for name in (*(name for name, _ in manager.versions), *manager.chooses)]
-        if manager.variable and any(within(place, part) for part in parts for place in shown.places):
+        if manager.variable and not above.isdisjoint(parts):
             yield manager.variable, base
     for cache in CACHES:
         if cache.variable and (cache.tells or cache.variable in shown.environ):
@@ -40,9 +41,7 @@ def _wanted(shown: Shown) -> Iterator[tuple[str, Path]]:
 def _may_be_named(shown: Shown, folder: Path) -> bool:
     if within(shown.home, folder):
         return False
-    if shown.is_visible(folder):
-        return folder.is_dir()
-    return shown.is_shown(folder) or any(within(place, folder) for place in shown.places)
+    return folder.is_dir() if shown.is_visible(folder) else shown.is_shown(folder)
 
 
 def _of_java(shown: Shown) -> dict[str, str]:
