@@ -92,7 +92,7 @@ class Exec:
             _PARAMETERS,
             effects=frozenset({"run", "write"}),
             trained=True,
-            section=f"{SECTION} They can use {has}." if has else SECTION,
+            section=f"{SECTION}\nCommands can use {has}." if has else SECTION,
             provenance="built-in",
             present=COMMAND,
         )
