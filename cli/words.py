@@ -17,6 +17,7 @@ from ossia.tools.present import present_of
 if TYPE_CHECKING:
     from ossia.agent.events import TurnEnd
     from ossia.tools.undo.restore import Undone
+    from ossia.tools.undo.turns import Turn
 
 ENDS: dict[TurnEnd | None, str] = {
     "silent": "no answer came",
@@ -47,6 +48,11 @@ def count(number: int, what: str) -> str:
 def listed(words: Sequence[str]) -> str:
     """`"read"`, `"read and run"`, `"read, run and write"`."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def files_of(turn: Turn) -> str:
+    """The number of files that a turn changed: `"2 files"`."""
+    return count(len(turn.paths), "file") if turn.paths else "only git"
 
 
 GIT_STAYS = "branches and commits are as the turn left them; in the workspace, this brings them back:"

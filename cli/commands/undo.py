@@ -60,14 +60,14 @@ def undo(
 
 def _list(journal: Journal) -> None:
     from ossia.cli.clean import one_line
-    from ossia.cli.words import count, when
+    from ossia.cli.words import files_of, when
 
     turns = journal.turns()
     if not turns:
         print("ossia: there is nothing to undo", file=sys.stderr)
     for turn in turns:
         label = _shown(one_line(turn.label, _LABEL_CHARS))
-        print(f"{when(turn.changed_at)}  {count(len(turn.paths), 'file'):>9}  {label}")
+        print(f"{when(turn.changed_at)}  {files_of(turn):>9}  {label}")
 
 
 def _show(undone: Undone, *, skipping: bool, dry_run: bool) -> None:

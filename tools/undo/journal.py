@@ -61,7 +61,8 @@ class Journal:
 
     Several processes may use it at once. A crash, at any moment, leaves a usable journal: the next process completes
     what it interrupted. Bytes, permission bits, links and folders are kept; times, owners (except by root) and
-    attributes are not. Nor is what lies in the workspace's own `.git`, to which a confined command can't write.
+    attributes are not. Nor is what lies in the workspace's own `.git`: of a command that was given git only the
+    references that it moved are noted.
     """
 
     def __init__(self, data_dir: Path, workspace_root: Path, *, limits: KeepLimits | None = None, private: bool = False,

@@ -14,7 +14,7 @@ from ossia.cli.clean import one_line
 from ossia.cli.clipboard import copy_with_programs, copyable, fits_terminal
 from ossia.cli.terminal.input.typed import Typed, as_text
 from ossia.cli.visible import seen_line
-from ossia.cli.words import GIT_STAYS, count, undone_or_not
+from ossia.cli.words import GIT_STAYS, count, files_of, undone_or_not
 from ossia.tools.skills import Skill
 
 if TYPE_CHECKING:
@@ -210,8 +210,8 @@ def _show_turns(face: Face, turns: Sequence[Turn]) -> None:
         return face.note("nothing to undo")
     block = Block(face, "What can be undone, latest first")
     for turn in turns:
-        when, files = datetime.fromtimestamp(turn.changed_at), count(len(turn.paths), "file")
-        block.item(f"  {when:%Y-%m-%d %H:%M}  {files:>9}  {one_line(turn.label, _LABEL_CHARS)}")
+        when = datetime.fromtimestamp(turn.changed_at)
+        block.item(f"  {when:%Y-%m-%d %H:%M}  {files_of(turn):>9}  {one_line(turn.label, _LABEL_CHARS)}")
     return block.show()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
+from ossia.tools.sandbox.git.copy import Moved
 from ossia.tools.undo.journal import Journal
 from tests.support.command import ossia, ossia_text, write_script
 from tests.support.pty import spawn
@@ -38,6 +39,21 @@ def change(home: Path, root: Path, label: str, **files: str) -> None:
         journal.keep(path)
         path.write_text(text)
     journal.end_turn()
+
+
+def test_a_turn_that_moved_a_branch(home: Path, root: Path) -> None:
+    old, new, head = "a" * 40, "b" * 40, "ref: refs/heads/main"
+    journal = Journal(data_dir(home), root)
+    journal.begin_turn("commit it")
+    journal.note_git([Moved("HEAD", head, head), Moved("refs/heads/main", "f" * 40, old)])
+    journal.note_git([Moved("HEAD", head, head), Moved("refs/heads/main", old, new), Moved("refs/tags/t", "", new)])
+    journal.end_turn()
+    assert ossia_text("undo", "--list", cwd=root).stdout.endswith("   only git  commit it\n")
+    done = ossia_text("undo", cwd=root)
+    assert done.stdout == f"  git reset {'f' * 40}\n  git update-ref -d refs/tags/t {new}\n" and done.returncode == 0
+    stays = "branches and commits are as the turn left them; in the workspace, this brings them back:"
+    assert done.stderr == f"ossia: nothing was restored: commit it\nossia: {stays}\n"
+    assert ossia_text("undo", cwd=root).returncode == 1
 
 
 def test_the_last_turn_then_the_one_before(home: Path, root: Path) -> None:

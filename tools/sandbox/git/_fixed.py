@@ -11,6 +11,7 @@ from pathlib import Path
 
 from ossia.tools.sandbox.git._files import GitRefused, files_below, read, write_new
 from ossia.tools.sandbox.repository import settings_of
+from ossia.tools.tree import opened_below
 
 _FILES = ("config", "config.worktree", "shallow")
 _FOLDERS = ("info", "hooks")
@@ -92,7 +93,7 @@ class Fixed:
                     continue
             found.append(name)
         for part in _PARTS:
-            found += [f"{part}/{name}" for name in _listed(self._copy / part) - _listed(self._real / part)]
+            found += [f"{part}/{name}" for name in _listed(self._copy, part) - _listed(self._real, part)]
         return sorted(found)
 
     def _names(self, top: Path) -> Iterable[str]:
@@ -100,8 +101,9 @@ class Fixed:
         return [*_FILES, *below]
 
 
-def _listed(folder: Path) -> set[str]:
+def _listed(top: Path, folder: str) -> set[str]:
     try:
-        return {*os.listdir(folder)}  # noqa: PTH208 - names
+        with opened_below(top, [folder]) as descriptor:
+            return {*os.listdir(descriptor)}  # noqa: PTH208 - of a descriptor
     except OSError:
         return set()

@@ -13,43 +13,42 @@ _MAX_BYTES = 64 << 20
 _LINE = re.compile(rf"({HEX}) ({HEX}) [^\x00]*")
 _APPENDED = "logs/refs/remotes/"
 """There may be thousands of these, and a fetch only adds to them: they aren't copied."""
-Place = tuple[Path, Path]
-"""A real folder and its copy."""
 
 
 class Logs:
     """The logs of a repository and of their copies, by name: `"logs/HEAD"`, `"logs/refs/heads/main"`.
 
-    `own` holds the first, `common` the others. `texts`: what a command may read of a real log, where that isn't all.
+    `real`: the folder with the first, and the one with all others; both lie in `copy`, the first in a `part` of it.
+    `texts`: what a command may read of a real log, where that isn't all.
     """
 
-    def __init__(self, own: Place, common: Place, texts: Mapping[Path, str]) -> None:
-        self._own, self._common, self._texts = own, common, texts
+    def __init__(self, real: tuple[Path, Path], copy: Path, part: Path, texts: Mapping[Path, str]) -> None:
+        (self._own, self._common), self._copy, self._part, self._texts = real, copy, part, texts
         self._copied: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {}
 
     def copy(self) -> None:
         """Copy them. Raises `GitRefused`, as the other methods do."""
-        for name in (name for name in self._names(0) if not name.startswith(_APPENDED)):
-            real, copy = self._place(name)
+        for name in (name for name in self._names(self._own, self._common) if not name.startswith(_APPENDED)):
+            real, copy = self._real(name), self._copy / self._place(name)
             before, text = _key(real / name), self._texts.get(real / name)
             data = read(real, name, _MAX_BYTES) if text is None else text.encode("utf-8", "surrogateescape")
-            write_new(copy / name, data or b"")
-            self._copied[name] = before, _key(copy / name)
+            write_new(copy, data or b"")
+            self._copied[name] = before, _key(copy)
 
     def changed(self, gone: Iterable[str]) -> tuple[dict[str, bytes | None], set[str]]:
         """The logs to write, None for those to remove, and the objects that new lines name. `gone`: references."""
         found: dict[str, bytes | None] = {}
         wanted: set[str] = set()
-        names = self._names(1)
+        names = self._names(self._copy / self._part, self._copy)
         for name in names:
-            real, copy = self._place(name)
+            real, place = self._real(name), self._place(name)
             before, copied = self._copied.get(name, ((), ()))
-            if _key(copy / name) == copied or not (name == "logs/HEAD" or is_reference(name[5:])):
+            if _key(self._copy / place) == copied or not (name == "logs/HEAD" or is_reference(name[5:])):
                 continue
             adds, text = name.startswith(_APPENDED), self._texts.get(real / name)
             if _key(real / name) != before and not adds:
                 continue  # the user's own git wrote to it
-            data, was = read(copy, name, _MAX_BYTES) or b"", read(real, name, _MAX_BYTES) or b""
+            data, was = read(self._copy, place, _MAX_BYTES) or b"", read(real, name, _MAX_BYTES) or b""
             if adds:
                 data = was + data
             elif text is not None:
@@ -62,7 +61,7 @@ class Logs:
     def write(self, logs: Mapping[str, bytes | None]) -> None:
         """Write and remove the real ones."""
         for name, data in sorted(logs.items(), key=lambda item: item[1] is not None):  # removals first
-            path = self._place(name)[0] / name
+            path = self._real(name) / name
             with contextlib.suppress(OSError):
                 if data is not None:
                     path.rmdir()  # an empty folder that git left
@@ -75,12 +74,16 @@ class Logs:
                     path = path.parent
                     path.rmdir()
 
-    def _names(self, side: int) -> list[str]:
-        heads = ["logs/HEAD"] if (self._own[side] / "logs" / "HEAD").exists() else []
-        return [*heads, *(name for name in files_below(self._common[side], "logs/refs") if not name.endswith(".lock"))]
+    def _names(self, own: Path, common: Path) -> list[str]:
+        heads = ["logs/HEAD"] if (own / "logs" / "HEAD").exists() else []
+        return [*heads, *(name for name in files_below(common, "logs/refs") if not name.endswith(".lock"))]
 
-    def _place(self, name: str) -> Place:
+    def _real(self, name: str) -> Path:
         return self._own if name == "logs/HEAD" else self._common
+
+    def _place(self, name: str) -> str:
+        """The log's name in the copy."""
+        return (self._part / name).as_posix() if name == "logs/HEAD" else name
 
 
 def _objects(name: str, data: bytes, before: bytes) -> set[str]:

@@ -117,13 +117,13 @@ class GitCopy:
     def __init__(self, scratch: Path, own: Path, common: Path, git: Path, hash_name: str, texts: dict[Path, str],
                  mounted: bool, inside: bool) -> None:  # fmt: skip
         self._real, self._copy = common, scratch / "git"
-        self._own, self._own_copy = own, self._copy / own.relative_to(common)
+        self._own, self._part = own, own.relative_to(common)  # what is a worktree's own lies in a part of the folder
         self._hash, self._mounted = hash_name, mounted
         self._modules = (common / "modules",) if mounted and inside and (common / "modules").is_dir() else ()
         self._older = scratch / "objects" if mounted else common / "objects"
         self._objects = Objects(self._copy, common, scratch / "taken", git, hash_name)
         self._fixed = Fixed(common, self._copy, texts)
-        self._logs = Logs((own, self._own_copy), (common, self._copy), texts)
+        self._logs = Logs((own, common), self._copy, self._part, texts)
         self._files: dict[str, bytes | None] = {}
         self._begun = False
         self._make()
@@ -140,7 +140,7 @@ class GitCopy:
     def _make(self) -> None:
         for name in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info", "hooks", "logs"):
             (self._copy / name).mkdir(parents=True)
-        for folder in (*(self._copy / path.name for path in self._modules), self._older, self._own_copy):
+        for folder in (*(self._copy / path.name for path in self._modules), self._older, self._copy / self._part):
             folder.mkdir(parents=True, exist_ok=True)  # where something is mounted, or the worktree's own part
         write_new(self._copy / "objects" / "info" / "alternates", os.fsencode(f"{self._older}\n"))
         self._refs = references(self._real)
@@ -155,7 +155,7 @@ class GitCopy:
         for name in ("HEAD", "index", *_NOTES):
             self._files[name] = data = read(self._own, name, MAX_LONG_BYTES if name == "index" else MAX_BYTES)
             if data is not None:
-                write_new(self._own_copy / name, data)
+                write_new(self._copy / self._part / name, data)
         if self._own != self._real:  # git doesn't check out the branch that the main worktree has
             write_new(self._copy / "HEAD", read(self._real, "HEAD") or b"")
         self._head = value_of(self._files["HEAD"] or b"", "HEAD")
@@ -164,7 +164,7 @@ class GitCopy:
 
     def _write_program(self, root: Path) -> None:
         """A git before the others in PATH: where the workspace's repository is found, it works on the copy."""
-        names = {"PROGRAMS": self._copy / "programs", "OWN": self._own, "COPY": self._own_copy, "ROOT": root}
+        names = {"PROGRAMS": self._copy / "programs", "OWN": self._own, "COPY": self._copy / self._part, "ROOT": root}
         values = "".join(f"{name}={shlex.quote(str(path))}\n" for name, path in names.items())
         program = self._copy / "programs" / "git"
         write_new(program, os.fsencode(f"#!/bin/sh\n{values}{_PROGRAM}"))
@@ -191,12 +191,12 @@ class GitCopy:
     def _taken(self, left: list[str]) -> tuple[Moved, ...]:
         """Take it over. `left` gets the names of references that aren't taken over."""
         self._check_finished()
-        head = value_of(read(self._own_copy, "HEAD", 4096) or b"", "HEAD")
+        head = value_of(self._read("HEAD", 4096) or b"", "HEAD")
         branch = head.removeprefix("ref: ")
         if head not in (self._head, branch) and not (branch.startswith("refs/heads/") and is_reference(branch)):
             raise GitRefused("HEAD names no branch")
         changes = self._changes(left)
-        notes = {name: read(self._own_copy, name) for name in _NOTES}
+        notes = {name: self._read(name) for name in _NOTES}
         notes = {name: data for name, data in notes.items() if data != self._files[name]}
         index, wanted = self._index()
         logs, in_logs = self._logs.changed({name for name, (_, new) in changes.items() if not new})
@@ -220,9 +220,13 @@ class GitCopy:
         moved = {"HEAD": (self._head, head), **changes} if changes or head != self._head else {}
         return tuple(Moved(name, old, new) for name, (old, new) in moved.items())
 
+    def _read(self, name: str, most: int = MAX_BYTES) -> bytes | None:
+        """A file of the copy that is the worktree's own."""
+        return read(self._copy, (self._part / name).as_posix(), most)
+
     def _check_finished(self) -> None:
         for name, what in _UNFINISHED.items():
-            if os.path.lexists(self._own_copy / name):
+            if os.path.lexists(self._copy / self._part / name):
                 raise GitRefused(f"a {what} that isn't finished can't be; finish or abort it in the same command")
         if read(self._copy, "shallow") != self._fixed.shallow:
             raise GitRefused("it changed the depth of the history, which only the user can (--depth, --unshallow)")
@@ -243,7 +247,7 @@ class GitCopy:
 
     def _index(self) -> tuple[bytes | None, set[str]]:
         """The index to write, None if the command didn't change it, and the objects that it needs."""
-        data = read(self._own_copy, "index", MAX_LONG_BYTES)
+        data = self._read("index", MAX_LONG_BYTES)
         if data is None or data == self._files["index"]:
             return None, set()
         return _index.cleaned(data, self._files["index"], self._hash)
