@@ -18,10 +18,11 @@ from ossia.cli.exits import ExitError
 from ossia.cli.runtime.consent import must_be_agreed
 from ossia.cli.runtime.progress import Display
 from ossia.cli.runtime.skills import few, skills_of
-from ossia.cli.settings.config import Resolved, config_path, rules_of, unknown_rules_of_folder, unmatched_rules
+from ossia.cli.settings.config import Resolved, config_path
 from ossia.cli.settings.engines import address_of, certificate_files, is_server, keys
 from ossia.cli.settings.kinds import thinking_limit
 from ossia.cli.settings.mcp import configured_servers, mcp_file
+from ossia.cli.settings.rules import rules_of, unknown_rules_of_folder, unmatched_rules
 from ossia.cli.settings.table import Settings
 from ossia.cli.streams import give_stdout_to_others
 from ossia.harmony.messages import Effort

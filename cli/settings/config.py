@@ -16,9 +16,8 @@ It may also hold tables: `[approvals]`, whose entries are `"container.exec:git s
 from __future__ import annotations
 
 import difflib
-import os
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -28,13 +27,11 @@ from ossia.cli.exits import ExitError
 from ossia.cli.settings.kinds import Advice, Value
 from ossia.cli.settings.table import SETTINGS, Settings
 from ossia.tools.approval.needs import NEEDS, listed
-from ossia.tools.approval.rules import ACTIONS, Action, Origin, Rule, is_about, parse_rule
-from ossia.tools.calls.names import BUILT_IN
+from ossia.tools.approval.rules import ACTIONS
 from ossia.tools.files import read_own
 
 if TYPE_CHECKING:
     from ossia.tools.approval.trust import Offer
-    from ossia.tools.spec import ToolSpec
 
 _MAX_LEVELS, _MAX_DOTS = 32, 200
 
@@ -274,63 +271,3 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """`": did you mean 'effort'?"`, or the command that lists all names."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f": did you mean {near[0]!r}?" if near else ": `ossia config show` lists them all"
-
-
-# -- the rules about tools ---------------------------------------------------------------------------------------------
-
-
-def rules_of(resolved: Resolved) -> tuple[Rule, ...]:
-    """The rules of the settings. Their order doesn't matter: the strictest one that matches holds."""
-    settings = resolved.settings
-    rules = [_rule("--allow", text, "allow") for text in settings.allow]
-    rules += [_rule("--allow-network", f"container.exec[network]:{text}", "allow") for text in settings.allow_network]
-    rules += [_rule("--allow-git", "container.exec[git]:git *", "allow")] if settings.allow_git else []
-    rules += [_rule("--deny", text, "deny") for text in settings.deny]
-    file, own = f"{config_path(os.environ)}: approvals", f"{FOLDER_CONFIG}: approvals"
-    rules += [_rule(file, text, ACTIONS[word]) for text, word in resolved.approvals]
-    rules += [_rule(own, text, ACTIONS[word], "folder") for text, word in resolved.folder_approvals]
-    return tuple(rules)
-
-
-def unmatched_rules(resolved: Resolved, specs: Sequence[ToolSpec]) -> list[str]:
-    """Warnings about rules that name no tool: a misspelled `--deny` would deny nothing.
-
-    Of the rules in files only those that are to hold something back, unless they are about a tool that isn't on in
-    every run: a built-in one, one of an MCP server (`files__read`), or any if the command line chooses the tools.
-    """
-    from ossia.tools.approval.policy import Policy  # 20 ms that showing the settings needn't take
-
-    settings, origins = resolved.settings, resolved.origins
-    given: list[tuple[str, str, Action]] = [("--allow", text, "allow") for text in settings.allow]
-    given += [("--deny", text, "deny") for text in settings.deny]
-    given = [one for one in given if origins[one[0].removeprefix("--")] == one[0]]
-    if not any(origins.get(key, "").startswith("--") for key in ("tools", "no_tools")):
-        given += [("[approvals]", text, ACTIONS[word]) for text, word in resolved.approvals if _holds_back(text, word)]
-    rules = [(f"{where} {text!r}", _rule(where, text, action)) for where, text, action in given]
-    return [f"{what}: no tool of that name is on{_meant(rule, specs)}" for what, rule in rules
-            if Policy([rule]).unused(specs)]  # fmt: skip
-
-
-def _holds_back(text: str, word: str) -> bool:
-    name = text.partition(":")[0].strip()
-    return word != "auto" and "__" not in name and not any(is_about(name, tool) for tool in BUILT_IN)
-
-
-def _meant(rule: Rule, specs: Sequence[ToolSpec]) -> str:
-    """To allow, the last part of a name isn't enough."""
-    names = [spec.name for spec in specs if is_about(rule.name, spec.name)]
-    return f": did you mean {' or '.join(names)}?" if names else ""
-
-
-def unknown_rules_of_folder(resolved: Resolved, specs: Sequence[ToolSpec]) -> list[tuple[str, str]]:
-    """The rules of a trusted folder that name no tool, neither one that is on nor a trained one."""
-    own, names = f"{FOLDER_CONFIG}: approvals", [*BUILT_IN, *(spec.name for spec in specs)]
-    rules = [(text, _rule(own, text, "deny").name) for text, _ in resolved.folder_approvals]
-    return [(own, text) for text, rule in rules if not any(is_about(rule, name) for name in names)]
-
-
-def _rule(where: str, text: str, action: Action, origin: Origin = "user") -> Rule:
-    try:
-        return parse_rule(text, action, origin=origin)
-    except ValueError as error:
-        raise ExitError(f"{where}: {error}") from None

@@ -10,12 +10,14 @@ import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ossia.tools.approval.shell_words import command_allowed, commands_in, pattern_words, split, words_of
-from ossia.tools.spec import Need
 
-NOTHING: Final = frozenset[Need]()
+if TYPE_CHECKING:
+    from ossia.tools.spec import Need
+
+NOTHING: Final[frozenset[Need]] = frozenset()
 NEEDS: Final[tuple[Need, ...]] = ("network", "git", "unconfined")
 _WHY: Final[Mapping[Need, str]] = {
     "network": "it needs network: private text could leave, and this machine's own services are reachable",

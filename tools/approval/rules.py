@@ -6,12 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from ossia.tools.approval import shell_words
 from ossia.tools.approval.needs import NEEDS, NOTHING, listed
 from ossia.tools.calls.names import BUILT_IN
-from ossia.tools.spec import Need
+
+if TYPE_CHECKING:
+    from ossia.tools.spec import Need
 
 Action = Literal["allow", "ask", "deny"]
 Origin = Literal["user", "stored", "folder"]

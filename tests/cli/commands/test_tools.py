@@ -149,6 +149,9 @@ class TestList:
         shown = capsys.readouterr()
         assert hint in shown.err and "approvals" not in shown.err
         assert "repo_browser.open_file    built-in, never" in shown.out
+        assert invoke(["tools", "list", "--allow-network", "uv sync"]) == 0
+        warned = "ossia: warning: --allow-network 'container.exec[network]:uv sync': no tool of that name is on\n"
+        assert warned in capsys.readouterr().err
 
     def test_a_rule_of_a_trusted_folder_for_no_tool(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (tmp_path / ".ossia").mkdir()

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ossia.cli.settings.config import Resolved, flat_rules, rules_of
+from ossia.cli.settings.config import Resolved, flat_rules
+from ossia.cli.settings.rules import rules_of
 from ossia.cli.settings.table import Settings
 from ossia.tools.approval.needs import covers, needs_of
 from ossia.tools.approval.policy import FROM_OUTSIDE, Policy, Ruling

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ossia.cli.settings.config import Resolved, flat_rules, rules_of
+from ossia.cli.settings.config import Resolved, flat_rules
+from ossia.cli.settings.rules import rules_of
 from ossia.cli.settings.table import Settings
 from ossia.tools import sandbox
 from ossia.tools.approval.policy import FROM_OUTSIDE, Policy, Ruling, suggested_rules
