@@ -56,7 +56,8 @@ def compose(request: Request) -> tuple[Message, ...]:
     messages = [Message("system", (system,))]
     formats = (request.response_format,) if request.response_format else ()
     reads = any(spec.name != "python" for spec in request.tools)
-    instructions = "\n\n".join(part for part in (request.instructions, DATA if reads else None) if part) or None
+    parts = (request.instructions, *(spec.note for spec in request.tools), DATA if reads else None)
+    instructions = "\n\n".join(filter(None, parts)) or None
     if instructions is not None or functions or formats:
         developer = DeveloperPrompt(instructions, functions or None, formats)
         messages.append(Message("developer", (developer,)))
@@ -66,7 +67,8 @@ def compose(request: Request) -> tuple[Message, ...]:
 def tool_texts(specs: Sequence[ToolSpec]) -> list[tuple[tuple[str, ...], str]]:
     """The prompt's text on each tool: the names of the tools, and their text.
 
-    The tools of a trained section share one text; a function has its own, as in `namespace functions`.
+    The tools of a trained section share one text; a function has its own, as in `namespace functions`. What the
+    instructions say about a tool stands behind it.
     """
     sections: dict[str, list[str]] = {}
     for spec in specs:
@@ -74,7 +76,12 @@ def tool_texts(specs: Sequence[ToolSpec]) -> list[tuple[tuple[str, ...], str]]:
     trained, _ = as_namespaces(specs)
     by_name = {spec.name: spec for spec in specs}
     texts = {key: tool_block(namespace) for key, namespace in trained.items()}
-    return [(tuple(names), texts.get(key) or _function_text(by_name[key])) for key, names in sections.items()]
+    found = []
+    for key, names in sections.items():
+        notes = (by_name[name].note for name in names)
+        text = texts.get(key) or _function_text(by_name[names[0]])
+        found.append((tuple(names), "\n\n".join(filter(None, (text, *notes)))))
+    return found
 
 
 def _function_text(spec: ToolSpec) -> str:

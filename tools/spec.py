@@ -66,7 +66,8 @@ class ToolSpec:
     do; a `Preview` may narrow it. `provenance`: its author; the policy decides by that. `origin`: the place it was
     found: `"file tools.py"`, `"package weather"`, or the MCP server's name. `taints`: the kinds of text in its name,
     description and parameters. `result_taints`: those in a call's result, however it ends; None: those of the
-    workspace. `present`: the form of its calls for a person.
+    workspace. `present`: the form of its calls for a person. `note`: a line for the instructions about this machine or
+    workspace. (In the section it would change the beginning of the prompt, which all of them share in the KV cache.)
     """
 
     name: str
@@ -81,6 +82,7 @@ class ToolSpec:
     taints: frozenset[Taint] = frozenset()
     result_taints: frozenset[Taint] | None = None
     present: Present = JSON
+    note: str = ""
 
     @property
     def source(self) -> str:

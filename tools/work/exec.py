@@ -92,9 +92,10 @@ class Exec:
             _PARAMETERS,
             effects=frozenset({"run", "write"}),
             trained=True,
-            section=f"{SECTION}\nCommands can use {has}." if has else SECTION,
+            section=SECTION,
             provenance="built-in",
             present=COMMAND,
+            note=f"Commands can use {has}." if has else "",
         )
         self._confinement, self._home, self._search_path = confinement, home, search_path
         self._limits, self._timing = limits or SHELL_LIMITS, timing or ShellTiming()

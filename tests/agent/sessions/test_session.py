@@ -317,6 +317,15 @@ def test_outside_text_is_announced_as_data_once_a_tool_reads_it() -> None:
     assert developer("repo_browser.open_file") == [f"Be brief.\n\n{DATA}"]
 
 
+def test_a_tools_note_stands_in_the_instructions_and_leaves_the_system_message_as_it_is() -> None:
+    spec = ToolSpec("container.exec", "Runs it.", trained=True, section="A shell.", provenance="built-in")
+    noted = replace(spec, note="Commands can use cargo 1.95.")
+    (system, developer), (plain, _) = (compose(Session(Options(instructions="Be brief.")).request([one]))
+                                       for one in (noted, spec))  # fmt: skip
+    assert developer.content == (DeveloperPrompt(f"Be brief.\n\nCommands can use cargo 1.95.\n\n{DATA}", None, ()),)
+    assert system == plain
+
+
 def test_a_section_of_a_trained_tool_may_name_its_sources() -> None:
     spec = ToolSpec(
         "browser.search", "Searches.", trained=True, section="Tool for browsing.\nsources=docs", provenance="built-in"

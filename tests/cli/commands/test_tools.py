@@ -196,7 +196,7 @@ class TestCall:
         done = ossia_text("tools", "list", "--verbose", *flags, env={"PATH": f"{program.parent}:/usr/bin:/bin"})
         assert "commands may read, for PATH: ~/.cargo/bin" in done.stderr
         assert f"warning: --readable {keys}: never shown, for secrets are kept there" in done.stderr
-        assert "// Commands can use " in done.stdout and "cargo" in done.stdout
+        assert "\n\n    Commands can use " in done.stdout and "cargo" in done.stdout
 
     @pytest.mark.needs_bwrap
     @pytest.mark.parametrize(
