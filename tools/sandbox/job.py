@@ -72,7 +72,9 @@ SHELL_LIMITS = Limits(
 """No limit on address space: node, java and go reserve far more of it than they use. `open_files` is most systems'
 default; 512 processes with that many can't hold more than 2 GB in pipes. An installation of 60,000 files is common."""
 
-_CACHES = {"UV_CACHE_DIR": "uv", "PIP_CACHE_DIR": "pip", "npm_config_cache": "npm"}
+_CACHES = {"UV_CACHE_DIR": "{}/uv", "PIP_CACHE_DIR": "{}/pip", "npm_config_cache": "{}/npm"}
+_DOWNLOADS = {"CARGO_HOME": "{}/cargo", "GOMODCACHE": "{}/go", "MAVEN_OPTS": "-Dmaven.repo.local={}/maven"}
+"""Read as they are while nothing can be fetched; a fetch fails where it can't store."""
 _IN_FOLDER = 'cd -- "$1" && shift && exec "$@"'
 
 
@@ -216,7 +218,7 @@ class Job:
         """The job's whole environment: of ours and the user's, only names of folders.
 
         `folders`: those of `search_folders` that it sees. `own_caches`: tools that can't do with a cache that is only
-        readable get an empty one.
+        readable get an empty one; with network all do.
         """
         path = os.pathsep.join(map(str, folders))
         places = {"LANG": "C.UTF-8", "HOME": str(home), "TMPDIR": str(temporary), "PATH": path}
@@ -226,16 +228,19 @@ class Job:
                 "MALLOC_ARENA_MAX": "2",  # an arena for each thread would take 64 MiB of the limited address space
                 "IPYTHONDIR": f"{temporary}/.ipython",
             }
-        caches = _CACHES if own_caches and any(place.cache for place in self.toolchains.places) else {}
+        caches = {**_CACHES, **(_DOWNLOADS if self.network else {})}
+        if not own_caches or not any(place.cache for place in self.toolchains.places):
+            caches = {}
         return {
             **self.toolchains.variables,
-            **{name: f"{temporary}/.caches/{folder}" for name, folder in caches.items()},
+            **{name: value.format(f"{temporary}/.caches") for name, value in caches.items()},
             **places,
             "TERM": "dumb",
             "PAGER": "cat",
             "GIT_PAGER": "cat",
             "GIT_TERMINAL_PROMPT": "0",
             "npm_config_yes": "true",  # else `npm init` waits for ever
+            **({} if self.network else {"npm_config_fetch_retries": "0"}),  # else it says after 70 s that there is none
             # where the workspace is mounted another filesystem begins, and git would look no further up
             **({"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"} if self.repository else {}),
             "PWD": str(self.folder),

@@ -228,14 +228,15 @@ class Exec:
                     context: ToolContext) -> ToolResult:  # fmt: skip
         """The result, with a line on what the command was given; if it failed for want of more, how to run it again."""
         if given:
-            words = "unconfined" if "unconfined" in given else f"with {named(given)}"
+            gone = "; what it stored outside of the workspace is gone" if "network" in given else ""
+            words = "unconfined" if "unconfined" in given else f"with {named(given)}{gone}"
             result = replace(result, text=f"{result.text}\n[ran {words}]")
         name = self._confines(plan.needs).name
         if plan.read_only or name == "unconfined" or not result.error:
             return result
         wants = wanted(result.text, name) - plan.needs
         if not wants:
-            line = advice(result.text)
+            line = advice(result.text, name)
             return replace(result, text=f"{result.text}\n[{line}]") if line else result
         return replace(result, retry=self._preview(plan.command, plan.needs | wants, workspace, context))
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -150,6 +150,9 @@ def test_caches_are_read_and_written_for_the_command_alone_or_not_at_all(user: H
     write = f"cat {user.home}/.cache/uv/a; (echo new >{user.home}/.cache/uv/a) 2>&-; cat {user.home}/.cache/uv/a"
     assert user.run(job, write) == ["kept", "new" if layered else "kept"]
     assert user.run(job, "mkdir -p $UV_CACHE_DIR/x && ls $UV_CACHE_DIR") == (["a", "x"] if layered else ["x"])
+    job = user.job(caches=(".cargo/registry",), variables={"CARGO_HOME": f"{user.home}/.cargo"})
+    fetch = "mkdir -p $CARGO_HOME/registry/x && ls $CARGO_HOME/registry"
+    assert user.run(replace(job, network=True), fetch)[-1:] == ["x"]
     assert (user.home / ".cache/uv/a").read_text() == "kept\n" and not (user.home / ".cache/uv/x").exists()
 
 
