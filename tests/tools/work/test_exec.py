@@ -97,9 +97,18 @@ class Shell:
         return self.tool.confinement.name
 
     def run(
-        self, command: str | list[str], *, stop: Stop | None = None, answer: bool = True, **arguments: object
+        self,
+        command: str | list[str],
+        *,
+        stop: Stop | None = None,
+        answer: bool = True,
+        give: bool = True,
+        **arguments: object,
     ) -> Ran:
-        """One call; a text is a command for bash. A `stop` by hand is stopped at the first output."""
+        """One call; a text is a command for bash. A `stop` by hand is stopped at the first output.
+
+        `give` False: what it needs beyond its confinement is refused.
+        """
         words = ["bash", "-lc", command] if isinstance(command, str) else command
         workspace = Workspace(self.root, self.trusted, self.journal if self.keeper else None)
         context = ToolContext(NoStop(), workspace, self.data, self.count_tokens)
@@ -120,7 +129,7 @@ class Shell:
                     stop.stop()
             elif isinstance(event, ApprovalAsked):
                 ran.asked.append(event)
-                decision = Decision("call_1", answer)
+                decision = Decision("call_1", answer and (give or not event.preview.needs))
 
 
 @pytest.fixture
@@ -591,9 +600,9 @@ def test_row_29_no_network(shell: Shell) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         ran = shell.run(f"exec 3<>/dev/tcp/127.0.0.1/{port} && echo CONNECTED; exec 3<>/dev/udp/192.0.2.1/53 && "
-                        "echo SENT >&3 && echo UDP; getent hosts example.com && echo RESOLVED")  # fmt: skip
+                        "echo SENT >&3 && echo UDP; getent hosts example.com && echo RESOLVED", give=False)  # fmt: skip
         if shutil.which("curl"):
-            ran.outputs += shell.run(f"curl -sm 2 http://127.0.0.1:{port}/ && echo CONNECTED").outputs
+            ran.outputs += shell.run(f"curl -sm 2 http://127.0.0.1:{port}/ && echo CONNECTED", give=False).outputs
         assert select.select([server], [], [], 0)[0] == []
     shown = "".join(output.text for output in ran.outputs)
     assert "CONNECTED" not in shown and "RESOLVED" not in shown and "UDP" not in ran.text.replace("SENT", "")
