@@ -51,7 +51,7 @@ _TABLE: Final[tuple[tuple[str, Mapping[str, str]], ...]] = (
         "network": "install i add ci update up upgrade audit outdated fetch view info search",
         "runs network": "exec x dlx create init",
     }),
-    ("npx bunx pnpx uvx pipx", {"runs network": "*"}),
+    ("uvx pipx", {"runs network": "*"}),
     ("uv", {
         "network": "sync add remove lock pip/install pip/sync pip/compile tool/install tool/upgrade python/install",
         "runs network": "tool/run",
@@ -69,7 +69,8 @@ _TABLE: Final[tuple[tuple[str, Mapping[str, str]], ...]] = (
 """Subcommands that plainly need something, or plainly nothing (`reads`); `/` stands for a blank, `*` for all. A rule's
 wildcard covers only these. `runs`: they need it, too, but run a program that they are given the name of, or fetch.
 
-Builds (`cargo build`, `mvn`, `uv run`) aren't here: they may find all they need on this machine. gh needs a login."""
+Builds (`cargo build`, `mvn`, `uv run`, `npx`) aren't here: they may find all they need on this machine. gh needs a
+login."""
 _CLASSES: Final[Mapping[str, frozenset[Need]]] = {
     "reads": NOTHING,
     "git": frozenset({"git"}),

@@ -63,9 +63,12 @@ def test_what_the_output_of_a_failed_command_shows(output: str, needs: set[Need]
 
 def test_a_service_of_this_machine_is_no_network() -> None:
     refused = "curl: (7) Failed to connect to localhost port 8000 after 0 ms: Couldn't connect to server"
-    assert wanted(refused, "bwrap") == set() and "start it and use it in one command" in advice(refused)
+    assert wanted(refused, "bwrap") == set() and "start it and use it in one command" in advice(refused, "bwrap")
     assert wanted(refused, "landlock") == {"network"}, "there even a server can't start without"
-    assert advice("make: *** Error 1") == ""
+    assert advice("make: *** Error 1", "landlock") == ""
+    assert "needs network" in advice("npm error code ENOTCACHED", "bwrap")
+    denied = "error: failed to create directory `/w/.venv`: Permission denied (os error 13)"
+    assert "only in its folders" in advice(denied, "landlock") and advice(denied, "bwrap") == ""
 
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
