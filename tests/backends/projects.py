@@ -38,7 +38,10 @@ _TIMEOUT_MS = 300_000
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A command in a project under a mechanism: `why` is empty if it did what it should, else the end of its output."""
+    """A command in a project under a mechanism: `why` is empty if it did what it should, else the end of its output.
+
+    `limit`: why it may not.
+    """
 
     project: str
     command: str
@@ -46,6 +49,7 @@ class Cell:
     user: str
     seconds: float
     why: str = ""
+    limit: str = ""
 
 
 class Shell:
@@ -105,7 +109,7 @@ def cells(home: Path, mechanism: str, projects: Sequence[Project]) -> Iterator[C
     """Every try of the projects, then that of the credentials, in each."""
     environ = toolchains_home.environ(home)
     credentials.lay(home)
-    user = "root" if os.geteuid() == 0 else "plain user"
+    user = "root" if os.geteuid() == 0 else "a plain user"
     for project in projects:
         root = home / "work" / project.name
         for name in project.removed:
@@ -117,7 +121,9 @@ def cells(home: Path, mechanism: str, projects: Sequence[Project]) -> Iterator[C
             begin = time.monotonic()
             said = shell.run(tried.command)
             why = "" if tried.says in said else said.strip()[-400:]
-            yield Cell(project.name, tried.command, mechanism, user, round(time.monotonic() - begin, 1), why)
+            seconds, limit = round(time.monotonic() - begin, 1), tried.limits.get(mechanism, "")
+            yield Cell(project.name, tried.command, mechanism, user, seconds, why, limit)
+        print(f"{project.name}: {mechanism}, {user}", file=sys.stderr)
         begin, laid = time.monotonic(), credentials.lay(home)
         said = shell.run(credentials.attack(home, laid.values(), [place.path for place in shell.toolchains().places]))
         read = [str(laid[mark].relative_to(home)) for mark in laid if mark in said]
@@ -155,9 +161,10 @@ def table(found: Sequence[Cell]) -> str:
         row = []
         for column in columns:
             cell = by_place[project, command, *column]
-            if cell.why:
-                notes[cell.why] = None
-            number = f" [{[*notes].index(cell.why) + 1}]" if cell.why else ""
+            why = cell.why and (cell.limit or cell.why)
+            if why:
+                notes[why] = None
+            number = f" [{[*notes].index(why) + 1}]" if why else ""
             row.append(f"{'no' if cell.why else 'yes'}, {cell.seconds} s{number}")
         lines.append(" | ".join([project, f"`{command}`", *row]))
     return "\n".join([*(f"| {line} |" for line in lines), "", *(f"[{n}] {why}" for n, why in enumerate(notes, 1))])
@@ -179,7 +186,7 @@ def main(arguments: list[str]) -> int:
     print(table(found))
     for name, why in missing.items():
         print(f"- not shown: {name}: {why}")
-    return any(cell.why for cell in found)
+    return any(cell.why and not cell.limit for cell in found)
 
 
 if __name__ == "__main__":

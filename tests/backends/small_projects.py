@@ -16,7 +16,7 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -28,13 +28,13 @@ from tests.backends.toolchains_home import installs, newest
 class Try:
     """A command for a shell in the project, and a part of its output.
 
-    `plain`: it works without `prepare`. `cache`: it changes what a client stored, so it may need a layer over that.
+    `plain`: it works without `prepare`. `limits`: the mechanisms under which it can't work, and why.
     """
 
     command: str
     says: str
     plain: bool = False
-    cache: bool = False
+    limits: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +230,8 @@ def _maven(root: Path, home: Path) -> None:
 
 
 _STATUS = Try("git status --short --branch", "## main")
+_EMPTY = dict.fromkeys(("bwrap", "landlock"), "an empty cache: bubblewrap before 0.11 and Landlock can't layer one")
+_TOP = {"landlock": "nothing is created at the top of a repository"}
 _VENV = "python3 -m venv --without-pip .venv"
 
 PROJECTS = (
@@ -242,12 +244,13 @@ PROJECTS = (
     Project("uv", ("uv", "git"), _PYTHON, (
         Try("uv run --offline pytest -q", "1 passed"), Try(".venv/bin/python -m pytest -q", "1 passed"),
         Try("uv pip list --offline", "pytest"), Try("uv python find 3", ".venv/bin/python"),
-        Try("uv sync --offline --reinstall", "pytest", cache=True), _STATUS,
+        Try("cp pyproject.toml uv.lock .python-version notes && cd notes && uv sync --offline && echo synced", "synced",
+            limits=_EMPTY), _STATUS,
     ), "true", _uv),
     Project("node", ("node", "git"), _NODE, (
         Try("npm test", "fail 0", plain=True), Try("npm run build", "built", plain=True),
         Try("node --version", "v", plain=True), Try("npx semver 1.2.3", "1.2.3"), Try("npm ls", "is-number"),
-        Try("cp package*.json notes && cd notes && npm ci --offline", "added", cache=True), _STATUS,
+        Try("cp package*.json notes && cd notes && npm ci --offline", "added", limits=_EMPTY), _STATUS,
     ), "true", _packages),
     Project("cargo", ("cargo", "git"), _CARGO, (
         Try("touch src/lib.rs; cargo test --offline", "1 passed", plain=True),
@@ -255,10 +258,10 @@ PROJECTS = (
         Try("cargo fmt --check && cargo clippy --offline && echo clean", "clean"), _STATUS,
     ), "mkdir -p target; cargo generate-lockfile --offline", _crates),
     Project("cargo, fresh clone", ("cargo", "git"), _CARGO, (
-        Try("cargo test --offline", "1 passed"),
+        Try("cargo test --offline", "1 passed", limits=_TOP),
     ), removed=("target",)),
     Project("go", ("go", "git"), _GO, (
-        Try("go test ./...", "ok", plain=True), Try("go vet ./... && go build ./... && echo built", "built"), _STATUS,
+        Try("go test ./...", "ok", plain=True), _STATUS,
     ), "true", _modules),
     Project("maven", ("java", "git"), _JAVA, (
         Try("touch src/*/java/org/example/*; mvn -o test", "Tests run: 1, Failures: 0"),

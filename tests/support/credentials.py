@@ -62,14 +62,15 @@ def attack(home: Path, laid: Iterable[Path], open_folders: Sequence[Path]) -> st
     files = list(laid)
     ways = [f"{folder}/{os.path.relpath(path, folder)}" for folder in open_folders for path in files]
     ways += [f"{folder}/link-to-a-key/id_ed25519" for folder in open_folders]
+    ways += [f"/proc/1/root{path}" for path in files]
     links = [f"ln -sfn {shlex.quote(str(path))} ways/{n}; ln -f {shlex.quote(str(path))} ways/h{n}"
              for n, path in enumerate(files)]  # fmt: skip
     return "\n".join([
         "cd notes && mkdir -p ways && exec 2>/dev/null",
         "cat > list <<'END'", *map(str, files), *ways, "END",  # in a file: too many for one command
         *links,
-        '{ while IFS= read -r path; do cat "$path"; done < list; cat ways/*',
-        *(f"find {shlex.quote(f'{top}{home}')} -type f -size {SIZE}c -exec cat {{}} +" for top in ("", "/proc/1/root")),
+        "{ tr '\\n' '\\0' < list | xargs -0 cat; cat ways/*",
+        f"find {shlex.quote(str(home))} -type f -size {SIZE}c -exec cat {{}} +",
         f"}} | grep -ao '{_MARK}[0-9]*' | sort -u",
         "[ -s list ] && [ -L ways/0 ] && echo looked; rm -rf ways list",
     ])  # fmt: skip
