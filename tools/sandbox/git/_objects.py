@@ -117,7 +117,7 @@ class Objects:
         if check and loose and check.name() != loose[1] + loose[2]:
             raise GitRefused(f"an object isn't what its name says ({loose[1]}{loose[2]})")
         if pack:
-            self.ask("index-pack", "--strict", str(target))
+            self.ask("index-pack", str(target))  # not `--strict`: an old history that is fetched may have faults
 
     def _spend(self, size: int) -> None:
         self._left -= size
