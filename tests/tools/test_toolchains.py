@@ -332,7 +332,7 @@ def test_caches_that_exist(at: Machine) -> None:
     assert found.variables == {
         "CARGO_HOME": f"{at.home}/.cargo", "UV_CACHE_DIR": f"{at.home}/elsewhere/uv",
         "MAVEN_OPTS": f"-Dmaven.repo.local={at.home}/.m2/repository",
-        "GRADLE_RO_DEP_CACHE": f"{at.home}/.gradle/caches",
+        "GRADLE_USER_HOME": f"{at.home}/.gradle", "GRADLE_RO_DEP_CACHE": f"{at.home}/.gradle/caches",
     }  # fmt: skip
 
 

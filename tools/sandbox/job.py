@@ -72,7 +72,8 @@ SHELL_LIMITS = Limits(
 """No limit on address space: node, java and go reserve far more of it than they use. `open_files` is most systems'
 default; 512 processes with that many can't hold more than 2 GB in pipes. An installation of 60,000 files is common."""
 
-_CACHES = {"UV_CACHE_DIR": "{}/uv", "PIP_CACHE_DIR": "{}/pip", "npm_config_cache": "{}/npm"}
+_CACHES = {"UV_CACHE_DIR": "{}/uv", "PIP_CACHE_DIR": "{}/pip", "npm_config_cache": "{}/npm",
+           "GRADLE_USER_HOME": "{}/gradle"}  # fmt: skip
 _DOWNLOADS = {"CARGO_HOME": "{}/cargo", "GOMODCACHE": "{}/go", "MAVEN_OPTS": "-Dmaven.repo.local={}/maven"}
 """Read as they are while nothing can be fetched; a fetch fails where it can't store."""
 _IN_FOLDER = 'cd -- "$1" && shift && exec "$@"'

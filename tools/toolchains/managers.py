@@ -105,7 +105,7 @@ CACHES = (
     Cache("cargo", ".cargo", "git", "CARGO_HOME", tells=True),
     Cache("go", "go/pkg/mod", "", "GOMODCACHE", tells=True),
     Cache("maven", ".m2", "repository", ""),
-    Cache("gradle", ".gradle", "caches", "GRADLE_USER_HOME"),
+    Cache("gradle", ".gradle", "caches", "GRADLE_USER_HOME", tells=True),
 )
 
 
