@@ -39,17 +39,15 @@ def main(arguments: list[str]) -> int:
     if os.geteuid() != 0:
         print("tests.plain_user: only root can become another user; run pytest itself", file=sys.stderr)
         return 2
-    python, uv = next(filter(_runs_as_nobody, CANDIDATES), None), shutil.which("uv")
-    if python is None or uv is None:
-        missing = "no Python >= 3.11 that every user may run (apt-get install python3)" if uv else "uv isn't on PATH"
-        print(f"tests.plain_user: {missing}", file=sys.stderr)
+    try:
+        with copied() as folder:
+            # One after another: the limit on processes counts all of a user's.
+            alone = ("-o", "addopts=--strict-markers --strict-config -ra")
+            command: list[str | Path] = [folder / "env/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+            return run_as_nobody([*command, *alone, "-m", "not whole_program", *arguments], folder).returncode
+    except FileNotFoundError as error:
+        print(f"tests.plain_user: {error}", file=sys.stderr)
         return 2
-    with copied(python, uv) as folder:
-        # One after another: the limit on processes counts all of a user's.
-        alone = ("-o", "addopts=--strict-markers --strict-config -ra")
-        command: list[str | Path] = [folder / "env/bin/python", "-m", "pytest", "-q", "-p", "no:cacheprovider", *alone]
-        command += ["-m", "not whole_program", *arguments]
-        return run_as_nobody(command, folder).returncode
 
 
 def _runs_as_nobody(python: str) -> bool:
