@@ -49,14 +49,14 @@ def test_a_project_is_built_and_tested_confined(project: Project, tried: Try, me
 
 
 @pytest.mark.parametrize("mechanism", _BOTH)
-def test_no_credential_of_the_home_is_read(mechanism: str, home: Path) -> None:
-    shell, command, laid = _attacked(home, mechanism)
+def test_no_credential_of_the_home_is_read(mechanism: str, tmp_path: Path) -> None:
+    shell, command, laid = _attacked(tmp_path, mechanism)
     assert len(laid) > 40
     assert [mark for mark in _marks(shell.run(command)) if mark in laid] == []
 
 
-def test_the_attack_reads_every_credential_that_nothing_closes(home: Path) -> None:
-    shell, command, laid = _attacked(home, "unconfined")
+def test_the_attack_reads_every_credential_that_nothing_closes(tmp_path: Path) -> None:
+    shell, command, laid = _attacked(tmp_path, "unconfined")
     assert _marks(shell.run(command)) == sorted(laid)
 
 
