@@ -128,7 +128,7 @@ def find(search_path: str | None = None) -> str | None:
 
 
 def knows_overlays(program: str) -> bool:
-    """True for a bubblewrap that can make overlays, by its version."""
+    """The ability to make overlays, by bubblewrap's version."""
     try:
         said = subprocess.run([program, "--version"], env=_OUTER_ENV, stdin=subprocess.DEVNULL, capture_output=True,
                               text=True, timeout=20).stdout  # fmt: skip
@@ -251,7 +251,7 @@ def _toolchains(seen: Shown, *, overlays: bool) -> list[object]:
 
 
 def _closed_elsewhere(seen: Shown) -> list[Path]:
-    """The closed parts of places that aren't in hidden folders."""
+    """The closed parts of places outside the hidden folders."""
     within, covered = under(seen.places), under(seen.hidden)
     return outermost(path for path in seen.closed if within(path) and not covered(path) and path.exists())
 

@@ -108,17 +108,17 @@ def shown(job: Job) -> Shown:
     tools, hidden = job.toolchains, private_folders(job)
     if not tools.places and not job.network:
         return Shown(tuple(hidden))
-    closed = {spelled for path in tools.closed for spelled in (path.parent.resolve() / path.name, path.resolve())}
+    closed = {spelled for path in tools.closed for spelled in (_real(path.parent) / path.name, _real(path))}
     kept_out, ways = under([*job.hidden, job.folder, *closed]), _ways_to([*hidden, *_protected(job)])
     real = {
         place.path: place.cache
         for place in tools.places
-        if place.path == place.path.resolve() and os.access(place.path, os.R_OK)
+        if place.path == _real(place.path) and os.access(place.path, os.R_OK)
         and not kept_out(place.path) and place.path not in ways and not too_wide(place.path, None)
     }  # fmt: skip
     resolver = [_RESOLVER] if job.network and _RESOLVER.is_file() else []
     links = {link for path in (*(place.path for place in tools.places), *resolver) for link in way(path)}
-    places = outermost([*real, *(path.resolve() for path in resolver)])
+    places = outermost([*real, *map(_real, resolver)])
     whole: list[Path] = []
     for path in one_by_one(places, closed):
         if path.is_symlink():
@@ -137,7 +137,7 @@ def shown(job: Job) -> Shown:
 
 
 def one_by_one(folders: Sequence[Path], apart: Collection[Path]) -> Iterator[Path]:
-    """The folders; but of one on the way to something `apart` its entries, with links and what is `apart` itself."""
+    """The folders, or the entries of one on the way to something `apart`: links and the `apart` ones among them."""
     ways = _ways_to(apart) - set(apart)
     found = list(folders)
     for path in found:  # the list grows meanwhile
@@ -154,9 +154,13 @@ def _ways_to(paths: Iterable[Path]) -> set[Path]:
 
 
 def _protected(job: Job) -> list[Path]:
-    """The other folders and files that no place may be or hold, as real paths."""
+    """The further limits of places, as real paths: no place is one of them or holds one."""
     own = (job.folder, job.scratch, *job.hidden, *([job.home] if job.home else []))
-    return [*(path.resolve() for path in own), *private_files()]
+    return [*map(_real, own), *private_files()]
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # links in a circle, which a command can make, are no error
 
 
 # -- PATH: folders whose programs a job can start ----------------------------------------------------------------------

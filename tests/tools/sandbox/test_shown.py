@@ -237,6 +237,15 @@ def test_a_place_that_became_a_link_since_it_was_found_opens_nothing(user: Home)
     assert SECRET not in "\n".join(answers) and answers[-1] == "open"
 
 
+def test_links_in_a_circle_are_no_obstacle(user: Home) -> None:
+    for name in ("work/project/.venv", ".rustup", ".cargo/credentials"):
+        (user.home / name).parent.mkdir(exist_ok=True)
+        (user.home / name).symlink_to(Path(name).name)
+    user.write(".cargo/open.txt", "open")
+    job = user.job("work/project/.venv/bin", ".rustup", ".cargo")
+    assert user.run(job, f"cat {user.home}/.cargo/open.txt") == ["open"]
+
+
 def test_a_closed_file_that_is_a_link_closes_its_target_too(user: Home) -> None:
     user.write("tools/dotfiles/cargo-credentials")
     user.write("tools/dotfiles/open.txt", "open")
