@@ -86,7 +86,9 @@ _RUNS_IT = ("--exec", "--upload-pack", "--receive-pack", "--config")
 _LOOPBACK = re.compile(
     r"(?:\w+://)?(?:[^/@]*@)?(?:localhost|127(?:\.\d+){3}|\[::1\]|0\.0\.0\.0)(?=[:/?#]|\Z)", re.IGNORECASE
 )
-_ADDRESS = re.compile(r"://|^[\w.-]+@[\w.-]+:")
+_ADDRESS = re.compile(r"://|^[\w.-]+@[\w.-]+:|^(?:[\w-]+(?:\.[\w-]+)+|\[[\da-f:]+\]):\S", re.IGNORECASE)
+"""With a scheme, or as ssh takes it: `me@a.test:x`, `a.test:x`."""
+_WITH_HOST = re.compile(r"[\w+.-]+://[^/*?]+/|[^/*?:]+:(?!//)")
 _TEXT_BEGINS = re.compile(r"<<-?\s*[\"'\\]?(\w+)")
 _WILD = re.compile(r"[*?]")
 
@@ -122,7 +124,8 @@ def covers(pattern: str, command: str) -> bool:
     named = next((at for at, word in enumerate(wanted) if _WILD.search(word)), len(wanted))
     parts = [words[at] for at in range(len(words)) if at >= len(wanted) or _WILD.search(wanted[at])]
     program = posixpath.basename(words[0])
-    if not named or any(_ADDRESS.search(part) and not _says_where(wanted, part, words) for part in parts):
+    somewhere = [part for part in parts if program in _FETCHERS or _ADDRESS.search(part)]  # `curl a.test -x b.test`
+    if not named or not all(_says_where(wanted, part, words) for part in somewhere):
         return False
     if program == "git" and any(_may_run(part) for part in parts):
         return False
@@ -253,6 +256,6 @@ def _may_run(word: str) -> bool:
 
 
 def _says_where(wanted: Sequence[str], part: str, words: Sequence[str]) -> bool:
-    """True if the pattern's own word at this place is an address: `https://docs.test/*`."""
+    """True if the pattern's own word at this place is an address of one host: `https://docs.test/*`."""
     at = words.index(part)
-    return at < len(wanted) and _ADDRESS.search(wanted[at]) is not None
+    return at < len(wanted) and _WITH_HOST.match(wanted[at]) is not None
