@@ -41,6 +41,8 @@ _ATTRIBUTES: Final = "* -text -eol -ident -filter -working-tree-encoding\n"
 _CHUNK_BYTES: Final = 1 << 20
 _LARGE: Final = "32m"
 """Larger files than this aren't held in memory by git."""
+_ALLOC_LIMIT: Final = "1g"
+"""The most memory that git takes at once: a pack of 10 MB may say that an object in it has 10 GB."""
 _TIMEOUT_S: Final = 120.0
 """To match a name with a pattern can take for ever."""
 
@@ -73,7 +75,8 @@ class Git:
         environ = {
             "PATH": os.pathsep.join(PROGRAMS), "LC_ALL": "C", "HOME": str(self.folder), "GIT_DIR": str(self.folder),
             "GIT_WORK_TREE": str(place), "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_ATTR_NOSYSTEM": "1", **({"GIT_INDEX_FILE": str(index)} if index else {}),
+            "GIT_ATTR_NOSYSTEM": "1", "GIT_ALLOC_LIMIT": _ALLOC_LIMIT,
+            **({"GIT_INDEX_FILE": str(index)} if index else {}),
         }  # fmt: skip
         pipe = subprocess.PIPE
         return subprocess.Popen([self.program, *arguments], cwd=place, env=environ, stdin=pipe, stdout=pipe,

@@ -228,6 +228,13 @@ def copied(root: Path, script: str, meanwhile: str = "") -> Taken:
     return git.take_over()
 
 
+BIG_TREE = """
+import hashlib, os, struct, zlib
+size_of_1_gib = bytes([0xA0, 0x80, 0x80, 0x80, 0x20])
+data = b"PACK" + struct.pack(">II", 2, 1) + size_of_1_gib + zlib.compress(b"")
+data += hashlib.sha1(data).digest()
+open(os.environ["C"] + "/objects/pack/pack-" + data[-20:].hex() + ".pack", "wb").write(data)
+"""
 REFUSED = {
     "rm $C/HEAD; ln -s /etc/passwd $C/HEAD": "HEAD can't be read",
     "echo 'ref: refs/../config' > $C/HEAD": "HEAD names no branch",
@@ -236,6 +243,10 @@ REFUSED = {
     "rm -f $C/index; mkfifo $C/index": "index is no plain file",
     "truncate -s 300M $C/index": "index holds more than 256 MB",
     "rm -rf $C/refs; ln -s /etc $C/refs": "refs can't be read",
+    "cd $C/refs; for i in $(seq 99); do mkdir d; cd d; done": "refs holds folders more than 64 deep",
+    "yes '' | head -c 65M > $C/packed-refs": "packed-refs holds more than 64 MB",
+    "for i in 1 2; do git branch b$i; truncate -s 60M $C/logs/refs/heads/b$i; done": "has a line that isn't git's",
+    f"{sys.executable} -c '{BIG_TREE}'": "git index-pack: attempting to allocate",
     "printf '%040d' 1 > $C/refs/heads/zz": "bad object 0000000000000000000000000000000000000001",
     "echo nonsense > $C/refs/heads/zz": "refs/heads/zz holds no object's name",
     "ln -s /etc/passwd $C/MERGE_MSG": "MERGE_MSG can't be read",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import re
 import time
@@ -13,8 +14,10 @@ from ossia.tools.tree import NEW_FILE, NotAPlainFile, open_file, opened_below
 
 MAX_BYTES = 1 << 20
 MAX_LONG_BYTES = 256 << 20
-"""Of an index or the packed references."""
-_MAX_NAMES = 200_000
+"""Of an index."""
+_MAX_PACKED_BYTES = 64 << 20
+"""Of the packed references, a million of them."""
+_MAX_NAMES, _MAX_DEPTH = 200_000, 64
 _WAIT_S = 1.0
 """Another git holds a lock for a few milliseconds."""
 HEX = r"(?:[0-9a-f]{40}|[0-9a-f]{64})"
@@ -51,6 +54,8 @@ def files_below(top: Path, folder: str) -> list[str]:
     waiting = [folder]
     while waiting:
         at = waiting.pop()
+        if at.count("/") > _MAX_DEPTH:  # each is opened from the top
+            raise GitRefused(f"{folder} holds folders more than {_MAX_DEPTH} deep")
         try:
             with opened_below(top, at.split("/")) as descriptor, os.scandir(descriptor) as entries:
                 for entry in entries:
@@ -68,8 +73,8 @@ def files_below(top: Path, folder: str) -> list[str]:
 def references(top: Path) -> dict[str, str]:
     """The value of each reference: `{"refs/heads/main": "0bd15a…"}`; of a symbolic one, `"ref: refs/…"`."""
     found = {}
-    for line in (read(top, "packed-refs", MAX_LONG_BYTES) or b"").decode("utf-8", "surrogateescape").split("\n"):
-        value, _, name = line.partition(" ")
+    for line in io.BytesIO(read(top, "packed-refs", _MAX_PACKED_BYTES) or b""):
+        value, _, name = line.removesuffix(b"\n").decode("utf-8", "surrogateescape").partition(" ")
         if name.startswith("refs/") and re.fullmatch(HEX, value):
             found[name] = value
     for name in files_below(top, "refs"):

@@ -89,7 +89,7 @@ class Fixed:
             if (self._copy / name).is_symlink() and (self._real / name).is_symlink():
                 continue
             with contextlib.suppress(GitRefused):
-                if read(self._copy, name, _MAX_BYTES) == self._copied.get(name):
+                if read(self._copy, name, len(self._copied.get(name, b""))) == self._copied.get(name):
                     continue
             found.append(name)
         for part in _PARTS:

@@ -10,6 +10,7 @@ from pathlib import Path
 from ossia.tools.sandbox.git._files import HEX, GitRefused, files_below, is_reference, put, read, write_new
 
 _MAX_BYTES = 64 << 20
+"""Of a log, and of all that a command changed."""
 _LINE = re.compile(rf"({HEX}) ({HEX}) [^\x00]*")
 _APPENDED = "logs/refs/remotes/"
 """There may be thousands of these, and a fetch only adds to them: they aren't copied."""
@@ -39,7 +40,7 @@ class Logs:
         """The logs to write, None for those to remove, and the objects that new lines name. `gone`: references."""
         found: dict[str, bytes | None] = {}
         wanted: set[str] = set()
-        names = self._names(self._copy / self._part, self._copy)
+        names, left = self._names(self._copy / self._part, self._copy), _MAX_BYTES
         for name in names:
             real, place = self._real(name), self._place(name)
             before, copied = self._copied.get(name, ((), ()))
@@ -48,7 +49,8 @@ class Logs:
             adds, text = name.startswith(_APPENDED), self._texts.get(real / name)
             if _key(real / name) != before and not adds:
                 continue  # the user's own git wrote to it
-            data, was = read(self._copy, place, _MAX_BYTES) or b"", read(real, name, _MAX_BYTES) or b""
+            data, was = read(self._copy, place, left) or b"", read(real, name, _MAX_BYTES) or b""
+            left -= len(data)
             if adds:
                 data = was + data
             elif text is not None:
@@ -89,7 +91,8 @@ class Logs:
 def _objects(name: str, data: bytes, before: bytes) -> set[str]:
     """The objects in the lines that weren't there before. Raises `GitRefused` for one that isn't git's."""
     known, wanted = set(before.split(b"\n")), set()
-    for line in data.split(b"\n")[:-1]:
+    *lines, last = data.split(b"\n")
+    for line in (*lines, last) if last else lines:
         if line not in known:
             match = _LINE.fullmatch(line.decode("utf-8", "surrogateescape"))
             if match is None:

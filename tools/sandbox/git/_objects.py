@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import shutil
+import subprocess
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -87,8 +88,10 @@ class Objects:
         with self._git.start(*words, umask=umask) as process:
             try:
                 output, said = process.communicate(given.encode("utf-8", "surrogateescape"), timeout=_TIMEOUT_S)
-            except BaseException:
+            except BaseException as error:
                 process.kill()
+                if isinstance(error, subprocess.TimeoutExpired):
+                    raise GitRefused(f"git {words[0]} took longer than {_TIMEOUT_S:g} s") from None
                 raise
         if process.returncode:
             lines = [*said.decode(errors="replace").splitlines(), *output.decode(errors="replace").splitlines()]
