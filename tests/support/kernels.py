@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +18,7 @@ from ossia.tools import sandbox
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import Rule
 from ossia.tools.python.tool import PythonTool
+from ossia.tools.sandbox.job import Place, Toolchains
 from ossia.tools.spec import NoStop, Stop, StopReason, ToolCall, ToolContext, ToolOutput, ToolResult
 from ossia.tools.toolbox import Toolbox
 
@@ -47,6 +51,15 @@ def _had(found: sandbox.Confinement, name: str) -> sandbox.Confinement:
     if found.name != name:
         pytest.skip(f"no {name} here: {found.reason}")
     return found
+
+
+@cache
+def with_python() -> Mapping[str, Any]:
+    """What `Exec` needs for commands to have a `python3`: nothing, or the one of these tests, which lies in a home."""
+    if shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin"):
+        return {}
+    base = Path(sys.base_prefix)
+    return {"search_path": str(base / "bin"), "toolchains": lambda: Toolchains((Place(base, "of the tests"),))}
 
 
 def count_tokens(text: str) -> int:

@@ -48,7 +48,7 @@ from ossia.tools.work.exec import Exec, ShellTiming
 from ossia.tools.work.result import for_people
 from ossia.tools.workspace import Workspace
 from tests.support.floods import flood
-from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, descendants, shell_confinement
+from tests.support.kernels import NO_BWRAP, StopByHand, count_tokens, descendants, shell_confinement, with_python
 from tests.support.trees import snapshot
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
@@ -87,7 +87,7 @@ class Shell:
         self.data.mkdir()
         (self.data / "key").write_text(SECRET)
         self.journal = Journal(self.data, self.root)
-        settled = {"limits": LIMITS, "timing": TIMING, **options}
+        settled = {"limits": LIMITS, "timing": TIMING, **with_python(), **options}
         self.tool = Exec(confinement=confinement, home=user_home, **settled)  # type: ignore[arg-type]
         self.trusted, self.keeper = True, True
         self.count_tokens: Callable[[str], int] = count_tokens
@@ -159,7 +159,8 @@ def bwrap(tmp_path: Path, user_home: Path) -> Shell:
 
 def replaced_timing(shell: Shell, *, waits_s: float) -> Exec:
     """The same shell with less patience."""
-    return Exec(confinement=shell.tool.confinement, limits=LIMITS, timing=replace(TIMING, waits_s=waits_s))
+    return Exec(confinement=shell.tool.confinement, limits=LIMITS, timing=replace(TIMING, waits_s=waits_s),
+                **with_python())  # fmt: skip
 
 
 def landlocked(shell: Shell) -> bool:
@@ -557,7 +558,7 @@ def test_row_29_nothing_outlives_the_call(shell: Shell) -> None:
 
 
 def test_what_it_left_running_is_named(shell: Shell) -> None:
-    serve = "/usr/bin/python3 -c 'import sys, time; open(sys.argv[1], \"w\"); time.sleep(300)'"
+    serve = "python3 -c 'import sys, time; open(sys.argv[1], \"w\"); time.sleep(300)'"
     ran = shell.run(f"{serve} inner/a & setsid {serve} inner/b & "
                     "while [ ! -e inner/a -o ! -e inner/b ]; do sleep 0.02; done; exit 3")  # fmt: skip
     named = "[ended with the command: python3 (2 processes). A server and its client belong in one command]"
@@ -577,7 +578,7 @@ def test_a_program_that_waits_for_a_person_is_ended(shell: Shell, code: str, pro
     if code == ON_A_TERMINAL and landlocked(shell):
         pytest.skip("Landlock refuses terminals")
     shell.tool = replaced_timing(shell, waits_s=0.3)
-    ran = shell.run(["/usr/bin/python3", "-c", code])
+    ran = shell.run(["python3", "-c", code])
     waited = "waited for input, and nobody types: pass it arguments or a file"
     assert ran.text == f"[ERROR] the command was ended: {program} {waited}"
     assert ran.result.error and no_process_left()
@@ -585,7 +586,7 @@ def test_a_program_that_waits_for_a_person_is_ended(shell: Shell, code: str, pro
 
 def test_a_program_that_waits_goes_on_while_another_may_feed_it(shell: Shell) -> None:
     shell.tool = replaced_timing(shell, waits_s=0.3)
-    waits = f"/usr/bin/python3 -c {shlex.quote(ON_ITS_OUTPUT)}"
+    waits = f"python3 -c {shlex.quote(ON_ITS_OUTPUT)}"
     assert shell.run(f"{waits} & sleep 2; kill $!; wait; echo done").text == "done"
 
 
@@ -614,7 +615,7 @@ def test_row_29_sockets_with_a_path_outside_the_workspace(shell: Shell, elsewher
         server.bind(str(path))
         server.listen()
         python = f"import socket; s = socket.socket(socket.AF_UNIX); s.connect({str(path)!r}); print('CONNECTED')"
-        assert "CONNECTED" not in shell.run(f'/usr/bin/python3 -c "{python}"').text
+        assert "CONNECTED" not in shell.run(f'python3 -c "{python}"').text
         assert select.select([server], [], [], 0)[0] == []
 
 
@@ -731,7 +732,7 @@ def test_the_home_as_the_workspace_hides_its_secrets(shell: Shell, user_home: Pa
     ("script", "said"),
     [
         (":(){ : | : & }; f() { sleep 30 & f; }; f", ("processes", "fork", "Resource temporarily unavailable")),
-        ("/usr/bin/python3 -c \"x = ['y' * 9_000_000 for _ in range(99)]; import time; time.sleep(9)\"", ("memory",)),
+        ("python3 -c \"x = ['y' * 9_000_000 for _ in range(99)]; import time; time.sleep(9)\"", ("memory",)),
         ("head -c 50000000 /dev/zero > inner/big; ls -l inner/big", ("File size limit", "20971520", "File too large")),
     ],
     ids=["processes", "memory", "a file"],
@@ -746,7 +747,7 @@ def test_limits(shell: Shell, script: str, said: tuple[str, ...]) -> None:
 def test_the_disk_is_a_limit(shell: Shell) -> None:
     """Of the whole disk, on which others write, too: so only here it is small."""
     limits = replace(LIMITS, disk_bytes=60 << 20)
-    shell.tool = Exec(confinement=shell.tool.confinement, home=None, limits=limits, timing=TIMING)
+    shell.tool = Exec(confinement=shell.tool.confinement, home=None, limits=limits, timing=TIMING, **with_python())
     fill = "i=0; while :; do i=$((i+1)); head -c 15000000 /dev/zero > inner/$i; sleep 0.05; done"
     assert "disk space" in shell.run(fill, timeout=60).text
     assert no_process_left()
@@ -758,11 +759,11 @@ def test_the_disk_is_a_limit(shell: Shell) -> None:
 ])  # fmt: skip
 def test_the_number_of_new_files_is_a_limit(shell: Shell, make: str) -> None:
     limits = replace(LIMITS, new_names=500)
-    shell.tool = Exec(confinement=shell.tool.confinement, home=None, limits=limits, timing=TIMING)
+    shell.tool = Exec(confinement=shell.tool.confinement, home=None, limits=limits, timing=TIMING, **with_python())
     flood = ("import os, itertools, time\nos.chdir('inner'); open('a', 'w')\n"
              f"for name in map(str, itertools.count()): {make}")  # fmt: skip
     try:
-        text = shell.run(f"/usr/bin/python3 -c \"{flood}; name != '2999' or time.sleep(60)\"", timeout=90).text
+        text = shell.run(f"python3 -c \"{flood}; name != '2999' or time.sleep(60)\"", timeout=90).text
     finally:  # too deep for pytest, which removes what earlier runs left
         hostile_folder.remove(shell.root / "inner")
     assert "[ERROR] the command was ended: it made more than 500 files, folders and links" in text
@@ -772,9 +773,9 @@ def test_the_number_of_new_files_is_a_limit(shell: Shell, make: str) -> None:
 def test_a_flood_leaves_the_machine_some_memory(shell: Shell) -> None:
     """Sockets, which are no process's own memory."""
     limits = replace(LIMITS, available_bytes=available_bytes() - (200 << 20))
-    shell.tool = Exec(confinement=shell.tool.confinement, home=None, limits=limits, timing=TIMING)
+    shell.tool = Exec(confinement=shell.tool.confinement, home=None, limits=limits, timing=TIMING, **with_python())
     (shell.root / "flood.py").write_text(flood("sockets", 1 << 30))
-    text = shell.run("/usr/bin/python3 flood.py", timeout=120).text
+    text = shell.run("python3 flood.py", timeout=120).text
     assert "it left the machine less than" in text or (_cgroup.found() and "it used more than 300 MB" in text)
     assert no_process_left()
 
@@ -794,8 +795,8 @@ import time; time.sleep(1)
 print('done')
 """)
     limits = replace(LIMITS, memory_bytes=SHELL_LIMITS.memory_bytes)
-    shell.tool = Exec(confinement=shell.tool.confinement, home=None, limits=limits, timing=TIMING)
-    assert shell.run("/usr/bin/python3 inner/work.py", timeout=120).text == "done"
+    shell.tool = Exec(confinement=shell.tool.confinement, home=None, limits=limits, timing=TIMING, **with_python())
+    assert shell.run("python3 inner/work.py", timeout=120).text == "done"
 
 
 def test_ossia_killed_leaves_nothing_running(shell: Shell, tmp_path: Path) -> None:
