@@ -49,8 +49,10 @@ def inspect() -> Interpreter:
     """Ossia's own Python, with the folders from which it has loaded its packages.
 
     The first time takes half a second: the kernel's packages are compiled, if their folder is writable and Python may
-    write bytecode (installers such as uv don't compile). Raises `InterpreterUnusable` where there is no ipykernel.
+    write bytecode (installers such as uv don't compile). Raises `InterpreterUnusable` if it or ipykernel is missing.
     """
+    if not os.access(sys.executable, os.X_OK):  # of an environment that was removed meanwhile
+        raise InterpreterUnusable(f"{sys.executable} isn't there any more: install ossia again")
     found = [importlib.util.find_spec(name) for name in _PACKAGES]
     origins = [Path(spec.origin).absolute().parent for spec in found if spec is not None and spec.origin]
     if len(origins) < len(_PACKAGES):
