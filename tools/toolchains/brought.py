@@ -1,4 +1,4 @@
-"""What a workspace says about its toolchains: environments, and files that choose versions.
+"""The toolchains that a workspace names: by its environments, and by files that choose versions.
 
 Anybody may have written it. Here it is only read, with bounds; `find` decides what it may open.
 """

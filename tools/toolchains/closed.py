@@ -21,7 +21,7 @@ _PASSWORD = re.compile(rb"://[^/\s]*@|_auth|passw|token|secret", re.IGNORECASE)
 
 
 def closed_below(shown: Shown) -> tuple[Path, ...]:
-    """What stays unreadable in the places: the usual secrets of a home, and what bears such a name near their top."""
+    """The unreadable parts of the places: the usual secrets of a home, and what bears such a name near their top."""
     found = {secret for secret in shown.secret if shown.is_shown(secret) and os.path.lexists(secret)}
     versions = {one.folder for one in shown.versions}
     for place in shown.places.values():

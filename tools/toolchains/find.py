@@ -1,4 +1,4 @@
-"""Which folders of the user's home are toolchains, by PATH, by the workspace's environments and by a fixed table.
+"""The search for toolchains in the user's home: by PATH, by the workspace's environments and by a fixed table.
 
 Whoever wrote the workspace wrote its `pyvenv.cfg` and its links, and an earlier command may have changed them: they
 open a folder only where a manager keeps versions, or where the user's PATH has opened it already.

@@ -32,7 +32,7 @@ class Versions:
 
 
 class Shown:
-    """What is shown so far of `home`, to commands in the workspace `root`; `data` is ossia's own.
+    """The places shown so far of `home` to commands in the workspace `root`; `data` is ossia's own.
 
     The keys of `places` are real paths. `secret`: never shown, and closed below what is.
     """

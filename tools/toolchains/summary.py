@@ -23,7 +23,7 @@ _RUSTS = re.compile(rb'\[pkg\.rustc?\]\s+version = "(\d+\.\d+)')
 
 
 def summary(shown: Shown, folders: Sequence[Path]) -> str:
-    """`"python 3.11 (.venv), node 20, cargo 1.95"`, of what a command finds on PATH; `folders` are the real ones.
+    """The line: `"python 3.11 (.venv), node 20, cargo 1.95"`, of PATH; `folders` are its real ones.
 
     Names of files give the versions, or a file beside the program; where none does, the name stands alone.
     """
@@ -48,7 +48,7 @@ def summary(shown: Shown, folders: Sequence[Path]) -> str:
 
 
 def _about(program: Path, shown: Shown) -> str:
-    """`"node 20"`, of `~/.nvm/versions/node/v20.11.0/bin/node`."""
+    """The name and version of a program: `"node 20"` for `~/.nvm/versions/node/v20.11.0/bin/node`."""
     name = _CALLED.get(program.name, program.name)
     place = real(program)
     if program.parent.name == "shims":

@@ -1,4 +1,4 @@
-"""What commands see of the home, in words for people."""
+"""The places of the home that commands see, in words for people."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ossia.tools.sandbox.job import Toolchains
 
 
 def in_words(found: Toolchains, home: Path) -> str:
-    """`"commands may read, for PATH: ~/.cargo/bin; for rustup: ~/.rustup/toolchains"`; "" where they see nothing."""
+    """A line: `"commands may read, for PATH: ~/.cargo/bin; for rustup: ~/.rustup/toolchains"`; "" for no places."""
     reasons: dict[str, list[str]] = {}
     for place in found.places:
         reasons.setdefault(place.why.replace(str(home.resolve()), "~"), []).append(_short(place.path, home))
