@@ -39,9 +39,10 @@ def environment(wheels: Path, tmp_path_factory: pytest.TempPathFactory) -> Envir
     """One that was made as a user makes it, by whatever there is: uv or pip."""
     made = Environment(tmp_path_factory.mktemp("data") / "python-environment", defaults=("ipykernel",))
     with pytest.MonkeyPatch.context() as patch, (wheels / "log").open("w") as log:
-        for tool in ("UV", "PIP"):
-            patch.setenv(f"{tool}_NO_INDEX", "1")
-            patch.setenv(f"{tool}_FIND_LINKS", str(wheels))
+        (wheels / "uv.toml").write_text("no-index = true\n")
+        for name, value in (("UV_CONFIG_FILE", wheels / "uv.toml"), ("PIP_NO_INDEX", "1"), ("UV_FIND_LINKS", wheels),
+                            ("PIP_FIND_LINKS", wheels)):  # fmt: skip
+            patch.setenv(name, str(value))
         assert made.executable is None
         with pytest.raises(EnvironmentFailed, match="no packages yet"):
             made.packages()
