@@ -44,7 +44,7 @@ def toolchains(machine: Machine) -> Iterator[Finding]:
     readable = paths.all_of(machine.settings.readable)
     found = find_toolchains(root, home=host.home, environ=machine.environ, data=host.data, readable=readable)
     if line := in_words(found, host.home):
-        yield Finding("ok", line, f"the model is told: commands can use {found.summary}" if found.summary else "")
+        yield Finding("ok", line, f"the model reads: commands can use {found.summary}" if found.summary else "")
     for line in found.refused:
         yield Finding("warning" if line.startswith(READABLE) else "ok", line)
 

@@ -142,6 +142,7 @@ def extra(gives: frozenset[Need], pattern: str, command: str) -> frozenset[Need]
     """
     words = words_of(command)
     known = None if words is None else _known(words)[0]
+    known = None if words and posixpath.basename(words[0]) in _FETCHERS else known  # of this machine's own services
     if known is None or not _WILD.search("".join(pattern_words(pattern))):
         return gives
     return gives & {"unconfined"} if known else NOTHING

@@ -33,6 +33,7 @@ _WANTS: Final[Mapping[Need, re.Pattern[str]]] = {
 """In the words of curl, wget, ssh, git, pip, uv, npm, cargo, maven, go, python, node, java, perl. The last ones want a
 login, from the user's home. Git's own settings aren't among them: no need but the last opens those."""
 _OWN_SERVICE = re.compile(rf"(?:failed to connect to|ECONNREFUSED) {_LOOPBACK}\b", re.IGNORECASE)
+_REFUSED = re.compile(r"connection refused|ECONNREFUSED", re.IGNORECASE)
 _NOT_STORED = re.compile(r"ENOTCACHED|data wasn't found in the cache")
 """npm's and uv's words."""
 _DENIED_AT = re.compile(r"Permission denied|EACCES")
@@ -49,8 +50,11 @@ def wanted(output: str, confinement: ConfinementName) -> frozenset[Need]:
 
 def advice(output: str, confinement: ConfinementName) -> str:
     """A line for the model on a failed command that wants nothing which could be given; "" for no advice."""
-    if _OWN_SERVICE.search(output):
-        return "nothing listens there: what an earlier command started has ended; start it and use it in one command"
+    if _OWN_SERVICE.search(output) or _REFUSED.search(output):
+        return (
+            "nothing listens there: what an earlier command started has ended; start it and use it in one command; "
+            "the user's own servers are reached only with network, which --allow-network COMMAND gives"
+        )
     if _NOT_STORED.search(output):
         return "the cache of packages is empty here: this needs network, without --offline, or bubblewrap >= 0.11"
     if confinement == "landlock" and _DENIED_AT.search(output):

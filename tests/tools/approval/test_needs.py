@@ -288,6 +288,9 @@ def test_what_rules_give_from_the_start() -> None:
     assert policy.given("uv sync") == NONE, "a folder's rule"
     assert policy.given("git status") == NONE, "it needs nothing"
     assert policy.given("git foo") == NONE, "an alias"
+    own = Policy(_rules("container.exec[network]:curl -s http://localhost:8000/*"))
+    assert own.given("curl -s http://localhost:8000/health") == NETWORK, "a server of the user's, named by the rule"
+    assert own.given("curl -s http://localhost:9000/health") == NONE
     assert policy.rule_on(SHELL, _preview("git status", NONE)).action == "allow"
     assert policy.rule_on(SHELL, _preview("git foo", NONE)).action == "ask"
 

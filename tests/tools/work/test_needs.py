@@ -64,6 +64,8 @@ def test_what_the_output_of_a_failed_command_shows(output: str, needs: set[Need]
 def test_a_service_of_this_machine_is_no_network() -> None:
     refused = "curl: (7) Failed to connect to localhost port 8000 after 0 ms: Couldn't connect to server"
     assert wanted(refused, "bwrap") == set() and "start it and use it in one command" in advice(refused, "bwrap")
+    python = "ConnectionRefusedError: [Errno 111] Connection refused"
+    assert wanted(python, "bwrap") == set() and "the user's own servers" in advice(python, "bwrap")
     assert wanted(refused, "landlock") == {"network"}, "there even a server can't start without"
     assert advice("make: *** Error 1", "landlock") == ""
     assert "needs network" in advice("npm error code ENOTCACHED", "bwrap")
