@@ -18,7 +18,7 @@ from ossia.tools.toolbox import Toolbox
 from ossia.tools.work._wants import advice, wanted
 from ossia.tools.work.exec import Exec
 from ossia.tools.workspace import Workspace
-from tests.support.kernels import count_tokens, shell_confinement
+from tests.support.kernels import count_tokens, shell_confinement, with_python
 
 LOCKED = "fatal: Unable to create '/w/.git/index.lock': "
 
@@ -88,7 +88,7 @@ class Shell:
         home.mkdir()
         self.secret = home / "secret"
         self.secret.write_text("a-secret")
-        tool = Exec(confinement=shell_confinement(name), home=home)
+        tool = Exec(confinement=shell_confinement(name), home=home, **with_python())
         context = ToolContext(NoStop(), Workspace(self.root, trusted=True), folder / "data", count_tokens)
         self.policy = Policy([parse_rule(rule, "allow") for rule in rules])
         self.box = Toolbox([tool], policy=self.policy, context=context)
