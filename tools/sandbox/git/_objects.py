@@ -42,7 +42,7 @@ class Objects:
         """
         self.ask("rev-parse", "--git-dir")  # it makes the repository
         (self._folder / "objects" / "info").mkdir(exist_ok=True)
-        (self._folder / "objects" / "info" / "alternates").write_text(f"{self._real}/objects\n", encoding="utf-8")
+        (self._folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(f"{self._real}/objects\n"))
         if shallow is not None:
             (self._folder / "shallow").write_bytes(shallow)
         for name in files_below(self._copy, "objects"):
