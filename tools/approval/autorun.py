@@ -30,7 +30,8 @@ NAMES = (
     ("logins", ("LaunchAgents", "LaunchDaemons")),
 )  # fmt: skip
 """The names without a dot at their beginning; `*` is any part of a name. The table in docs/approvals.md is this one."""
-CACHES = (".pytest_cache", ".mypy_cache", ".ruff_cache", ".coverage", ".hypothesis", ".ipynb_checkpoints")
+CACHES = (".pytest_cache", ".mypy_cache", ".ruff_cache", ".coverage", ".hypothesis", ".ipynb_checkpoints",
+          ".rustc_info.json", ".cargo-lock", ".fingerprint", ".eslintcache", ".nyc_output")  # fmt: skip
 """These don't count, nor does a `.gitignore` in one of them."""
 HOLDERS = (".venv", ".tox", ".nox", ".pnpm")
 """Files of a package in one of these are judged by the rest of their path."""

@@ -207,11 +207,12 @@ def test_a_command_that_changes_none_tells_nothing(shell: Shell) -> None:
     result = shell.run(
         "touch AGENTS.md .vscode; mkdir sub/x; echo x | tee sub/x/config sub/HEAD sub/b.txt > Makefile; rm sub/HEAD; "
         "cat AGENTS.md; chmod 600 AGENTS.md; chmod 644 AGENTS.md; echo x > .venv/lib/python3/site-packages/x/z.py; "
-        "mkdir -p .pytest_cache/v .mypy_cache; echo x | tee .pytest_cache/.gitignore .mypy_cache/a.json "
+        "mkdir -p .pytest_cache/v .mypy_cache sub/.fingerprint/a; echo {} > sub/.rustc_info.json; "
+        "echo x | tee .pytest_cache/.gitignore .mypy_cache/a.json "
         ".coverage > sub/c"
     )
     assert _told(result) == () and for_people(result.text, "container.exec") == "old"
-    shell.run("rm -r sub/x sub/b.txt sub/c Makefile .p* .m* .coverage .venv/lib/python3/site-packages/x/z.py")
+    shell.run("rm -r sub/x sub/[bc]* sub/.[fr]* Makefile .p* .m* .coverage .venv/lib/python3/site-packages/x/z.py")
     assert snapshot(shell.root) == before
 
 
