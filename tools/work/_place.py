@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 from ossia.tools.approval.autorun_look import Look
-from ossia.tools.own import Own
+from ossia.tools.own import Own, way
 from ossia.tools.sandbox import Confinement, ConfinementName
 from ossia.tools.sandbox.job import Repository
 from ossia.tools.sandbox.private import GUARDED, too_wide
@@ -59,6 +60,12 @@ def look_at(workspace: Workspace, context: ToolContext, *, keep: bool = True) ->
         return Look(workspace.root, left_out=(context.data_dir,), keep=keep)
     except OSError as error:
         raise _cannot_look(error) from error
+
+
+def outside(search_path: str, root: Path) -> str:
+    """The folders of a PATH that aren't in the workspace, nor named by way of it: a command may write there."""
+    folders = search_path.split(os.pathsep)
+    return os.pathsep.join(name for name in folders if not any(hop.is_relative_to(root) for hop in way(Path(name))))
 
 
 def _cannot_be_held(own: Own, confinement: ConfinementName) -> str:

@@ -20,7 +20,7 @@ from ossia.tools.sandbox.git.copy import GitCopy, GitRefused
 from ossia.tools.sandbox.job import Toolchains
 from ossia.tools.spec import Need, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 from ossia.tools.work._command import Command
-from ossia.tools.work._place import guarded_in, look_at, repository_shown, workspace_of
+from ossia.tools.work._place import guarded_in, look_at, outside, repository_shown, workspace_of
 from ossia.tools.work._remarks import with_git, with_notices, with_the_top
 from ossia.tools.work._running import ShellTiming, run_job
 from ossia.tools.work._wants import advice, wanted
@@ -219,7 +219,8 @@ class Exec:
             hidden=(context.data_dir,),
             home=self._home,
             own=workspace.own.places,
-            search_path=self._search_path,
+            # what a confined command left in a `.venv/bin` isn't the `docker` that may run unconfined
+            search_path=outside(self._search_path, workspace.root) if "unconfined" in plan.needs else self._search_path,
             toolchains=self._toolchains(),  # each time: the last command may have made a `.venv`
             network="network" in plan.needs,
         )

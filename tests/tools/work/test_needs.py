@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -88,7 +89,9 @@ class Shell:
         home.mkdir()
         self.secret = home / "secret"
         self.secret.write_text("a-secret")
-        tool = Exec(confinement=shell_confinement(name), home=home, **with_python())
+        given = with_python()
+        path = os.pathsep.join([str(self.root / "in"), given.get("search_path", "")])
+        tool = Exec(confinement=shell_confinement(name), home=home, **{**given, "search_path": path})
         context = ToolContext(NoStop(), Workspace(self.root, trusted=True), folder / "data", count_tokens)
         self.policy = Policy([parse_rule(rule, "allow") for rule in rules])
         self.box = Toolbox([tool], policy=self.policy, context=context)
@@ -122,6 +125,13 @@ def test_a_plain_need_is_asked_before_the_first_run(name: ConfinementName, tmp_p
     result = shell.run("touch in/ran; git add in")
     assert (result.text, shell.needs, (shell.root / "in" / "ran").exists()) == (REFUSED, [{"git"}], False)
     assert shell.asked[0].firm and f"({name}, no network, with a writable .git)" in shell.asked[0].preview.summary
+
+
+def test_an_unconfined_command_finds_no_program_of_the_workspace(name: ConfinementName, tmp_path: Path) -> None:
+    shell = Shell(tmp_path, name, "container.exec", "container.exec[unconfined]:docker ps")
+    made = shell.run("cp /bin/echo in/docker && cp /bin/echo in/only-here && only-here found")
+    assert "\nfound\n" in made.text and not shell.asked
+    assert "ps\n" not in shell.run("docker ps").text and not shell.asked
 
 
 def test_a_need_is_recognised_and_asked_about_once(name: ConfinementName, tmp_path: Path) -> None:
