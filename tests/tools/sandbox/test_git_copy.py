@@ -385,5 +385,6 @@ def test_repositories_that_cannot_be_copied(tmp_path: Path) -> None:
     assert refused("git config core.worktree /tmp") == "its work tree is /tmp"
     assert refused("git config extensions.x y") == "ossia can't work with its setting extensions.x"
     assert refused("git config remote.o.promisor true") == "ossia can't work with its setting remote.o.promisor"
+    assert refused("mv .git/objects/pack ../p; ln -s ../../../p .git/objects/pack") == "objects/pack is a link"
     assert refused("mkdir .git/lfs") == "it has lfs, which ossia can't work with"
     assert refused("mv .git lib/git; echo gitdir: lib/git > .git") == "the git folder lies elsewhere in the workspace"

@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from ossia.tools.names import escaped
 from ossia.tools.sandbox.git._files import GitRefused, files_below, read, write_new
 from ossia.tools.sandbox.repository import settings_of
 from ossia.tools.tree import opened_below
@@ -26,6 +27,9 @@ def checked(root: Path, own: Path, common: Path) -> str:
     for name in ("objects", "refs"):
         if not stat.S_ISDIR((common / name).lstat().st_mode):
             raise GitRefused(f"{common / name} is no folder")
+    for path in (common / "objects").iterdir():
+        if path.is_symlink():  # new objects would be written where it leads
+            raise GitRefused(f"objects/{escaped(path.name)} is a link")
     settings: dict[str, str] = {}
     for path in dict.fromkeys((common / "config", common / "config.worktree", own / "config.worktree")):
         settings |= {key: value or "true" for key, value in settings_of(path)}
