@@ -23,7 +23,8 @@ from ossia.cli.runtime.progress import Display, columns
 from ossia.cli.terminal.fold import hanging
 from ossia.cli.terminal.keyboard import Keyboard, plain_keys
 from ossia.cli.visible import seen, seen_line
-from ossia.tools.approval.policy import BY_RULE
+from ossia.tools.approval.needs import covers
+from ossia.tools.approval.policy import BY_RULE, FROM_OUTSIDE
 
 _SHOWN_LINES, _SHOWN_CHARS, _SHOWN_RULES = 40, 1000, 3
 _PIECE_ROWS = 500  # terminals keep as many that have left the screen
@@ -194,7 +195,8 @@ def _why_not(asked: ApprovalAsked, *, yes: bool) -> str:
     way = _way(asked)
     helps = f"{way} allows it" if way else "no flag allows what that rule may forbid"
     if asked.preview.needs and not way:
-        helps = "no rule answers that here"
+        helps = "a rule answers only for one simple command, without && and the like"
+        helps = "no rule answers that here" if FROM_OUTSIDE in asked.reason else helps
     return f"{asked.call.name} was refused: {asked.reason}, and {_nobody(yes=yes)}; {helps}"
 
 
@@ -222,7 +224,7 @@ def _way(asked: ApprovalAsked) -> str:
 def _giving(rule: str) -> str:
     """The flag for a rule that gives a command what it needs; one for git's folder would hold for a single message."""
     name, _, command = rule.partition(":")
-    if name == "container.exec[git]" and command.startswith("git "):
+    if name == "container.exec[git]" and covers("git *", command):
         return "--allow-git"
     return f"--allow-network {_quoted(command)}" if name == "container.exec[network]" else f"--allow {_quoted(rule)}"
 

@@ -113,10 +113,12 @@ class Policy:
         if {"outside", "private"} <= taint:
             return Ruling("ask", f"{why}; the model has read private text, and {FROM_OUTSIDE}", firm=True)
         origins = {"user"} if "outside" in taint else {"user", "stored"}
-        for rule in rules:
-            enough = preview.needs <= rule.gives or "unconfined" in rule.gives
-            if enough and rule.pattern and rule.origin in origins and allowed([rule], spec, preview):
-                return Ruling("allow", f"{BY_RULE}{rule}")
+        covering = [rule for rule in rules if rule.gives and rule.pattern and rule.origin in origins
+                    and allowed([rule], spec, preview)]  # fmt: skip
+        given = needs.NOTHING.union(*(rule.gives for rule in covering))
+        if preview.needs <= given or "unconfined" in given:
+            one = next((rule for rule in covering if rule.gives >= preview.needs or "unconfined" in rule.gives), None)
+            return Ruling("allow", f"{BY_RULE}{one}" if one else "rules taken together")
         giving = suggested_rules(spec, preview)
         if "outside" in taint:
             return Ruling("ask", f"{why}; {FROM_OUTSIDE}", firm=True, rules=giving)

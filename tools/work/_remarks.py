@@ -12,11 +12,15 @@ from ossia.tools.spec import ToolResult
 from ossia.tools.work._command import Command
 
 _NOT_REPLACED = re.compile(r"(?:unable to (?:unlink|create)|[Cc]annot (?:unlink|create)).*Permission denied")
+_SETTINGS_LOCKED = re.compile(r"^error: could not lock config file ", re.MULTILINE)
 _NAMES_GIT, _GIT_FAILED = re.compile(r"\bgit\b"), re.compile(r"^(?:fatal|error): ", re.MULTILINE)
 
 
 def with_git(result: ToolResult, repository: Repository | str | None, command: Command) -> ToolResult:
     """The result; if git failed in it, with what it can do here."""
+    if repository is None and _SETTINGS_LOCKED.search(result.text):
+        line = "git's settings, remotes among them, stay as they are: only the user can change them"
+        return replace(result, text=f"{result.text}\n[{line}]")
     failed = _GIT_FAILED.search(result.text) or result.error
     if repository is None or not failed or not _NAMES_GIT.search(command.shown):
         return result

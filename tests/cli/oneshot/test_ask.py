@@ -251,7 +251,8 @@ class TestWithoutATerminal:
             ("git commit -m 'a b'", "--allow-git allows it"),
             ("git pull", "--allow 'container.exec[git,network]:git pull' allows it"),
             ("docker ps", "--allow 'container.exec[unconfined]:docker ps' allows it"),
-            ("cd docs && uv sync", "no rule answers that here"),
+            ("git -c a.b=c commit -m x", "--allow 'container.exec[git]:git -c a.b=c commit -m x' allows it"),
+            ("cd docs && uv sync", "a rule answers only for one simple command, without && and the like"),
         ],
     )
     def test_a_need_is_refused_with_the_flag_that_gives_it(self, command: str, way: str, tmp_path: Path) -> None:

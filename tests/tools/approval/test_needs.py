@@ -242,8 +242,11 @@ def test_only_a_rule_that_gives_it_allows_it(rules: list[Rule], taint: frozenset
 
 def test_every_need_must_be_given() -> None:
     pull = _preview("git pull", GIT | NETWORK)
-    ruling = Policy(_rules("container.exec[git]:git *", "container.exec[network]:git pull")).rule_on(SHELL, pull)
+    ruling = Policy(_rules("container.exec[git]:git *")).rule_on(SHELL, pull)
     assert (ruling.action, ruling.rules) == ("ask", ("container.exec[git,network]:git pull",))
+    both = Policy(_rules("container.exec[git]:git *", "container.exec[network]:git pull"))
+    assert both.rule_on(SHELL, pull).action == "allow", "by two rules, of flags that stand side by side"
+    assert both.rule_on(SHELL, _preview("git push", GIT | NETWORK)).action == "ask"
     assert Policy(_rules("container.exec[git,network]:git pull")).rule_on(SHELL, pull).action == "allow"
 
 

@@ -149,6 +149,13 @@ def test_a_need_is_recognised_and_asked_about_once(name: ConfinementName, tmp_pa
     assert shell.needs[1:] == [{"network"}]
 
 
+def test_settings_of_git_are_for_the_user(name: ConfinementName, tmp_path: Path) -> None:
+    shell = Shell(tmp_path, name, "container.exec")
+    said = "[git's settings, remotes among them, stay as they are: only the user can change them]"
+    assert said in shell.run("git remote add up ../up").text
+    assert shell.asked == []
+
+
 def test_what_succeeded_wants_nothing(name: ConfinementName, tmp_path: Path) -> None:
     shell = Shell(tmp_path, name, "container.exec")
     assert not shell.run("echo 'Could not resolve host: evil.test'").error
