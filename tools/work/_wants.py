@@ -22,6 +22,7 @@ _WANTS: Final[Mapping[Need, re.Pattern[str]]] = {
         r"|nodename nor servname provided|unable to resolve host|failed to lookup address information|bad hostname"
         r"|getaddrinfo (?:EAI_AGAIN|ENOTFOUND)|UnknownHostException|unknown host |dial tcp: lookup "
         r"|network is unreachable|ENETUNREACH|address family not supported|EAFNOSUPPORT"
+        r"|/cache/download/\S+: (?:read-only file system|permission denied)|\.part\.lock \("  # go's and maven's caches
         rf"|failed to connect to (?!{_LOOPBACK} )\S+ port",
         re.IGNORECASE,
     ),

@@ -49,6 +49,8 @@ LOCKED = "fatal: Unable to create '/w/.git/index.lock': "
         ("a.pom: Unknown host repo.test: Temporary failure in name resolution", {"network"}),
         ("Exception in thread main java.net.UnknownHostException: a.test", {"network"}),
         ('proxy: Get "https://p.test/x": dial tcp: lookup p.test: no such host', {"network"}),
+        ("x.go:2:8: mkdir /h/go/pkg/mod/cache/download/a.test: read-only file system", {"network"}),
+        ("[ERROR] /h/.m2/repository/a/1/a-1.pom.part.lock (No such file or directory)", {"network"}),
         ("OSError: [Errno 101] Network is unreachable", {"network"}),
         ("OSError: [Errno 97] Address family not supported by protocol", {"network"}),
         ("Cannot connect to the Docker daemon at unix:///var/run/docker.sock.", {"unconfined"}),
