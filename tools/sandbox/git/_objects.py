@@ -24,6 +24,8 @@ _LOOSE = re.compile(r"objects/([0-9a-f]{2})/((?:[0-9a-f]{38}|[0-9a-f]{62}))")
 _PACK = re.compile(r"objects/pack/(pack-(?:[0-9a-f]{40}|[0-9a-f]{64}))\.pack")
 _MAX_BYTES = 4 << 30
 """The most that is taken from one command: of files, and of what is in them."""
+_MAX_PACKS = 200
+"""Each takes a git of its own; a fetch brings one."""
 _CHUNK_BYTES = 1 << 20
 _TIMEOUT_S = 120.0
 
@@ -45,9 +47,11 @@ class Objects:
         (self._folder / "objects" / "info" / "alternates").write_bytes(os.fsencode(f"{self._real}/objects\n"))
         if shallow is not None:
             (self._folder / "shallow").write_bytes(shallow)
-        for name in files_below(self._copy, "objects"):
-            if not (self._real / name).exists():
-                self._take(name)
+        new = [name for name in files_below(self._copy, "objects") if not (self._real / name).exists()]
+        if len([name for name in new if _PACK.fullmatch(name)]) > _MAX_PACKS:
+            raise GitRefused(f"it added more than {_MAX_PACKS} packs")
+        for name in new:
+            self._take(name)
         if any(_LOOSE.fullmatch(name) for name in files_below(self._folder, "objects")):
             self.ask("fsck", "--no-full", "--no-dangling", "--no-progress")
         tips = [*dict.fromkeys(wanted)]
