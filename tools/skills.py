@@ -95,11 +95,8 @@ class Skills:
         return next((skill for skill in self.every if skill.name == name), None)
 
     def in_prompt(self, count_tokens: Callable[[str], int], context_tokens: int) -> str:
-        """The part of the prompt about skills, a line for each that has room, the others counted; "" for none.
-
-        At most 2 % of the context, and 1,500 tokens.
-        """
-        room = most = min(MAX_TOKENS, int(SHARE * context_tokens))
+        """The part of the prompt about skills, a line for each that has room, the others counted; "" for none."""
+        room = most = room_for_skills(context_tokens)
         offered = [skill for skill in self.every if skill.for_model]
         lines: list[str] = []
         room -= count_tokens(_text([], len(offered)))
@@ -114,6 +111,11 @@ class Skills:
 
 
 NO_SKILLS = Skills()
+
+
+def room_for_skills(context_tokens: int) -> int:
+    """The most tokens that skills take in the prompt: 2 % of the context, and at most 1,500."""
+    return min(MAX_TOKENS, int(SHARE * context_tokens))
 
 
 def _text(lines: list[str], of: int) -> str:

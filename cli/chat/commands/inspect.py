@@ -15,6 +15,7 @@ from ossia.cli.clean import one_line
 from ossia.cli.terminal.pictures import FORMATS
 from ossia.cli.words import FORCED, bar, count, short
 from ossia.tools.folder import NOTES_HEAD
+from ossia.tools.skills import room_for_skills
 
 if TYPE_CHECKING:
     from ossia.agent.sessions.session import Session
@@ -56,6 +57,8 @@ def context(talk: Chat, face: Face, argument: str) -> None:
             block.row(f"  {_PARTS[part.name]:<14} {part.tokens:>8,}  {share}")
             if part.name == "instructions":
                 block.row(f"    {_whose(talk.session.options.instructions)}", "dim")
+            if part.name == "skills":
+                block.row(f"    of at most {room_for_skills(use.total_tokens):,} (/skills lists them)", "dim")
     free = max(0, use.total_tokens - use.used_tokens)
     block.row(f"  {'free':<14} {free:>8,}  {use.reserve_tokens:,} reserved for the answer", "dim")
     _replaced(block, talk.session)

@@ -11,7 +11,7 @@ from ossia.cli.chat.commands.common import Block, Choice, no_argument
 from ossia.cli.clean import one_line
 from ossia.cli.terminal.input.typed import Typed
 from ossia.cli.words import count
-from ossia.tools.skills import MAX_TOKENS, READER, SHARE, Skill
+from ossia.tools.skills import READER, Skill, room_for_skills
 
 if TYPE_CHECKING:
     from ossia.cli.chat.chat import Chat
@@ -71,8 +71,8 @@ def _summary(talk: Chat) -> str:
     every, named = talk.skills.every, [skill for skill in talk.skills if _is_named(talk, skill)]
     if not talk.loaded or not named:
         return f"{len(every)}, the prompt names none of them"
-    tokens, context = talk.loaded.tools.counter(talk.session.skills), talk.loaded.model.engine.context_tokens
-    most = min(MAX_TOKENS, int(SHARE * context))
+    tokens = talk.loaded.tools.counter(talk.session.skills)
+    most = room_for_skills(talk.loaded.model.engine.context_tokens)
     return f"{len(every)}, the prompt names {len(named)} of them in {tokens:,} of at most {count(most, 'token')}"
 
 
