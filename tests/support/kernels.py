@@ -55,7 +55,7 @@ def _had(found: sandbox.Confinement, name: str) -> sandbox.Confinement:
 
 @cache
 def with_python() -> Mapping[str, Any]:
-    """What `Exec` needs for commands to have a `python3`: nothing, or the one of these tests, which lies in a home."""
+    """The arguments of `Exec` with which commands have a `python3`: none, or that of these tests, in a home."""
     if shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin"):
         return {}
     base = Path(sys.base_prefix)

@@ -46,7 +46,7 @@ class Waiting:
         self._seen: dict[Path, str] = {}
 
     def program(self, processes: Iterable[int]) -> str:
-        """The name of one that has waited long enough; "" if there is none. Call it often: it looks once a second."""
+        """The name of one that has waited long enough; "" for none. Call it often: it looks once a second."""
         now = time.monotonic()
         if self._calls is None or now < self._next:
             return ""

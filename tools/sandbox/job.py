@@ -241,7 +241,7 @@ class Job:
             "GIT_PAGER": "cat",
             "GIT_TERMINAL_PROMPT": "0",
             "npm_config_yes": "true",  # else `npm init` waits for ever
-            **({} if self.network else {"npm_config_fetch_retries": "0"}),  # else it says after 70 s that there is none
+            **({} if self.network else {"npm_config_fetch_retries": "0"}),  # else it fails only after 70 s
             # where the workspace is mounted another filesystem begins, and git would look no further up
             **({"GIT_DISCOVERY_ACROSS_FILESYSTEM": "1"} if self.repository else {}),
             "PWD": str(self.folder),

@@ -140,7 +140,7 @@ class Store:
         return frozenset(self._seen.ignored)
 
     def read_rules(self) -> None:
-        """What git ignores is read anew at the next look: call it at the beginning of a turn."""
+        """Read the rules of ignored files anew at the next look: call it at the beginning of a turn."""
         self._walk.new_rules = True
 
     def last_seen(self) -> Snapshot:

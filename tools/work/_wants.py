@@ -37,6 +37,7 @@ _OWN_SERVICE = re.compile(rf"(?:failed to connect to|ECONNREFUSED) {_LOOPBACK}\b
 _REFUSED = re.compile(r"connection refused|ECONNREFUSED", re.IGNORECASE)
 _NOT_STORED = re.compile(r"ENOTCACHED|data wasn't found in the cache")
 """npm's and uv's words."""
+_REMARKED = re.compile(r"\n\[(?:Landlock|git's) ")
 _DENIED_AT = re.compile(r"Permission denied|EACCES")
 
 
@@ -58,6 +59,6 @@ def advice(output: str, confinement: ConfinementName) -> str:
         )
     if _NOT_STORED.search(output):
         return "the cache of packages is empty here: this needs network, without --offline, or bubblewrap >= 0.11"
-    if confinement == "landlock" and _DENIED_AT.search(output):
+    if confinement == "landlock" and _DENIED_AT.search(output) and not _REMARKED.search(output):
         return "at the very top of a repository nothing can be created, renamed or deleted here, only in its folders"
     return ""

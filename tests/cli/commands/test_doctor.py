@@ -103,8 +103,8 @@ def test_the_toolchains_that_commands_would_see(home: Path, tmp_path: Path) -> N
         "commands may read, for PATH: ~/.nvm/versions/node/v20.11.1; for --readable: ~/data",
         f".venv/pyvenv.cfg names {home}/private, in no manager's folder of versions: --readable DIR shows a folder",
     ]
-    (told,) = (fix for text, fix, _ in found if "for PATH" in text)
-    assert told.startswith("the model reads: commands can use python 3.11 (.venv)")
+    (fix,) = (line for text, line, _ in found if "for PATH" in text)
+    assert fix.startswith("the model reads: commands can use python 3.11 (.venv)")
 
 
 def test_to_read_it_has_80_columns_and_the_worst_comes_first() -> None:

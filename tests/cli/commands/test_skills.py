@@ -54,9 +54,9 @@ def test_an_unknown_one_is_one_line_that_names_the_nearest(own: Path) -> None:
     for done, of, names in ((show, "skills show", "quiet, review"), (run, "--skill", "review")):
         why = f"there is no skill 'revew': did you mean review? ({names}; `ossia skills list`)"
         assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", f"ossia: error: {of}: {why}\n")
-    for name, told in (("quiet", b"only the model uses it"), ("broken", b"must begin with front matter")):
+    for name, said in (("quiet", b"only the model uses it"), ("broken", b"must begin with front matter")):
         done = ossia_here("run", "--skill", name, "hi")
-        assert done.returncode == 2 and told in done.stderr and done.stderr.count(b"\n") == 1
+        assert done.returncode == 2 and said in done.stderr and done.stderr.count(b"\n") == 1
 
 
 def test_a_run_calls_one_and_a_session_keeps_both_texts(own: Path, tmp_path: Path) -> None:

@@ -74,6 +74,8 @@ def test_a_service_of_this_machine_is_no_network() -> None:
     assert "needs network" in advice("npm error code ENOTCACHED", "bwrap")
     denied = "error: failed to create directory `/w/.venv`: Permission denied (os error 13)"
     assert "only in its folders" in advice(denied, "landlock") and advice(denied, "bwrap") == ""
+    said = f"{denied}\ncwd: /w\n[Landlock makes, replaces and deletes no files …]"
+    assert advice(said, "landlock") == ""
 
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")

@@ -51,7 +51,7 @@ def checked(root: Path, own: Path, common: Path) -> str:
 
 
 class Fixed:
-    """What stays as it is in the `real` folder, and its `copy`. `texts`: what a command may read of a real file."""
+    """The files that stay as they are in the `real` folder and its `copy`. `texts`: of a file, the part to be read."""
 
     def __init__(self, real: Path, copy: Path, texts: Mapping[Path, str]) -> None:
         self._real, self._copy, self._texts = real, copy, texts

@@ -61,12 +61,12 @@ fi
 exec git "$@"
 """
 Changes = dict[str, tuple[str, str]]
-"""The old and the new value of each reference; "" where there is none."""
+"""The old and the new value of each reference; "" for a missing one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A reference that a command moved: `Moved("refs/heads/main", "0bd15a…", "77c1e0…")`; "" where there is none.
+    """A reference that a command moved: `Moved("refs/heads/main", "0bd15a…", "77c1e0…")`; "" for a missing one.
 
     HEAD comes first, moved or not; its value is `"ref: refs/heads/main"` on a branch.
     """
