@@ -31,7 +31,7 @@ __all__ = ["NAME", "SECTION", "Exec", "ShellTiming"]
 NAME = "container.exec"
 SECTION = """\
 Runs commands in the workspace, each in a process of its own, confined and without network.
-Network, and changes of .git such as a commit, need the user's word: call the command, they are asked."""
+Network, and changes of .git such as a commit, need the user's word: call such a command by itself; they are asked."""
 DESCRIPTION = """\
 Runs a program and returns its output, e.g. ["bash", "-lc", "pytest -q"]. workdir: a folder of the workspace; timeout: \
 milliseconds (60000 if left out)."""
