@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from ossia.tools.sandbox import Confinement
 from ossia.tools.sandbox.job import Repository
@@ -16,7 +18,7 @@ _SETTINGS_LOCKED = re.compile(r"^error: could not lock config file ", re.MULTILI
 _NAMES_GIT, _GIT_FAILED = re.compile(r"\bgit\b"), re.compile(r"^(?:fatal|error): ", re.MULTILINE)
 
 
-def with_git(result: ToolResult, repository: Repository | str | None, command: Command) -> ToolResult:
+def with_git(result: ToolResult, repository: Repository | str | None, command: Command, root: Path) -> ToolResult:
     """The result; if git failed in it, with what it can do here."""
     if repository is None and _SETTINGS_LOCKED.search(result.text):
         line = "git's settings, remotes among them, stay as they are: only the user can change them"
@@ -24,7 +26,9 @@ def with_git(result: ToolResult, repository: Repository | str | None, command: C
     failed = _GIT_FAILED.search(result.text) or result.error
     if repository is None or not failed or not _NAMES_GIT.search(command.shown):
         return result
-    limit = f"can't be read here: {repository}" if isinstance(repository, str) else "can only be read here, not changed"
+    above = "" if os.path.lexists(root / ".git") else "; it can be changed in a workspace that is the whole repository"
+    only_read = f"can only be read here, not changed{above}"
+    limit = f"can't be read here: {repository}" if isinstance(repository, str) else only_read
     return replace(result, text=f"{result.text}\n[git's folder {limit}]")
 
 

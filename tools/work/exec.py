@@ -126,7 +126,7 @@ class Exec:
         needs = frozenset[Need]()
         if name != "unconfined":
             needs = needs_of(command.shown) | context.given(command.shown)
-            needs -= set() if os.path.lexists(workspace.root / ".git") else {"git"}
+            needs -= _never_given(workspace)
         return self._preview(command, needs, workspace, context)
 
     def _preview(self, command: Command, needs: frozenset[Need], workspace: Workspace, context: ToolContext) -> Preview:
@@ -189,7 +189,11 @@ class Exec:
             result = yield from run_job(
                 confinement, job, self._timing, plan.command.timeout_s, call_id=call_id, context=context
             )
-            result = with_the_top(result, confinement) if job.git else with_git(result, repository, plan.command)
+            result = (
+                with_the_top(result, confinement)
+                if job.git
+                else with_git(result, repository, plan.command, workspace.root)
+            )
             try:
                 after.close()
             except ToolFailed as error:
@@ -235,7 +239,7 @@ class Exec:
         name = self._confines(plan.needs).name
         if plan.read_only or name == "unconfined" or not result.error:
             return result
-        wants = wanted(result.text, name) - plan.needs
+        wants = wanted(result.text, name) - plan.needs - _never_given(workspace)
         if not wants:
             line = advice(result.text, name)
             return replace(result, text=f"{result.text}\n[{line}]") if line else result
@@ -264,6 +268,11 @@ def _changed(look: Look, keeper: Keeper | None, before: Any, confinement: Confin
     yield from changed.lines
     if keeper:
         keeper.keep_changes(changed.before, changed.after, changed.kept)
+
+
+def _never_given(workspace: Workspace) -> frozenset[Need]:
+    """The needs that no command here can be given: git's folder, in a workspace without one."""
+    return frozenset() if os.path.lexists(workspace.root / ".git") else frozenset({"git"})
 
 
 def _taken_over(git: GitCopy, keeper: Keeper | None) -> tuple[str, ...]:

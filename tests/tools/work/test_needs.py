@@ -153,6 +153,13 @@ def test_a_need_is_recognised_and_asked_about_once(name: ConfinementName, tmp_pa
     assert shell.needs[1:] == [{"network"}]
 
 
+def test_git_is_not_offered_where_it_cannot_be_given(name: ConfinementName, tmp_path: Path) -> None:
+    shell = Shell(tmp_path, name, "container.exec")
+    (shell.root / ".git").rename(shell.root / "in" / ".git")
+    assert shell.run(f"echo \"{LOCKED}Permission denied\"; false").error
+    assert shell.asked == []
+
+
 def test_settings_of_git_are_for_the_user(name: ConfinementName, tmp_path: Path) -> None:
     shell = Shell(tmp_path, name, "container.exec")
     said = "[git's settings, remotes among them, stay as they are: only the user can change them]"
