@@ -47,6 +47,8 @@ _NOTES = (*_HEADS, "MERGE_MSG", "MERGE_MODE", "SQUASH_MSG", *_FREE)
 _UNFINISHED = {"rebase-merge": "rebase", "rebase-apply": "rebase", "sequencer": "cherry-pick",
                "BISECT_START": "bisect"}  # fmt: skip
 _MAX_NAMED = 5
+_MAX_CHANGES = 20_000
+"""Of references, 2 s; git that is killed over more leaves a lock of each."""
 _PROGRAM = """\
 case ":$PATH:" in *:"$PROGRAMS":*)
   PATH=":$PATH:"; PATH="${PATH%%:"$PROGRAMS":*}:${PATH#*:"$PROGRAMS":}"; PATH="${PATH#:}"; PATH="${PATH%:}" ;;
@@ -243,6 +245,8 @@ class GitCopy:
                 changes[name] = old, new
             else:
                 left.append(name)
+        if len(changes) > _MAX_CHANGES:
+            raise GitRefused(f"it changed more than {_MAX_CHANGES:,} references")
         return changes
 
     def _index(self) -> tuple[bytes | None, set[str]]:
