@@ -111,7 +111,7 @@ class Policy:
             return Ruling("ask", f"{BY_RULE}{by} says to ask", firm=True)
         why = needs.reason(preview.needs)
         if {"outside", "private"} <= taint:
-            return Ruling("ask", f"{why}; the model has read private text, and {FROM_OUTSIDE}", firm=True)
+            return Ruling("ask", f"{why}; the conversation has private text, and {FROM_OUTSIDE}", firm=True)
         origins = {"user"} if "outside" in taint else {"user", "stored"}
         covering = [rule for rule in rules if rule.gives and rule.pattern and rule.origin in origins
                     and allowed([rule], spec, preview)]  # fmt: skip

@@ -11,7 +11,7 @@ from ossia.cli.chat.commands.common import Block, Choice, no_argument
 from ossia.cli.clean import one_line
 from ossia.cli.terminal.input.typed import Typed
 from ossia.cli.words import count
-from ossia.tools.skills import READER, Skill, room_for_skills
+from ossia.tools.skills import OF_WORKSPACE, READER, Skill, room_for_skills
 
 if TYPE_CHECKING:
     from ossia.cli.chat.chat import Chat
@@ -45,7 +45,9 @@ def skills(talk: Chat, face: Face, argument: str) -> None:
         block.row(f"    {skill.description}", "dim")
     for line in found.skipped:
         block.item(f"  {line}", "yellow")
-    if not found.every:
+    if folder := _unread(talk):
+        block.item(f"  those of {folder} aren't read: /tools trust, if its files are your own", "yellow")
+    elif not found.every:
         block.item("  a folder with a SKILL.md in ~/.agents/skills, or in .agents/skills of a workspace, is one", "dim")
     block.show()
 
@@ -74,6 +76,14 @@ def _summary(talk: Chat) -> str:
     tokens = talk.loaded.tools.counter(talk.session.skills)
     most = room_for_skills(talk.loaded.model.engine.context_tokens)
     return f"{len(every)}, the prompt names {len(named)} of them in {tokens:,} of at most {count(most, 'token')}"
+
+
+def _unread(talk: Chat) -> str:
+    """The name of a workspace with skills that isn't trusted; else ""."""
+    work = talk.folder.workspace if talk.folder else None
+    if work is None or work.trusted or not any((work.root / name).exists() for name in OF_WORKSPACE):
+        return ""
+    return work.root.name
 
 
 def _is_named(talk: Chat, skill: Skill) -> bool:

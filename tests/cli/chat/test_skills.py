@@ -121,6 +121,8 @@ def test_the_prompt_names_them_where_a_tool_can_read_them(own: Path, tmp_path: P
             assert theirs not in prompt_of(stage) and mine in prompt_of(stage) and "loud" not in prompt_of(stage)
             assert stage.talk.session.options.taints == {"private"}
             assert any("its skills are not used" in row for row in stage.rows)
+            await send(stage, "/skills")
+            assert "  those of work aren't read: /tools trust, if its files are your own" in stage.rows
             await send(stage, "/release now", "\x15/tools off repo_browser", "hi")
             assert "unknown command /release" in " ".join(stage.rows) and mine not in prompt_of(stage)
             await send(stage, "/tools on")

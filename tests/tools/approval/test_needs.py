@@ -264,6 +264,7 @@ def test_the_question_names_the_need_and_what_lasts() -> None:
     assert Policy().rule_on(SHELL, SYNC, taint=OUTSIDE) == Ruling("ask", f"{why}; {FROM_OUTSIDE}", True, rules)
     both = Policy().rule_on(SHELL, SYNC, taint=BOTH)
     assert (both.firm, both.rules, both.lasting) == (True, (), False)
+    assert both.reason == f"{why}; the conversation has private text, and {FROM_OUTSIDE}"
     asked = Policy().rule_on(SHELL, _preview("git commit -m x", GIT))
     assert asked.reason == "it needs git's own folder: .git may be changed, but for its hooks and settings"
     asked = Policy().rule_on(SHELL, replace(_preview("docker ps", UNCONFINED), unconfined=True))
