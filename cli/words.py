@@ -55,17 +55,29 @@ def files_of(turn: Turn) -> str:
     return count(len(turn.paths), "file") if turn.paths else "only git"
 
 
-GIT_STAYS = "branches and commits are as the turn left them; in the workspace, this brings them back:"
-"""The line before `Undone.git`."""
-
-
 def undone_or_not(undone: Undone, *, skipping: bool = False, dry_run: bool = False) -> str:
     """The head of undo's report, `"nothing was restored"` if every file was skipped, or only git has changed."""
     if undone.restored or undone.removed or not (undone.skipped or undone.git):
-        return "this would be undone" if dry_run else "undone"
+        part = " in part" if undone.skipped else ""
+        return f"this would be undone{part}" if dry_run else f"undone{part}"
     if skipping:
         return "this would be forgotten" if dry_run else "forgotten"
     return "nothing would be restored" if dry_run else "nothing was restored"
+
+
+def may_force(undone: Undone) -> bool:
+    """Would `--force` restore a file that was left as it is?"""
+    from ossia.tools.undo.restore import CHANGED
+
+    return any(one.reason == CHANGED for one in undone.skipped)
+
+
+def git_stays(undone: Undone) -> str:
+    """The line before `Undone.git`, which may hold nothing but comments."""
+    stays = "branches and commits are as they were left"
+    if all(line.startswith("#") for line in undone.git):
+        return f"{stays}:"
+    return f"{stays}; in the workspace, this brings them back:"
 
 
 def when(seconds: float) -> str:

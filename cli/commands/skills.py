@@ -19,7 +19,8 @@ VERSION = 1
 app = group(
     """List and show skills: instructions for kinds of tasks, in folders with a SKILL.md.
 
-    Yours lie in ~/.agents/skills; those of a folder that you trust in its .agents/skills and .claude/skills.
+    Yours lie in ~/.agents/skills; those of a folder that you trust in its .agents/skills and
+    .claude/skills (`--workspace DIR`).
     """
 )
 
@@ -46,7 +47,7 @@ def list_(workspace: Workspace = None, trust: Trust = None, json: Json = False) 
     for line in found.skipped:
         say(line)
     if not found.every:
-        say("there are no skills: a folder with a SKILL.md in ~/.agents/skills is one")
+        say("there are no skills: yours lie in ~/.agents/skills/NAME/SKILL.md, a project's are read with --workspace DIR")
         return
     width = max(len(one.name) for one in found)
     for one in found:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 UNTIL = "until its .ossia, AGENTS.md or skills change"
-_KIND_CHARS = len("functions ")  # of the first column in `describe`
+KIND_CHARS = len("functions ")  # of the first column in `describe`
 _SKILLS = 20
 
 
@@ -86,7 +86,7 @@ def _trust(store: TrustStore, folder: Path, *, yes: bool) -> None:
     states = {"trusted": "trusted", "changed": "changed since it was trusted", "unknown": "not trusted"}
     state = states[store.state(root)]
     offer = look(root)  # what is shown is what is trusted
-    for line, by in [(f"{root}: {state}", 2), *((f"  {line}", _KIND_CHARS) for line in describe(offer))]:
+    for line, by in [(f"{root}: {state}", 2), *((f"  {line}", KIND_CHARS) for line in describe(offer))]:
         line = seen_line(line)
         print(*(hanging(line, columns(sys.stdout), by) if sys.stdout.isatty() else [line]), sep="\n")
     if not yes:

@@ -32,7 +32,7 @@ def undo(
     Files that you changed since are named and left as they are. The exit code is then 1, as it is if there is nothing
     to undo. Changes by commands can be undone if git is installed, except to files that git ignores.
     """
-    from ossia.cli.words import count
+    from ossia.cli.words import count, may_force
     from ossia.tools.undo.journal import Journal
 
     folder = paths.here() if workspace is None else paths.expanded(workspace)
@@ -55,7 +55,8 @@ def undo(
     _show(undone, skipping=skip, dry_run=dry_run)
     if undone.skipped and not skip:
         left, them = count(len(undone.skipped), "file"), "it" if len(undone.skipped) == 1 else "them"
-        raise exit_error(f"{left} not restored: --force overwrites {them}, --skip forgets about {them}", "FAILED")
+        force = f"--force overwrites {them}, " if may_force(undone) else ""
+        raise exit_error(f"{left} not restored: {force}--skip forgets about {them}", "FAILED")
 
 
 def _list(journal: Journal) -> None:
@@ -72,7 +73,7 @@ def _list(journal: Journal) -> None:
 
 def _show(undone: Undone, *, skipping: bool, dry_run: bool) -> None:
     from ossia.cli.clean import clean, one_line
-    from ossia.cli.words import GIT_STAYS, undone_or_not
+    from ossia.cli.words import git_stays, undone_or_not
 
     would = "would be " if dry_run else ""
     head = undone_or_not(undone, skipping=skipping, dry_run=dry_run)
@@ -84,7 +85,7 @@ def _show(undone: Undone, *, skipping: bool, dry_run: bool) -> None:
     for one in undone.skipped:
         print(f"left as it is  {_shown(one.path)}  ({one.reason})")
     if undone.git:
-        print(f"ossia: {GIT_STAYS}", file=sys.stderr)
+        print(f"ossia: {git_stays(undone)}", file=sys.stderr)
     for command in undone.git:
         print(f"  {_shown(command)}")
 

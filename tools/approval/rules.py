@@ -98,7 +98,7 @@ def _giving(text: str, needs: str, rule: Rule) -> Rule:
     if rule.action != "allow" or rule.name != _SHELL:
         raise ValueError(f"{text!r}: only a rule that allows {_SHELL} can give {listed(gives)}")
     if not rule.pattern or re.search(r"[*?]", rule.pattern.split()[0]):
-        raise ValueError(f"{text!r}: name the program that gets {listed(gives)}: {_SHELL}[{listed(gives)}]:uv sync")
+        raise ValueError(f"{text!r}: name the program that gets {listed(gives)}, as in 'uv sync' or 'git *'")
     fault = _fault_of(rule.name, rule.pattern, rule.action)
     if fault:
         raise ValueError(f"{text!r} {fault}")

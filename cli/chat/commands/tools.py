@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 from ossia.cli import paths
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be, path_of
 from ossia.cli.chat.welcome import enter
-from ossia.cli.commands.trust import UNTIL, describe
+from ossia.cli.commands.trust import KIND_CHARS, UNTIL, describe
 from ossia.cli.runtime.assembly import trained_tools
 from ossia.cli.runtime.session import following
 from ossia.cli.settings.config import THIS_CHAT, Resolved
 from ossia.cli.settings.table import SETTINGS, Settings
 from ossia.cli.settings.workspace import resolve_with_folder
+from ossia.cli.terminal.fold import hanging
 from ossia.cli.terminal.question import Question
+from ossia.cli.visible import seen_line
 from ossia.cli.words import count, listed
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import Rule
@@ -218,8 +220,8 @@ def _trust(talk: Chat, face: Face) -> None:
         face.note(f"{root} is trusted, {UNTIL}{before if talk.session.entries else ''}")
         return _collect(talk, face, {})
 
-    brings = "\n".join(describe(offer))
-    return talk.ask(Question(f"Trust {root}?", UNTIL, brings), answered)
+    rows = [row for line in describe(offer) for row in hanging(seen_line(line), face.painter.width, KIND_CHARS)]
+    return talk.ask(Question(f"Trust {root}?", UNTIL, "\n".join(rows)), answered)
 
 
 def _functions(talk: Chat, face: Face, path: Path) -> None:

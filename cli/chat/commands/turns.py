@@ -14,7 +14,7 @@ from ossia.cli.clean import one_line
 from ossia.cli.clipboard import copy_with_programs, copyable, fits_terminal
 from ossia.cli.terminal.input.typed import Typed, as_text
 from ossia.cli.visible import seen_line
-from ossia.cli.words import GIT_STAYS, count, files_of, undone_or_not
+from ossia.cli.words import count, files_of, git_stays, may_force, undone_or_not
 from ossia.tools.skills import Skill
 
 if TYPE_CHECKING:
@@ -225,9 +225,10 @@ def _show_undone(face: Face, undone: Undone, *, skipping: bool) -> None:
     for one in undone.skipped:
         block.item(f"  left as it is  {seen_line(one.path)}  ({one.reason})", "yellow")
     if undone.skipped and not skipping:
-        block.item("  /undo force overwrites them, /undo skip forgets about them", "dim")
+        force = "/undo force overwrites them, " if may_force(undone) else ""
+        block.item(f"  {force}/undo skip forgets about them", "dim")
     if undone.git:
-        block.item(f"  {GIT_STAYS}")
+        block.item(f"  {git_stays(undone)}")
     for command in undone.git:
         block.item(f"    {seen_line(command)}")
     block.item("  the conversation is unchanged: /retry or /edit go back in it", "dim")

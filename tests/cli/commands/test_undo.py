@@ -51,9 +51,22 @@ def test_a_turn_that_moved_a_branch(home: Path, root: Path) -> None:
     assert ossia_text("undo", "--list", cwd=root).stdout.endswith("   only git  commit it\n")
     done = ossia_text("undo", cwd=root)
     assert done.stdout == f"  git reset {'f' * 40}\n  git update-ref -d refs/tags/t {new}\n" and done.returncode == 0
-    stays = "branches and commits are as the turn left them; in the workspace, this brings them back:"
+    stays = "branches and commits are as they were left; in the workspace, this brings them back:"
     assert done.stderr == f"ossia: nothing was restored: commit it\nossia: {stays}\n"
     assert ossia_text("undo", cwd=root).returncode == 1
+
+
+def test_a_folder_with_other_files_is_not_forced(home: Path, root: Path) -> None:
+    journal = Journal(data_dir(home), root)
+    journal.begin_turn("make b")
+    journal.keep(root / "b")
+    (root / "b").mkdir()
+    journal.end_turn()
+    (root / "b/mine.txt").write_text("mine")
+    for flags in ((), ("--force",)):
+        done = ossia_text("undo", *flags, cwd=root)
+        assert done.stdout == "left as it is  b  (the folder now holds other files)\n"
+        assert done.stderr.endswith("error: 1 file not restored: --skip forgets about it\n")
 
 
 def test_the_last_turn_then_the_one_before(home: Path, root: Path) -> None:
