@@ -55,8 +55,8 @@ def undo(
     _show(undone, skipping=skip, dry_run=dry_run)
     if undone.skipped and not skip:
         left, them = count(len(undone.skipped), "file"), "it" if len(undone.skipped) == 1 else "them"
-        force = f"--force overwrites {them}, " if may_force(undone) else ""
-        raise exit_error(f"{left} not restored: {force}--skip forgets about {them}", "FAILED")
+        again = f"--force overwrites {them}, " if may_force(undone) else ""
+        raise exit_error(f"{left} not restored: {again}--skip forgets about {them}", "FAILED")
 
 
 def _list(journal: Journal) -> None:

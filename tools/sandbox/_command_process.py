@@ -135,7 +135,7 @@ class CommandProcess(Process):
             elif breach := self._breach(before):
                 self._end(breach, 0)
             elif name := self._waiting.program(processes_of(self._popen.pid)[1:]):
-                self._end(f"{escaped(name)} waited for input, and nobody types: use options, a file or another command", 0)
+                self._end(f"{escaped(name)} waited for input, and nobody types: use a file, options, another way", 0)
             else:
                 continue
             return

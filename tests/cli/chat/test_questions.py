@@ -118,14 +118,14 @@ SCREENS = {
         "… 90 more, PgUp PgDn; Ctrl-O: all",
         *("[y] yes [n] no [s] this session [w] accept edits", "[a] always [e] edit [?] explain"),
         *NOTE,
-        "  script · medium · ▕▏       ▏ 1.7k of 131k · work",
+        "  script · medium · ▕▏       ▏ 1.8k of 131k · work",
     ],
     (80, 24): [
         *(ASKED + DIFF[:6]),
         "… 87 more lines, PgDn; Ctrl-O: all",
         "[y] yes [n] no [s] this session [w] accept edits [a] always [e] edit [?] explain",
         *NOTE,
-        "  script · medium · ▕▏       ▏ 1.7k of 131k · work",
+        "  script · medium · ▕▏       ▏ 1.8k of 131k · work",
     ],
     (120, 40): [
         *(ASKED + DIFF),
@@ -133,7 +133,7 @@ SCREENS = {
         "… 79 more lines, PgDn; Ctrl-O: all",
         "[y] yes  [n] no  [s] this session  [w] accept edits  [a] always  [e] edit  [?] explain",
         *NOTE,
-        "  script · medium · ▕▏       ▏ 1.7k of 131k · work",
+        "  script · medium · ▕▏       ▏ 1.8k of 131k · work",
     ],
 }
 

@@ -579,7 +579,7 @@ def test_a_program_that_waits_for_a_person_is_ended(shell: Shell, code: str, pro
         pytest.skip("Landlock refuses terminals")
     shell.tool = replaced_timing(shell, waits_s=0.3)
     ran = shell.run(["python3", "-c", code])
-    waited = "waited for input, and nobody types: use options, a file or another command"
+    waited = "waited for input, and nobody types: use a file, options, another way"
     assert ran.text == f"[ERROR] the command was ended: {program} {waited}"
     assert ran.result.error and no_process_left()
 
