@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ossia.tools.calls.results import REFUSED, REFUSED_AGAIN, UNASKED
+from ossia.tools.calls.results import REFUSED, REFUSED_AGAIN, UNASKED, UNASKED_PARTS
 from ossia.tools.spec import CHANGED, INTERRUPTED, ToolFinished
 from ossia.tools.work.result import for_people
 
@@ -34,7 +34,7 @@ def reason_of(done: ToolFinished) -> str:
     if text.startswith(CHANGED):
         text = text.partition("\n")[2]
     text = for_people(text, done.call.name).strip()
-    if fault.kind in ("refused", "unasked") if fault else text in (REFUSED, REFUSED_AGAIN, UNASKED):
+    if fault.kind in ("refused", "unasked") if fault else text in (REFUSED, REFUSED_AGAIN, UNASKED, UNASKED_PARTS):
         return "refused"
     led = _LED.match(text)
     if led or text.startswith("Error"):

@@ -266,10 +266,10 @@ class Toolbox:
     ) -> tuple[_Ready, ToolResult | None]:
         """Carry out a person's answer. None refuses the call, and the one that the model first asked for."""
         if decision is None:
+            nobody = results.unasked(ready.preview) if unasked else ""
             if not ready.context.stop.stopped:
-                again = results.UNASKED if unasked else results.REFUSED_AGAIN
-                self._refused |= dict.fromkeys((first.refusal, ready.refusal), again)
-            return first, results.refused(unasked=unasked)
+                self._refused |= dict.fromkeys((first.refusal, ready.refusal), nobody or results.REFUSED_AGAIN)
+            return first, results.refused(unasked=nobody)
         if decision.remember == "session":
             self._policy.remember(ready.tool.spec, ready.preview, ready.args)
         elif decision.remember == "edits" and self._can_accept(ready):

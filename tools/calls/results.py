@@ -7,10 +7,15 @@ from dataclasses import replace
 from typing import Final
 
 from ossia.tools.approval.policy import PLANNING, Ruling
+from ossia.tools.approval.shell_words import words_of
 from ossia.tools.spec import Fault, Preview, Taint, ToolContext, ToolFailed, ToolResult, ToolSpec
 
 REFUSED = "User denied this call. Do not retry it; ask or choose another way."
 UNASKED = "This call needs approval, and there is nobody to ask: it did not run. Choose another way, or do without."
+UNASKED_PARTS = (
+    "This call needs approval, and there is nobody to ask: it did not run. Call its commands one by one: a rule may "
+    "allow some of them."
+)
 REFUSED_AGAIN = "User denied this very call before: they were not asked again. Choose another way, or do without."
 DRY_RUN = "Not executed (dry run). It would:"
 RAN_ONCE = "it has already run once, and failed"
@@ -21,10 +26,14 @@ _NOT_GIVEN: Final[Mapping[str | None, str]] = {
 }
 
 
-def refused(*, unasked: bool) -> ToolResult:
-    """The result of a call that a person refused, or that nobody could be asked about."""
-    fault = Fault("unasked" if unasked else "refused")
-    return ToolResult(UNASKED if unasked else REFUSED, error=True, fault=fault)
+def refused(*, unasked: str) -> ToolResult:
+    """The result of a call that a person refused, or that nobody could be asked about: `unasked` then says that."""
+    return ToolResult(unasked or REFUSED, error=True, fault=Fault("unasked" if unasked else "refused"))
+
+
+def unasked(preview: Preview) -> str:
+    """The words for a call that nobody could be asked about. Rules give what is needed only to simple commands."""
+    return UNASKED_PARTS if preview.needs and None in map(words_of, preview.subjects) else UNASKED
 
 
 def not_allowed(spec: ToolSpec, ruling: Ruling) -> ToolResult:

@@ -12,7 +12,7 @@ import pytest
 
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import parse_rule
-from ossia.tools.calls.results import RAN_ONCE, REFUSED
+from ossia.tools.calls.results import RAN_ONCE, REFUSED, UNASKED, UNASKED_PARTS
 from ossia.tools.sandbox import ConfinementName
 from ossia.tools.spec import ApprovalAsked, Decision, Need, NoStop, ToolCall, ToolContext, ToolResult
 from ossia.tools.toolbox import Toolbox
@@ -100,6 +100,7 @@ class Shell:
         self.policy = Policy([parse_rule(rule, "allow") for rule in rules])
         self.box = Toolbox([tool], policy=self.policy, context=context)
         self.asked: list[ApprovalAsked] = []
+        self.nobody = False
 
     def run(self, command: str, *, answer: bool = False) -> ToolResult:
         call = ToolCall("c", "container.exec", json.dumps({"command": ["bash", "-lc", command]}))
@@ -112,7 +113,7 @@ class Shell:
             decision = None
             if isinstance(event, ApprovalAsked):
                 self.asked.append(event)
-                decision = Decision("c", answer)
+                decision = Decision("c", answer, unasked=not answer and self.nobody)
 
     @property
     def needs(self) -> list[set[Need]]:
@@ -151,6 +152,13 @@ def test_a_need_is_recognised_and_asked_about_once(name: ConfinementName, tmp_pa
     resolves = "import socket; socket.getaddrinfo('host.invalid', 80)"
     shell.run(f'{sys.executable} -IS -c "{resolves}" || python3 -IS -c "{resolves}"')
     assert shell.needs[1:] == [{"network"}]
+
+
+def test_without_a_person_the_model_reads_that_parts_may_be_allowed(name: ConfinementName, tmp_path: Path) -> None:
+    shell = Shell(tmp_path, name, "container.exec[git]:git *")
+    shell.nobody = True
+    assert [shell.run("echo 1 > in/a && git add in").text for _ in range(2)] == [UNASKED_PARTS] * 2
+    assert shell.run("git pull").text == UNASKED and not shell.run("git add in").error
 
 
 def test_git_is_not_offered_where_it_cannot_be_given(name: ConfinementName, tmp_path: Path) -> None:
