@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 WORDS = {"y": "yes", "n": "no", "s": "this session", "w": "accept edits", "a": "always", "e": "edit"}
 _STILL_ASKED = "what holds secrets, files that run or instruct later tools, and what a rule of yours asks about"
+_ALLOW_GIT = "--allow-git, or /allow container.exec[git]:git * in the chat, for simple commands of git"
 _SUBJECT_CHARS = 60
 
 
@@ -109,6 +110,7 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
         but = "" if preview.needs and not asked.rules else but
         lines.append(f"You are asked each time: no earlier answer covers it{but}.")
     lines += ["`--yes` doesn't answer it."] if asked.lasting else []
+    lines += [f"To be asked less: {_ALLOW_GIT}."] if preview.needs == {"git"} else []
     lines += [f"To be asked less: {hint}."] if hint_on(asked, hint) else []
     lines += [f"It may {may}." if may else ""]
     lines += ["Nothing confines it: it can do whatever you can."] if preview.unconfined else []

@@ -82,6 +82,9 @@ def test_a_need_may_be_given_for_the_session_or_always() -> None:
     assert "only a rule that you wrote" in tainted.explanation
     both = explanation(replace(asked, rules=(), lasting=False))
     assert "no earlier answer covers it." in both
+    assert "--allow-git" not in both
+    commit = replace(asked, preview=replace(preview, needs=frozenset({"git"})))
+    assert "To be asked less: --allow-git, or /allow container.exec[git]:git *" in explanation(commit)
 
 
 def test_what_it_explains() -> None:
