@@ -61,11 +61,8 @@ def test_a_skill_is_called_shown_as_typed_and_stored_with_both(own: Path, tmp_pa
             assert taints == [{"private"}, frozenset(), {"private"}]
             assert stage.talk.session.said.count("\n") == 2
             rows = stage.rows
-            assert [row for row in rows if row.startswith("› /")] == [
-                f"› /review @{tmp_path}/a.txt",
-                "› /review x",
-                "› /loud",
-            ]
+            shown = [row.partition(" @")[0] for row in rows if row.startswith("› /")]  # a long path stands below
+            assert shown == ["› /review", "› /review x", "› /loud"]
             assert not any("Follow the skill" in row for row in rows)
             await send(stage, "/edit 3")
             assert stage.face.editor.text == "/loud"
