@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ossia.tools.approval.autorun_look import Look
+from ossia.tools.approval.shell_words import commands_in
 from ossia.tools.own import Own, way
 from ossia.tools.sandbox import Confinement, ConfinementName
-from ossia.tools.sandbox.job import Repository
+from ossia.tools.sandbox.job import Job, Repository
 from ossia.tools.sandbox.private import GUARDED, too_wide
 from ossia.tools.sandbox.repository import repository_of
 from ossia.tools.spec import Fault, ToolContext, ToolFailed
 from ossia.tools.workspace import Workspace
+
+_MADE_BY = {"cargo": "target", "mvn": "target", "npm": "node_modules", "pnpm": "node_modules", "yarn": "node_modules",
+            "gradle": "build", "gradlew": "build", "uv": ".venv"}  # fmt: skip
+"""The folder that a program makes at the top of its project."""
 
 
 def workspace_of(context: ToolContext, confinement: Confinement, home: Path | None) -> Workspace:
@@ -60,6 +66,23 @@ def look_at(workspace: Workspace, context: ToolContext, *, keep: bool = True) ->
         return Look(workspace.root, left_out=(context.data_dir,), keep=keep)
     except OSError as error:
         raise _cannot_look(error) from error
+
+
+@contextmanager
+def with_folders_for(command: str, job: Job) -> Iterator[None]:
+    """Make the folders that the command's programs make at the top, where Landlock lets nobody; empty ones go after."""
+    programs = {Path(words[0]).name for words in commands_in(command)} if job.guarded or job.own else set()
+    made = []
+    for name in {_MADE_BY[program] for program in programs & _MADE_BY.keys()}:
+        with suppress(OSError):
+            (job.folder / name).mkdir()
+            made.append(job.folder / name)
+    try:
+        yield
+    finally:
+        for path in made:
+            with suppress(OSError):  # something is in it now
+                path.rmdir()
 
 
 def outside(search_path: str, root: Path) -> str:

@@ -20,7 +20,7 @@ from ossia.tools.sandbox.git.copy import GitCopy, GitRefused
 from ossia.tools.sandbox.job import Toolchains
 from ossia.tools.spec import Need, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 from ossia.tools.work._command import Command
-from ossia.tools.work._place import guarded_in, look_at, outside, repository_shown, workspace_of
+from ossia.tools.work._place import guarded_in, look_at, outside, repository_shown, with_folders_for, workspace_of
 from ossia.tools.work._remarks import with_git, with_notices, with_the_top
 from ossia.tools.work._running import ShellTiming, run_job
 from ossia.tools.work._wants import advice, wanted
@@ -186,6 +186,8 @@ class Exec:
                 except GitRefused as why:
                     given -= {"git"}
                     notices.append(f"git can't be given to commands in this repository: {why}")
+            if confinement.name == "landlock" and not plan.read_only:
+                after.enter_context(with_folders_for(plan.command.shown, job))
             result = yield from run_job(
                 confinement, job, self._timing, plan.command.timeout_s, call_id=call_id, context=context
             )

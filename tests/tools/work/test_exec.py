@@ -368,6 +368,17 @@ def test_the_wish_for_time_is_bounded(shell: Shell) -> None:
     )
 
 
+def test_landlock_has_the_folders_of_cargo_and_the_like_made(tmp_path: Path, user_home: Path) -> None:
+    shell = Shell(tmp_path, shell_confinement("landlock"), user_home)
+    (shell.root / ".git").mkdir(exist_ok=True)
+    cargo = "cargo() { mkdir -p target/debug && echo built > target/debug/a; }; cargo build"
+    assert shell.run(["bash", "-c", cargo]).text == ""
+    assert (shell.root / "target" / "debug" / "a").read_text() == "built\n"
+    assert shell.run(["bash", "-c", "npm() { ls -d node_modules; }; npm ls"]).text == "node_modules"
+    assert not (shell.root / "node_modules").exists()
+    assert "Permission denied" in shell.run(["bash", "-c", "mkdir other"]).text
+
+
 # -- what a call asks for ----------------------------------------------------------------------------------------------
 
 
