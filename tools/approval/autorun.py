@@ -35,8 +35,8 @@ CACHES = (".pytest_cache", ".mypy_cache", ".ruff_cache", ".coverage", ".hypothes
 """These don't count, nor does a `.gitignore` in one of them."""
 HOLDERS = (".venv", ".tox", ".nox", ".pnpm")
 """Files of a package in one of these are judged by the rest of their path."""
-_SITE = ("site-packages", "dist-packages")
-_PACKAGES = ("node_modules", *_SITE)
+SITE = ("site-packages", "dist-packages")
+_PACKAGES = ("node_modules", *SITE)
 _GIT = (".git", "git~1")
 _GIT_SETTINGS = ("config", "config.worktree", "commondir", "hooks", "info")
 _GIT_DATA = ("objects", "refs", "logs", "lfs")
@@ -112,7 +112,7 @@ class Spot:
             case "holder" | "held":
                 return path if self.inside == "holder" and name in _PROGRAMS else part, "held", True
             case "packages":
-                directly = _is_of(self.path, _SITE) and name != "__pycache__"
+                directly = _is_of(self.path, SITE) and name != "__pycache__"
                 inside: Inside = "held" if name in HOLDERS else "place" if is_named(name) else "package"
                 return part, inside, directly or inside != "package"
             case "package" if name in _PACKAGES:

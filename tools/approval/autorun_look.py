@@ -17,7 +17,6 @@ import ossia
 from ossia.tools._scratch import Scratch
 from ossia.tools.approval.autorun import (
     BARE,
-    HOLDERS,
     Spot,
     has_programs,
     is_bare,
@@ -26,6 +25,7 @@ from ossia.tools.approval.autorun import (
     linked_at_the_top,
     plain,
 )
+from ossia.tools.approval.installed import NEW, left_installed, new_environments
 from ossia.tools.names import escaped
 from ossia.tools.tree import UNREAD, Opened, State, Tree
 from ossia.tools.undo.restore import restore_all
@@ -202,11 +202,12 @@ class Look:
     # -- after ---------------------------------------------------------------------------------------------------------
 
     def changed(self, *, restore_git: bool, can_undo: bool = True,
-                covered: Callable[[str], bool] = lambda path: False) -> Changed:  # fmt: skip
+                covered: Callable[[Iterable[str]], set[str]] = lambda paths: set()) -> Changed:  # fmt: skip
         """Compare. `restore_git`: settings and hooks of repositories that were there get restored at once, and what
         Python runs when ossia starts.
 
-        `can_undo`: somebody keeps what is returned. `covered`: is a path kept by somebody already? It isn't returned.
+        `can_undo`: somebody keeps what is returned. `covered`: those of some paths that are kept already, so not
+        returned.
         """
         self._left = 2 * _MAX_BYTES  # what was kept, and as much of what is new
         with self._opened:
@@ -224,12 +225,15 @@ class Look:
                 lines += self._restore(changes, states, self._of_start, _START_CHANGED)
             if self._cut:
                 lines = (*lines, f"not all that the command left was looked at: more than {_MAX_NEW_NAMES:,} names")
-            mine = {path: states[path] for path, spot in changes.items()
-                    if not covered(path) and (path in self._before or self._was_absent(spot, after[path]))}  # fmt: skip
-            lost = [path for path in changes
-                    if not covered(path) and (path not in mine or not states[path][0].readable)]  # fmt: skip
+            kept = covered(changes)
+            here = {path: states[path] for path in changes if path not in kept}
+            left = left_installed(here, came_or_went=self._came_or_went)
+            mine = {path: pair for path, pair in here.items() if path not in left
+                    and (path in self._before or self._was_absent(changes[path], after[path]))}  # fmt: skip
+            lost = {path: left.get(path, changes[path].part) for path, (was, _) in here.items()
+                    if path not in mine or not was.readable}  # fmt: skip
             if changes:
-                end = "" if not can_undo else self._undo_of(changes, lost)
+                end = "" if not can_undo else _undo_of(lost, whole=len(lost) == len(changes))
                 lines = (f"{self._line(changes, states)}{end}", *lines)
             before = {path: was for path, (was, _) in mine.items()}
             for path in [path for path, (was, _) in mine.items() if was.kind != "absent"]:
@@ -279,6 +283,9 @@ class Look:
             at = at.below(name)
         return at.counts or spot.part in (self._gits | self._programs | self._links.keys())
 
+    def _came_or_went(self, folder: str) -> bool:
+        return folder not in self._listed or self._tree.status(folder) is None
+
     def _lost_folders(self, path: str) -> dict[str, State]:
         lost = {}
         above = path.rpartition("/")[0]
@@ -309,20 +316,20 @@ class Look:
         return (f"{line}: {_listed(names)}",)
 
     def _line(self, changes: dict[str, Spot], states: dict[str, tuple[State, State]]) -> str:
-        new = [path.rpartition("/")[0] for path in changes if plain(path).endswith("/pyvenv.cfg")
-               and states[path][0].kind == "absent"]  # fmt: skip
-        new = [folder for folder in new if not is_named(last := plain(folder.rpartition("/")[2])) or last in HOLDERS]
-        counts = Counter[str]()
+        new, counts = new_environments({path: states[path] for path in changes}), Counter[str]()
         for path, spot in changes.items():
             folder = next((folder for folder in new if f"{spot.part}/".startswith(f"{folder}/")), "")
-            part = f"{folder}, a new Python environment" if folder else spot.part
+            part = f"{folder}, {NEW}" if folder else spot.part
             counts[part] += "dir" not in (states[path][0].kind, states[path][1].kind)
         return f"a command changed files that run or instruct later tools: {_listed(counts)}"
 
-    def _undo_of(self, changes: dict[str, Spot], lost: list[str]) -> str:
-        if not lost:
-            return "; ossia undo (/undo) restores them"
-        return f"; ossia undo (/undo) restores all but {_listed(Counter({changes[path].part for path in lost}))}"
+
+def _undo_of(lost: dict[str, str], *, whole: bool) -> str:
+    if not lost:
+        return "; ossia undo (/undo) restores them"
+    if whole:
+        return "; ossia undo (/undo) doesn't restore them"
+    return f"; ossia undo (/undo) restores all but {_listed(Counter(set(lost.values())))}"
 
 
 def _is_git(part: str) -> bool:

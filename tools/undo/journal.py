@@ -48,12 +48,18 @@ class Before:
     seen: Snapshot
     pending: Pending
     at_ns: int
+    ignores: Callable[[list[str]], set[str]] = lambda names: set()
+    """Those of the names that git would ignore, as new ones."""
 
-    def covers(self, path: str) -> bool:
-        """Can a change of this path be undone, or does git ignore it?"""
-        ignored, ends = self.seen.ignored, [at for at, character in enumerate(f"{path}/") if character == "/"]
-        inside = path in ignored or any(f"{path[:end]}/" in ignored for end in ends)
-        return path in self.seen.known or not inside
+    def covered(self, paths: Iterable[str]) -> set[str]:
+        """Those of the changed paths that are kept: what is known from before, and new ones that git doesn't ignore."""
+        known, ignored = self.seen.known, set(self.seen.ignored)
+        names = {path: _names_of(path) for path in paths if path not in known}
+        for most in (1, None):  # the topmost new folders first: in most there is nothing more to ask
+            asked = {name for own in names.values() if ignored.isdisjoint(own)
+                     for name in [one for one in own if one.rstrip("/") not in known][:most]}  # fmt: skip
+            ignored |= self.ignores(sorted(asked)) if asked else set()
+        return {path for path in paths if path in known or ignored.isdisjoint(names[path])}
 
 
 class Journal:
@@ -195,7 +201,7 @@ class Journal:
                     store.collect()
                 self._running = True
                 pending = self._turns.begin_command(self._label, self._turn, seen.repositories, self._seen_in)
-                return Before(seen, pending, store.tick_ns())
+                return Before(seen, pending, store.tick_ns(), self._ignores)
         except TooMuch as error:
             store.give_up(error)
             return None
@@ -266,6 +272,15 @@ class Journal:
         turn.add_before(before)
         turn.add_after(after)
 
+    def _ignores(self, names: list[str]) -> set[str]:
+        """Those of the names that git ignores; all of them if it can't say, so that others keep them."""
+        assert self._store is not None
+        try:
+            with self._locked():
+                return self._store.ignores(names)
+        except OSError:
+            return set(names)
+
     # -- inside --------------------------------------------------------------------------------------------------------
 
     def _current(self) -> TurnFolder:
@@ -316,6 +331,12 @@ class Journal:
                     yield
                 finally:
                     self._depth -= 1
+
+
+def _names_of(path: str) -> list[str]:
+    """Its names for git, that of a folder with `/` at its end: `["a/", "a/b/", "a/b"]`. A repository is kept whole."""
+    folders = [f"{path[:at]}/" for at, character in enumerate(f"{path}/") if character == "/"]
+    return [name for name in (*folders, path) if ".git/" not in f"{name}/"]
 
 
 def _not_undoable(error: OSError) -> ToolFailed:

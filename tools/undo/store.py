@@ -67,9 +67,9 @@ class Store:
 
     def __init__(self, folder: Path, tree: Tree, git: Path, limits: KeepLimits, left_out: Collection[str]) -> None:
         self._folder, self._tree, self._limits = folder, tree, limits
-        self.objects, rules = Objects(git, folder / "git"), Rules(git, folder)
-        self._seen = Seen(folder / "seen.jsonl", rules)
-        self._walk = Walk(tree, self._seen, rules, left_out, limits.command_files)
+        self.objects, self._rules = Objects(git, folder / "git"), Rules(git, folder)
+        self._seen = Seen(folder / "seen.jsonl", self._rules)
+        self._walk = Walk(tree, self._seen, self._rules, left_out, limits.command_files)
         self._stale_bytes = math.inf
         self.looked = False
         self.too_much, self._ask_again_at = "", 0.0
@@ -138,6 +138,13 @@ class Store:
     def ignored(self) -> frozenset[str]:
         """The names that git ignores, a folder with `/` at its end."""
         return frozenset(self._seen.ignored)
+
+    def ignores(self, names: list[str]) -> set[str]:
+        """Those of the names that git ignores by the rules of the last look: see `Rules.ignored`. Raises `OSError`."""
+        try:
+            return self._rules.ignored(names)
+        finally:
+            self._rules.forget()
 
     def read_rules(self) -> None:
         """Read the rules of ignored files anew at the next look: call it at the beginning of a turn."""

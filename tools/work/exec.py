@@ -265,7 +265,7 @@ class Exec:
 
 def _changed(look: Look, keeper: Keeper | None, before: Any, confinement: Confinement) -> Iterator[str]:
     """Lines about the autorun files that the command changed. What the keeper doesn't see itself is kept here."""
-    covered = (lambda path: False) if before is None else before.covers
+    covered = (lambda paths: set()) if before is None else before.covered
     changed = look.changed(restore_git=confinement.name != "unconfined", can_undo=keeper is not None, covered=covered)
     yield from changed.lines
     if keeper:

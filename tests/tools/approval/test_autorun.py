@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+import venv
 from contextlib import closing
 from pathlib import Path
 
@@ -273,6 +274,82 @@ def test_packages_that_come_later_are_told_in_few_names(shell: Shell) -> None:
     told = _told(shell.run(loop))
     (line,) = told
     assert line.startswith(f"{CHANGED}.f1, .f10, ") and line.endswith(f" and 21 more{UNDO}")
+
+
+def _environment(shell: Shell, name: str) -> Path:
+    """Its `site-packages`, in an environment that git ignores.
+
+    Beside it `wheel`: a package with a module outside of its folder, which it needs, as compiled ones have.
+    """
+    shell.write(".gitignore", f"{name}\n/wheel\n")
+    shell.write("wheel/pack/__init__.py", "from beside_pack import x\n")
+    shell.write("wheel/pack/.data")
+    shell.write("wheel/beside_pack.py", "x = 6\n")
+    shell.write("wheel/pack-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: pack\nVersion: 1.0\n")
+    venv.create(shell.root / name, symlinks=True)
+    return next((shell.root / name).glob("lib/python*/site-packages"))
+
+
+def _works(environment: Path) -> bool:
+    script = [str(environment / "bin/python"), "-Bc", "import pack; print(pack.x)"]
+    return subprocess.run(script, capture_output=True).stdout == b"6\n"
+
+
+@pytest.mark.parametrize("name", [".venv", "env"])
+def test_undo_leaves_packages_whole_but_not_what_runs_at_pythons_start(shell: Shell, name: str) -> None:
+    site = _environment(shell, name)
+    inside = site.relative_to(shell.root).as_posix()
+    hostile = f"echo x > {inside}/evil.pth; mkdir {inside}/sitecustomize; echo x > {inside}/sitecustomize/__init__.py"
+    (told,) = _told(shell.run(f"cp -r wheel/. {inside}; {hostile}; echo x >> {name}/bin/activate"))
+    assert told.startswith(f"{CHANGED}{name}/bin, {inside} (")
+    assert told.endswith(f"; ossia undo (/undo) restores all but packages in {inside}")
+    undone = shell.journal.undo()
+    assert undone and undone.skipped == () and undone.restored == (f"{name}/bin/activate",)
+    gone = ("evil.pth", "sitecustomize", "sitecustomize/__init__.py")
+    assert sorted(undone.removed) == [f"{inside}/{one}" for one in gone]
+    assert _works(shell.root / name)
+    (told,) = _told(shell.run(f"cd {inside}; rm -r pack* beside_pack.py"))
+    assert told.startswith(f"{CHANGED}{inside}") and told.endswith("; ossia undo (/undo) doesn't restore them")
+    assert shell.journal.undo() is None and not (site / "pack").exists()
+
+
+def test_undo_leaves_a_new_environment_with_packages_whole(shell: Shell) -> None:
+    _environment(shell, "made")
+    shell.write(".gitignore", ".venv\nmade\nwheel\n")
+    before = shell.write("AGENTS.md")
+    command = "cp -r made .venv; cp -r wheel/. .venv/lib/python*/site-packages; cd .venv/lib/python*/site-packages"
+    (told,) = _told(shell.run(f"{command}; echo x > evil.pth; echo x > ../../../../AGENTS.md"))
+    assert told.startswith(f"{CHANGED}AGENTS.md, .venv, a new Python environment (")
+    assert told.endswith("; ossia undo (/undo) restores all but .venv, a new Python environment")
+    undone = shell.journal.undo()
+    assert undone and undone.skipped == () and undone.restored == ("AGENTS.md",) and before.read_text() == "old\n"
+    assert [path.rpartition("/")[2] for path in undone.removed] == ["evil.pth"]
+    assert _works(shell.root / ".venv")
+    (told,) = _told(shell.run("rm -r .venv"))
+    assert told.endswith("; ossia undo (/undo) doesn't restore them") and shell.journal.undo() is None
+
+
+def test_what_git_would_ignore_is_undone_where_it_is_new(tmp_path: Path, confined: str) -> None:
+    shell = Shell(tmp_path, confined, journaled=True)
+    shell.write(".gitignore", ".envrc\n/env/\nsub/new/x\n*.kept\n")
+    before = snapshot(shell.root)
+    command = "mkdir -p env/bin sub/x a/b; echo x | tee .envrc env/.npmrc sub/x/.envrc sub/AGENTS.md"
+    (told,) = _told(shell.run(f"{command}; echo x > a/b/.x.kept"))
+    assert told.endswith(UNDO)
+    undone = shell.journal.undo()
+    assert undone and undone.skipped == ()
+    after = snapshot(shell.root)
+    assert not [path for path in after if autorun.part_of(path) and path not in before]
+
+
+def test_undo_restores_a_module_that_changed_without_packages(shell: Shell) -> None:
+    site = _environment(shell, ".venv")
+    inside, old = site.relative_to(shell.root).as_posix(), site / "old.py"
+    old.write_text("old\n")
+    (told,) = _told(shell.run(f"cd {inside}; echo x | tee new.py > old.py"))
+    assert told == f"{CHANGED}{inside} (2){UNDO}"
+    undone = shell.journal.undo()
+    assert undone and not undone.skipped and old.read_text() == "old\n" and not (site / "new.py").exists()
 
 
 def test_a_repository_that_was_there_names_the_programs_that_it_named(shell: Shell) -> None:
