@@ -61,7 +61,12 @@ def test_a_line_within_a_turn_steers_it(tmp_path: Path) -> None:
     """Behind the next tool result; the next one, by Ctrl-X Enter, waits for the turn's end. Up takes a line back."""
 
     async def case() -> None:
-        (tmp_path / "own.py").write_text("def look(at: str) -> str:\n    return f'seen: {at}'\n")
+        typed = tmp_path / "typed"  # `look` waits for it, so that all is typed before its result
+        (tmp_path / "own.py").write_text(
+            "import pathlib, time\n\ndef look(at: str) -> str:\n"
+            f"    while at == 'b' and not pathlib.Path({str(typed)!r}).exists():\n        time.sleep(0.01)\n"
+            "    return f'seen: {at}'\n"
+        )
         reasoning = f"<|channel|>analysis<|message|>{'well ' * 60}<|end|><|start|>assistant"
         steps = (call("look", at="a"), reasoning + call("look", at="b"), answer("Done."), answer("Then this."))
         script = write_script(tmp_path, *steps, tokens_per_s=60)
@@ -75,6 +80,7 @@ def test_a_line_within_a_turn_steers_it(tmp_path: Path) -> None:
             await stage.type("\x15only b\rand then\x18\r")
             await stage.until(lambda: "after the next result: only b" in shown(stage))
             assert "queued: and then" in shown(stage)
+            typed.touch()
             await stage.until(lambda: "Then this." in stage.rows)
             await stage.settle()
             said = [(one.turn, one.message.text) for one in stage.talk.session.entries if one.message.role == "user"]
