@@ -252,6 +252,7 @@ class ChatModel:
         if isinstance(state, Connecting):
             state.control.stop()
         loaded = self.loaded or (state.before if isinstance(state, Loading | Connecting) else None)
+        self.state = Absent()  # a turn or a job that ends now measures nothing
         if loaded is None:
             return
         conversation.model, conversation.tools = loaded

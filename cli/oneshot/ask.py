@@ -25,6 +25,7 @@ from ossia.cli.terminal.keyboard import Keyboard, plain_keys
 from ossia.cli.visible import seen, seen_line
 from ossia.tools.approval.needs import covers
 from ossia.tools.approval.policy import BY_RULE, FROM_OUTSIDE
+from ossia.tools.calls.results import RAN_ONCE
 
 _SHOWN_LINES, _SHOWN_CHARS, _SHOWN_RULES = 40, 1000, 3
 _PIECE_ROWS = 500  # terminals keep as many that have left the screen
@@ -191,13 +192,15 @@ def _shortened(line: str) -> str:
 
 
 def _why_not(asked: ApprovalAsked, *, yes: bool) -> str:
-    """`container.exec was refused: …`, and how to allow it."""
+    """`container.exec was refused: …`, or that it wasn't run again, and how to allow it."""
     way = _way(asked)
     helps = f"{way} allows it" if way else "no flag allows what that rule may forbid"
     if asked.preview.needs and not way:
         helps = "a rule answers only for one simple command, without && and the like"
         helps = "no rule answers that here" if FROM_OUTSIDE in asked.reason else helps
-    return f"{asked.call.name} was refused: {asked.reason}, and {_nobody(yes=yes)}; {helps}"
+    again = asked.reason.startswith(RAN_ONCE)
+    what = "ran once, failed, and wasn't run again" if again else "was refused"
+    return f"{asked.call.name} {what}: {asked.reason.removeprefix(f'{RAN_ONCE}; ')}, and {_nobody(yes=yes)}; {helps}"
 
 
 def _nobody(*, yes: bool) -> str:

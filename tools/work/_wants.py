@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from ossia.tools.sandbox import ConfinementName
@@ -35,6 +35,8 @@ _WANTS: Final[Mapping[Need, re.Pattern[str]]] = {
 login, from the user's home. Git's own settings aren't among them: no need but the last opens those."""
 _OWN_SERVICE = re.compile(rf"(?:failed to connect to|ECONNREFUSED) {_LOOPBACK}\b", re.IGNORECASE)
 _REFUSED = re.compile(r"connection refused|ECONNREFUSED", re.IGNORECASE)
+_NO_SOCKET = re.compile(r"address family not supported|EAFNOSUPPORT", re.IGNORECASE)
+_NOT_REACHED = re.compile(r"\bconnect\b[^\n]*(?:\n[^\n]*){0,2}\b(?:Operation not permitted|EPERM)")
 _NOT_STORED = re.compile(r"ENOTCACHED|data wasn't found in the cache")
 """npm's and uv's words."""
 _REMARKED = re.compile(r"\n\[(?:Landlock|git's) ")
@@ -48,6 +50,16 @@ def wanted(output: str, confinement: ConfinementName) -> frozenset[Need]:
     """
     found = {need for need, pattern in _WANTS.items() if pattern.search(output)}
     return frozenset(found | ({"network"} if confinement == "landlock" and _OWN_SERVICE.search(output) else set()))
+
+
+def on_sockets(output: str, confinement: ConfinementName, given: Collection[Need]) -> str:
+    """A line for the model where a failed command couldn't make or use a socket; "" for none."""
+    if "network" in given:
+        only = "with network a command has TCP and UDP only: use sockets with a path in a command without it"
+        return only if _NO_SOCKET.search(output) else ""
+    if confinement == "landlock" and (_NO_SOCKET.search(output) or _NOT_REACHED.search(output)):
+        return "without network nothing can listen here or be reached, not even within one command (Landlock)"
+    return ""
 
 
 def advice(output: str, confinement: ConfinementName) -> str:

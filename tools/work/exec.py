@@ -23,7 +23,7 @@ from ossia.tools.work._command import Command
 from ossia.tools.work._place import guarded_in, look_at, outside, repository_shown, with_folders_for, workspace_of
 from ossia.tools.work._remarks import with_git, with_notices, with_the_top
 from ossia.tools.work._running import ShellTiming, run_job
-from ossia.tools.work._wants import advice, wanted
+from ossia.tools.work._wants import advice, on_sockets, wanted
 from ossia.tools.workspace import Keeper, Workspace
 
 __all__ = ["NAME", "SECTION", "Exec", "ShellTiming"]
@@ -242,10 +242,10 @@ class Exec:
         if plan.read_only or name == "unconfined" or not result.error:
             return result
         wants = wanted(result.text, name) - plan.needs - _never_given(workspace)
-        if not wants:
-            line = advice(result.text, name)
-            return replace(result, text=f"{result.text}\n[{line}]") if line else result
-        return replace(result, retry=self._preview(plan.command, plan.needs | wants, workspace, context))
+        line = on_sockets(result.text, name, plan.needs) or ("" if wants else advice(result.text, name))
+        result = replace(result, text=f"{result.text}\n[{line}]") if line else result
+        retry = self._preview(plan.command, plan.needs | wants, workspace, context) if wants else None
+        return replace(result, retry=retry)
 
     def _but_for_autorun(self, workspace: Workspace, context: ToolContext, cannot: str) -> str:
         """The reason why a command can't be undone, and which autorun files can."""

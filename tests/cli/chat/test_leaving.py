@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import signal
 import sys
@@ -103,6 +104,21 @@ def test_ctrl_c_puts_the_draft_aside_and_a_second_one_does_not_leave(draft: str)
     chatting(case)
     kept = paths.history_file().read_text() if paths.history_file().exists() else ""
     assert (draft in kept) == (not draft.startswith(" "))
+
+
+def test_a_turn_that_ends_after_the_chat_is_closed_does_nothing(tmp_path: Path) -> None:
+    faults: list[dict[str, object]] = []
+
+    async def case() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: faults.append(context))
+        slow = thought(counted("so it goes ", 300)) + answer("One.")
+        async with ChatScreen(engine=write_script(tmp_path, slow, tokens_per_s=100)) as stage:
+            await stage.type("Why?\r")
+            await stage.until(lambda: stage.talk.control is not None)
+        await stage.until(lambda: stage.talk.control is None)
+
+    chatting(case)
+    assert faults == []
 
 
 def test_a_turn_is_stopped_first_and_what_was_typed_meanwhile_stays(tmp_path: Path) -> None:

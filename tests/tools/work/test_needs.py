@@ -139,6 +139,20 @@ def test_an_unconfined_command_finds_no_program_of_the_workspace(name: Confineme
     assert "ps\n" not in shell.run("docker ps").text and not shell.asked
 
 
+def test_sockets_that_cannot_be_made_are_explained(name: ConfinementName, tmp_path: Path) -> None:
+    shell = Shell(tmp_path, name, "container.exec", "container.exec[network]:python3 in/path.py 1")
+    listens = "import socket\nsocket.socket(socket.AF_INET).listen()\n"
+    (shell.root / "in" / "listen.py").write_text(listens)
+    (shell.root / "in" / "path.py").write_text(
+        "import socket\nsocket.socket(socket.AF_UNIX).bind('in/s')\nsocket.socket(socket.AF_UNIX).connect('in/s')"
+    )
+    heard = shell.run("python3 in/listen.py")
+    assert heard.error == (name == "landlock") == ("\n[without network nothing can listen here" in heard.text)
+    assert "\n[with network a command has TCP and UDP only" in shell.run("python3 in/path.py 1").text
+    reached = shell.run("python3 in/path.py")
+    assert (name == "landlock") == ("\n[without network nothing can listen here" in reached.text)
+
+
 def test_a_need_is_recognised_and_asked_about_once(name: ConfinementName, tmp_path: Path) -> None:
     shell = Shell(tmp_path, name, "container.exec")
     (shell.root / "x.sh").write_text("echo ran >> in/log\ngit add in\n")
