@@ -39,6 +39,7 @@ _NO_SOCKET = re.compile(r"address family not supported|EAFNOSUPPORT", re.IGNOREC
 _NOT_REACHED = re.compile(r"\bconnect\b[^\n]*(?:\n[^\n]*){0,2}\b(?:Operation not permitted|EPERM)")
 _NOT_STORED = re.compile(r"ENOTCACHED|data wasn't found in the cache")
 """npm's and uv's words."""
+_NO_PROGRAM = re.compile(r"\bv?env/bin/[\w.-]+: (?:No such file or directory|not found)")
 _REMARKED = re.compile(r"\n\[(?:Landlock|git's) ")
 _DENIED_AT = re.compile(r"Permission denied|EACCES")
 
@@ -71,6 +72,8 @@ def advice(output: str, confinement: ConfinementName) -> str:
         )
     if _NOT_STORED.search(output):
         return "the cache of packages is empty here: this needs network, without --offline, or bubblewrap >= 0.11"
+    if _NO_PROGRAM.search(output):
+        return "there is no such .venv here; one above the workspace isn't shown: the user can start ossia there"
     if confinement == "landlock" and _DENIED_AT.search(output) and not _REMARKED.search(output):
         return "at the very top of a repository nothing can be created, renamed or deleted here, only in its folders"
     return ""

@@ -78,6 +78,12 @@ def test_a_service_of_this_machine_is_no_network() -> None:
     assert advice(said, "landlock") == ""
 
 
+def test_an_environment_that_is_not_there_may_lie_above() -> None:
+    missing = "/bin/bash: line 1: .venv/bin/python: No such file or directory"
+    assert "one above the workspace isn't shown" in advice(missing, "bwrap")
+    assert advice("cat: .venv/pyvenv.cfg: No such file or directory", "bwrap") == ""
+
+
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
 
 
