@@ -272,7 +272,8 @@ def test_leaving_and_another_model_do_not_wait_for_it() -> None:
             await stage.until(lambda: stage.talk.loaded is not None and _engine(stage) is not engine)
             assert not engine.native.is_open
             await stage.until(lambda: len(_engine(stage).lane.cache) > 0)
-        assert not _engine(stage).native.is_open
+            last = _engine(stage)
+        assert not last.native.is_open
 
     chatting(case)
 

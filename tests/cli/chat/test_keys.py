@@ -69,7 +69,7 @@ def test_a_line_within_a_turn_steers_it(tmp_path: Path) -> None:
         )
         reasoning = f"<|channel|>analysis<|message|>{'well ' * 60}<|end|><|start|>assistant"
         steps = (call("look", at="a"), reasoning + call("look", at="b"), answer("Done."), answer("Then this."))
-        script = write_script(tmp_path, *steps, tokens_per_s=60)
+        script = write_script(tmp_path, *steps, tokens_per_s=200)
         async with ChatScreen(engine=script, no_tools=None, tools=(str(tmp_path / "own.py"),)) as stage:
             await stage.type("Look.\r")
             await stage.until(lambda: stage.talk.turn.calls_tools)
