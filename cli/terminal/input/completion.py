@@ -63,28 +63,30 @@ class Completions(Completer):
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         """All at once, on this thread."""
-        return self._finder(document.text_before_cursor)()
+        found = self._found(document.text_before_cursor)
+        return found() if callable(found) else found
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """The same; found on another thread, since a folder may be a slow one."""
-        for completion in await asyncio.to_thread(self._finder(document.text_before_cursor)):
+        """The same; those of a folder are found on another thread, since it may be a slow one."""
+        found = self._found(document.text_before_cursor)
+        for completion in await asyncio.to_thread(found) if callable(found) else found:
             yield completion
 
-    def _finder(self, before: str) -> Callable[[], Sequence[Completion]]:
+    def _found(self, before: str) -> Sequence[Completion] | Callable[[], Sequence[Completion]]:
         if _is_command(before):
             command, blank, typed = before.partition(" ")
             typed = typed.lstrip(" ") if blank else command
             choices = self._sources.arguments(command, typed) if blank else self._sources.commands()
             if choices is not None:
-                return lambda: _ranked(typed, choices)
+                return _ranked(typed, choices)
         mention, folders = open_mention(before), tuple(self._sources.folders())
         if _is_command(before):
             return lambda: _as_arguments(typed, folders[:1])
         if mention is not None:
             return lambda: _as_mentions(mention, folders)
-        return (lambda: _as_words(before, folders)) if before.startswith("!") else tuple
+        return (lambda: _as_words(before, folders)) if before.startswith("!") else ()
 
 
 def _is_command(before: str) -> bool:
