@@ -520,6 +520,7 @@ def test_a_turn_on_any_width(
         async with ChatScreen(engine=write_script(tmp_path, *TURN), columns=columns, clock=Clock()) as stage:
             await stage.type("Why does it hum?\r")
             await stage.settle()
+            await stage.until(lambda: columns == 40 or any(" 308 of" in row for row in stage.rows))  # measured last
             rows = stage.rows[stage.rows.index("› Why does it hum?") :]
             wanted = expected
             if no_color:
