@@ -175,8 +175,9 @@ _Found = tuple[str, str, Literal["workspace", "user"], bytes]
 
 
 def _of_workspace(brought: Offer | None) -> Iterator[_Found]:
-    for folder in OF_WORKSPACE if brought else ():
-        for name, data in brought.files.items() if brought else ():
+    files = brought.files if brought else {}
+    for folder in OF_WORKSPACE:
+        for name, data in files.items():
             if name.startswith(f"{folder}/") and name.endswith(f"/{FILE}"):
                 yield name, name, "workspace", data
 

@@ -64,15 +64,16 @@ def interpreter_of(named: str | None, host: Host, confinement: Confinement) -> t
 
     Raises ToolSettingUnusable for one that can't be used.
     """
-    from ossia.tools.python.environment import sentence
-    from ossia.tools.python.named import inspect_named, interpreter_at
     from ossia.tools.sandbox import InterpreterUnusable, inspect
 
-    ours, path = inspect(), interpreter_at(Path(named)) if named else own_environment(host).executable
+    ours, path = inspect(), Path(named) if named else own_environment(host).executable
     if path is None:
         return ours, ""
+    from ossia.tools.python.environment import sentence
+    from ossia.tools.python.named import inspect_named, interpreter_at  # and all that knows toolchains
+
     try:
-        interpreter, packages = inspect_named(path, confinement, ours, host)
+        interpreter, packages = inspect_named(interpreter_at(path), confinement, ours, host)
     except InterpreterUnusable as error:
         where = "--python" if named else "the environment of `ossia python setup`"
         raise ToolSettingUnusable(f"{where}: {error}") from None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ossia.tools._scratch import Scratch
 from ossia.tools.approval.autorun_look import Look
@@ -16,7 +16,6 @@ from ossia.tools.ending import to_its_end
 from ossia.tools.present import COMMAND
 from ossia.tools.sandbox import SHELL_LIMITS, Confinement, Job, Limits, choose
 from ossia.tools.sandbox.confinement import Unconfined
-from ossia.tools.sandbox.git.copy import GitCopy, GitRefused
 from ossia.tools.sandbox.job import Toolchains
 from ossia.tools.spec import Need, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 from ossia.tools.work._command import Command
@@ -25,6 +24,9 @@ from ossia.tools.work._remarks import with_git, with_notices, with_the_top
 from ossia.tools.work._running import ShellTiming, run_job
 from ossia.tools.work._wants import advice, on_sockets, wanted
 from ossia.tools.workspace import Keeper, Workspace
+
+if TYPE_CHECKING:
+    from ossia.tools.sandbox.git.copy import GitCopy
 
 __all__ = ["NAME", "SECTION", "Exec", "ShellTiming"]
 
@@ -178,6 +180,8 @@ class Exec:
             job = replace(self._job(plan, workspace, context, scratch.path, nested), repository=shown)
             given = plan.needs
             if "git" in given and confinement.name != "unconfined":
+                from ossia.tools.sandbox.git.copy import GitCopy, GitRefused  # few commands need it
+
                 try:
                     git = GitCopy.of(workspace.root, scratch.path, mounted=confinement.name == "bwrap",
                                      data=context.data_dir, repository=shown)  # fmt: skip
