@@ -17,7 +17,7 @@ from ossia.tools.sandbox import PYTHON_LIMITS, Confinement, Interpreter, Interpr
 from ossia.tools.sandbox._interpreter import existing, links_of, parts_of, prefixes_behind
 from ossia.tools.text import readable
 from ossia.tools.toolchains.brought import base_of
-from ossia.tools.toolchains.shown import Shown
+from ossia.tools.toolchains.places import Places
 
 _START_S = 20.0
 _MAX_BYTES = 4 << 20
@@ -75,7 +75,7 @@ def _at(executable: Path, ours: Interpreter, host: Host) -> Interpreter:
     real = executable.resolve()
     if not real.is_file() or real.parent.name != "bin" or not _holds_python(real.parent.parent):
         raise InterpreterUnusable(f"{real} is no installed Python: name the interpreter itself, no script that runs it")
-    shown = Shown(own, host.home, host.environ, host.data)
+    shown = Places(own, host.home, host.environ, host.data)
     on_path = {*map(shown.place, filter(os.path.isabs, host.environ.get("PATH", "").split(os.pathsep)))}
 
     def opens(prefix: Path) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from ossia.tools.approval.autorun import plain
 from ossia.tools.approval.sensitive import SECRET
 from ossia.tools.toolchains.look import entries, head, names
-from ossia.tools.toolchains.shown import Shown
+from ossia.tools.toolchains.places import Places
 
 READABLE = "--readable"
 _MAX_LOOKED_AT = 1000
@@ -20,7 +20,7 @@ _SETTINGS = ("pip.conf", "etc/pip.conf", "etc/npmrc", ".condarc", "condarc", "co
 _PASSWORD = re.compile(rb"://[^/\s]*@|_auth|passw|token|secret", re.IGNORECASE)
 
 
-def closed_below(shown: Shown) -> tuple[Path, ...]:
+def closed_below(shown: Places) -> tuple[Path, ...]:
     """The unreadable parts of the places: the usual secrets of a home, and what bears such a name near their top."""
     found = {secret for secret in shown.secret if shown.is_shown(secret) and os.path.lexists(secret)}
     versions = {one.folder for one in shown.versions}
@@ -38,7 +38,7 @@ def _holds_password(path: Path) -> bool:
     return bool(_PASSWORD.search(head(path, 1 << 16)))
 
 
-def _secrets_below(shown: Shown, folder: Path, depth: int) -> Iterator[Path]:
+def _secrets_below(shown: Places, folder: Path, depth: int) -> Iterator[Path]:
     for entry in entries(folder, _MAX_LOOKED_AT):
         path = plain(entry.path)
         is_folder = entry.is_dir(follow_symlinks=False)

@@ -19,7 +19,7 @@ from ossia.tools.toolchains.closed import READABLE, closed_below
 from ossia.tools.toolchains.git_settings import git_settings
 from ossia.tools.toolchains.look import absolute, entries, head, names, real, within
 from ossia.tools.toolchains.managers import CACHES, MARKS, PREFIXES, VENV_PARTS, Manager, bases
-from ossia.tools.toolchains.shown import Shown
+from ossia.tools.toolchains.places import Places
 from ossia.tools.toolchains.summary import summary
 from ossia.tools.toolchains.variables import variables
 
@@ -40,7 +40,7 @@ def find_toolchains(
     if home is None or real(home) == Path(real(home).anchor):
         return Toolchains()
     with suppress(OSError, ValueError):
-        search = _Search(Shown(root, home, environ, data))
+        search = _Search(Places(root, home, environ, data))
         for step in (search.path, search.variables, search.workspace, search.caches, search.skills):
             with suppress(OSError, ValueError):
                 step()
@@ -54,7 +54,7 @@ def find_toolchains(
 class _Search:
     """The steps of one search; each shows more."""
 
-    def __init__(self, shown: Shown) -> None:
+    def __init__(self, shown: Places) -> None:
         self._shown = shown
         named = dict.fromkeys(shown.environ.get("PATH", "").split(os.pathsep))
         self._named = [entry for entry in named if entry][:_MAX_FOLDERS]

@@ -10,7 +10,7 @@ from pathlib import Path
 from ossia.tools.sandbox.job import SYSTEM_PATH
 from ossia.tools.toolchains import brought
 from ossia.tools.toolchains.look import head, names, real, text
-from ossia.tools.toolchains.shown import Shown
+from ossia.tools.toolchains.places import Places
 
 _NAMES = (("python3", "python"), ("uv",), ("node",), ("bun",), ("deno",), ("cargo",), ("go",), ("java",), ("mvn",),
           ("gradle",), ("ruby",), ("dotnet",), ("gcc", "clang"), ("make",))  # fmt: skip
@@ -22,7 +22,7 @@ _HEADERS = re.compile(r"#define NODE_MAJOR_VERSION (\d+)")
 _RUSTS = re.compile(rb'\[pkg\.rustc?\]\s+version = "(\d+\.\d+)')
 
 
-def summary(shown: Shown, folders: Sequence[Path]) -> str:
+def summary(shown: Places, folders: Sequence[Path]) -> str:
     """The line: `"python 3.11 (.venv), node 20, cargo 1.95"`, of PATH; `folders` are its real ones.
 
     Names of files give the versions, or a file beside the program; where none does, the name stands alone.
@@ -47,7 +47,7 @@ def summary(shown: Shown, folders: Sequence[Path]) -> str:
     return line
 
 
-def _about(program: Path, shown: Shown) -> str:
+def _about(program: Path, shown: Places) -> str:
     """The name and version of a program: `"node 20"` for `~/.nvm/versions/node/v20.11.0/bin/node`."""
     name = _CALLED.get(program.name, program.name)
     place = real(program)
@@ -77,7 +77,7 @@ def _with(name: str, version: re.Match[str] | None) -> str:
     return f"{name} {next(filter(None, version.groups() or (version[0],)))}" if version else name
 
 
-def _behind_shim(program: Path, tool: str, shown: Shown) -> Path | None:
+def _behind_shim(program: Path, tool: str, shown: Places) -> Path | None:
     """The folder of the version that a manager would choose: by a file of the workspace, else by its own."""
     base = program.parent.parent
     words = [version for kind, version, _ in brought.chosen(shown.root) if kind == tool]
@@ -89,7 +89,7 @@ def _behind_shim(program: Path, tool: str, shown: Shown) -> Path | None:
     return None
 
 
-def _rusts(shown: Shown) -> Path | None:
+def _rusts(shown: Places) -> Path | None:
     """The toolchain that rustup would choose."""
     for base in (base for manager, base in shown.bases if manager.name == "rustup"):
         words = [version for kind, version, _ in brought.chosen(shown.root) if kind == "rust"]

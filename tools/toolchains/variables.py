@@ -7,10 +7,10 @@ from pathlib import Path
 
 from ossia.tools.toolchains.look import absolute, real, within
 from ossia.tools.toolchains.managers import CACHES, PREFIXES, bases
-from ossia.tools.toolchains.shown import Shown
+from ossia.tools.toolchains.places import Places
 
 
-def variables(shown: Shown) -> dict[str, str]:
+def variables(shown: Places) -> dict[str, str]:
     """Names of folders that are shown, or hold such a place: `{"RUSTUP_HOME": "/home/me/.rustup"}`; the system's, too.
 
     Those of a cache that its tool must write (uv's, pip's, npm's) only where the user has set them.
@@ -24,7 +24,7 @@ def variables(shown: Shown) -> dict[str, str]:
     return found | _of_java(shown)
 
 
-def _wanted(shown: Shown, above: Set[Path]) -> Iterator[tuple[str, Path]]:
+def _wanted(shown: Places, above: Set[Path]) -> Iterator[tuple[str, Path]]:
     for name in (*PREFIXES, "GOPATH", "RUSTUP_HOME", "CARGO_HOME"):
         if named := absolute(shown.environ.get(name, "")):
             yield name, named
@@ -38,13 +38,13 @@ def _wanted(shown: Shown, above: Set[Path]) -> Iterator[tuple[str, Path]]:
                 yield cache.variable, base
 
 
-def _may_be_named(shown: Shown, folder: Path) -> bool:
+def _may_be_named(shown: Places, folder: Path) -> bool:
     if within(shown.home, folder):
         return False
     return folder.is_dir() if shown.is_visible(folder) else shown.is_shown(folder)
 
 
-def _of_java(shown: Shown) -> dict[str, str]:
+def _of_java(shown: Places) -> dict[str, str]:
     """Java asks the system where the user's home is, and so do Maven and Gradle."""
     caches = {place.why: str(place.path) for place in shown.places.values() if place.cache}
     maven, gradle = caches.get("packages of maven", " "), caches.get("packages of gradle")

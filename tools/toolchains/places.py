@@ -31,7 +31,7 @@ class Versions:
     depth: int
 
 
-class Shown:
+class Places:
     """The places shown so far of `home` to commands in the workspace `root`; `data` is ossia's own.
 
     The keys of `places` are real paths. `secret`: never shown, and closed below what is.
