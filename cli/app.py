@@ -48,9 +48,10 @@ def ossia(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
-    latest: Annotated[bool, typer.Option("--continue", help="Continue the session that was used last.")] = False,
+    latest: Annotated[bool, typer.Option("-c", "--continue", help="Continue the session that was used last.")] = False,
     resume: Annotated[
-        str | None, typer.Option(metavar="ID|TEXT", help="Continue a session: its id, or part of its title.")
+        str | None,
+        typer.Option("-r", "--resume", metavar="ID|TEXT", help="Continue a session: its id, or part of its title."),
     ] = None,
 ) -> None:
     """Chat with a gpt-oss model, on your own machine.
@@ -58,9 +59,10 @@ def ossia(
     Takes every flag of `ossia run`. If stdin or stdout isn't a terminal, this is `ossia run`.
     """
     if invocation.invoked_subcommand is not None:
-        flag = next((name for name, value in given.items() if value not in (None, [])), None)
-        if flag is not None:
-            raise commands.UsageError(f"{SETTINGS[flag].long_flag} must come after {invocation.invoked_subcommand}")
+        early = [SETTINGS[name].long_flag for name, value in given.items() if value not in (None, [])]
+        early += [flag for flag, value in (("--continue", latest), ("--resume", resume)) if value]
+        if early:
+            raise commands.UsageError(f"{early[0]} must come after {invocation.invoked_subcommand}")
         return
     from ossia.cli.runtime.session import Resume
 
@@ -96,12 +98,13 @@ app.add_typer(harmony.app, name="harmony")
 
 command = typer.main.get_command(app)
 
+
 def explain_usage(error: typer.BadParameter) -> tuple[str, list[str]]:
     """The line about a usage error, and rows to print below it."""
     path = error.ctx.command_path if error.ctx else "ossia"
     option = getattr(error, "option_name", "")
     known = getattr(error, "possibilities", None) is None  # else there is no such option
-    if option == "--resume" and known:
+    if option in ("-r", "--resume") and known:
         rows = _last_sessions()
         which = "these were used last:" if rows else "no session is stored yet"
         return f"--resume needs the id of a session, or part of its title; {which}", rows
@@ -111,7 +114,8 @@ def explain_usage(error: typer.BadParameter) -> tuple[str, list[str]]:
         return f"{option} is a flag of the chat (`ossia` without a question), not of `ossia run`{instead}", []
     said = error.format_message()
     ask = '; to ask a question: ossia run "…"' if path == "ossia" and said.startswith("No such command") else ""
-    if path == "ossia run" and said.startswith("No such option") and not option.strip("-")[:1].isalpha():  # "-5 * 8"
+    asked = path in ("ossia", "ossia run") and not option.strip("-")[:1].isalpha()  # "-5 * 8"
+    if asked and said.startswith("No such option"):
         ask = "; a question that begins with a minus goes after --, as in: ossia run -- '-5 * 8'"
     return f"{said} (see `{path} --help`{ask})", []
 

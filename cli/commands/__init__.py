@@ -23,7 +23,7 @@ from ossia.cli.terminal.keyboard import plain_keys
 UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
 """The error of a bad command line. typer exports only its subclass `BadParameter`."""
 
-Json = Annotated[bool, typer.Option("--json", help="Print one line of JSON.")]
+Json = Annotated[bool, typer.Option("-j", "--json", help="Print one line of JSON.")]
 """The flag of commands that print a document."""
 
 _MAX_BYTES = 256 << 20

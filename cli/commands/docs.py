@@ -30,7 +30,7 @@ def add(
     ] = None,
     allow_host: Annotated[list[str] | None, option("allow_host")] = None,
     proxy: Annotated[str | None, option("proxy")] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Name every skipped file, and why.")] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Name every skipped file, and why.")] = False,
 ) -> None:
     """Add documents to the library, or update it. Text, Markdown, HTML, PDF, notebooks, source code.
 

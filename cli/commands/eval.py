@@ -39,7 +39,7 @@ def evaluate(
         str | None, typer.Option(metavar="S", help="End a task after S seconds. [default: 1800]")
     ] = None,
     json: Annotated[
-        bool | None, typer.Option("--json", help="Print JSON: one line per run, then the table.")
+        bool | None, typer.Option("-j", "--json", help="Print JSON: one line per run, then the table.")
     ] = None,
     quiet: Annotated[bool | None, option("quiet")] = None,
 ) -> None:

@@ -24,11 +24,13 @@ def run(
     ] = None,
     save: Annotated[bool, typer.Option("--save", help="Store the session. (A run stores nothing otherwise.)")] = False,
     latest: Annotated[
-        bool, typer.Option("--continue", help="Continue the session that was used last, and store it.")
+        bool, typer.Option("-c", "--continue", help="Continue the session that was used last, and store it.")
     ] = False,
     resume: Annotated[
         str | None,
-        typer.Option(metavar="ID|TEXT", help="Continue a session, and store it: its id, or part of its title."),
+        typer.Option(
+            "-r", "--resume", metavar="ID|TEXT", help="Continue a session, and store it: its id, or part of its title."
+        ),
     ] = None,
 ) -> None:
     """Ask once. The answer goes to stdout, everything else to stderr."""

@@ -31,7 +31,7 @@ class Flag(NamedTuple):
 
     `run`, the chat and `tools` all take every flag, except those that are only the chat's; `listed`: the commands whose
     help shows it. `tools` replaces `help` in theirs. `off` is the flag that turns off a setting which is on by default:
-    `--no-guide`.
+    `--no-guide`. `short`: its letter, as in `-m`.
 
     (This and the next ones are NamedTuples: `ossia --help` reads this table, and defining a dataclass takes 0.5 ms.)
     """
@@ -41,6 +41,7 @@ class Flag(NamedTuple):
     listed: tuple[Listing, ...] = ("run",)
     tools: str = ""
     off: str = ""
+    short: str = ""
 
 
 class InChat(NamedTuple):
@@ -93,16 +94,17 @@ class Settings:
     """Everything that can be set, in the order of `ossia config show`. None: not set, the program decides."""
 
     model: str | None = _setting(None, kinds.path(),
-        Flag("A GGUF file, etude, gpt-oss-20b or -120b; with a server, its model.", "PATH|NAME", _ALL))
+        Flag("A GGUF file, etude, gpt-oss-20b or -120b; with a server, its model.", "PATH|NAME", _ALL, short="-m"))
     engine: str = _setting("llama", kinds.engine(),
         Flag("Where the model runs: llama (here), http://HOST:PORT, NAME of [engines.NAME], script:FILE.", "ENGINE",
              _RUN_CHAT))
     allow_engine: tuple[str, ...] = _setting((), kinds.texts("a list of hosts, e.g. 'gpu.example:8000'"),
         Flag("Send prompts to this host without asking. Repeatable.", "HOST", _RUN_CHAT))
     effort: Literal["low", "medium", "high"] = _setting("medium", kinds.one_of("low", "medium", "high"),
-        Flag("Reasoning effort: low, medium or high.", "LEVEL", _RUN_CHAT), InChat("how long it thinks", "options"))
+        Flag("Reasoning effort: low, medium or high.", "LEVEL", _RUN_CHAT, short="-e"),
+        InChat("how long it thinks", "options"))
     instructions: str | None = _setting(None, kinds.text_or_file(),
-        Flag("Your instructions to the model.", "TEXT|@FILE", _RUN_CHAT))
+        Flag("Your instructions to the model.", "TEXT|@FILE", _RUN_CHAT, short="-s"))
     # None: the default set; else names of trained tools, files (`*.py`) and packages. `--tools python` overrides
     # a `no_tools` in the file; where both are in one place, `no_tools` wins.
     tools: tuple[str, ...] | None = _setting(None, kinds.names(), Flag(
@@ -110,7 +112,7 @@ class Settings:
         replaces="no_tools")
     no_tools: bool = _setting(False, kinds.switch(), Flag("No tools at all.", listed=_ALL))
     workspace: str | None = _setting(None, kinds.path(),
-        Flag("Let the model work in a folder: read, search, write, run commands.", "DIR", _ALL))
+        Flag("Let the model work in a folder: read, search, write, run commands.", "DIR", _ALL, short="-w"))
     trust: bool = _setting(False, kinds.switch(),
         Flag("Trust the workspace's own rules and files, this time only.", listed=_ALL))
     # Rules, as `tools.approval.rules.parse_rule` reads them.
@@ -147,13 +149,13 @@ class Settings:
     unconfined: bool = _setting(False, kinds.switch(),
         Flag("Run code even where nothing confines it.", listed=_RUN_TOOLS))
     show_thinking: bool = _setting(False, kinds.switch(), Flag("Show the thinking, on stderr."))
-    verbose: bool = _setting(False, kinds.switch(), Flag("Say more, on stderr.", listed=_RUN_TOOLS), replaces="quiet")
+    verbose: bool = _setting(False, kinds.switch(),
+        Flag("Say more, on stderr.", listed=_RUN_TOOLS, short="-v"), replaces="quiet")
     quiet: bool = _setting(False, kinds.switch(),
-        Flag("Print only errors and security notices.", listed=_RUN_TOOLS),
-        replaces="verbose")
+        Flag("Print only errors and security notices.", listed=_RUN_TOOLS, short="-q"), replaces="verbose")
     raw: bool = _setting(False, kinds.switch(), Flag("Print the Harmony stream as it comes."), replaces="json")
     json: bool = _setting(False, kinds.switch(), Flag("Print one line of JSON about the whole turn.", listed=_RUN_TOOLS,
-        tools="Print JSON, one line per result."), replaces="raw")
+        tools="Print JSON, one line per result.", short="-j"), replaces="raw")
     guide: Literal["on", "off"] = _setting("on", kinds.on_or_off(),
         Flag("Don't constrain the model to valid headers, arguments and answers.", off="--no-guide"))
     max_tokens: int | None = _setting(None, kinds.whole(1),  # None: to the end of the context
@@ -226,7 +228,7 @@ def option(key: str, of: Listing = "run") -> Any:
     one = SETTINGS[key]
     flag = one.flag
     return typer.Option(
-        one.long_flag,
+        *filter(None, (flag.short, one.long_flag)),
         metavar=flag.metavar,
         help=flag.tools if of == "tools" and flag.tools else flag.help,
         hidden=of not in flag.listed,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -99,6 +101,13 @@ def test_a_flag_that_only_a_run_has_makes_it_a_run(tmp_path: Path) -> None:
         (["--vi", "Why?"], "--vi is a flag of the chat (`ossia` without a question), not of `ossia run`"),
         (["run", "--bell=3"], "--bell is a flag of the chat (`ossia` without a question), not of `ossia run`"),
         (["--resume"], "--resume needs the id of a session, or part of its title; no session is stored yet"),
+        (["-r"], "--resume needs the id of a session, or part of its title; no session is stored yet"),
+        (["run", "-e", "mild", "Why?"], "--effort: must be low, medium or high, not 'mild'"),
+        (["-m"], "Option '-m' requires an argument. (see `ossia --help`)"),
+        (["-5 * 8"], "(see `ossia --help`; a question that begins with a minus goes after --, as in: "
+            "ossia run -- '-5 * 8')"),
+        (["-m", "etude", "models", "list"], "--model must come after models (see `ossia --help`)"),
+        (["-c", "models", "list"], "--continue must come after models (see `ossia --help`)"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_plainly(arguments: list[str], told: str) -> None:
@@ -106,6 +115,43 @@ def test_what_is_wrong_is_said_plainly(arguments: list[str], told: str) -> None:
     assert (done.returncode, done.stdout) == (2, b"")
     line = done.stderr.decode()
     assert line.startswith("ossia: error: ") and line.endswith(f"{told}\n") and line.count("\n") == 1
+
+
+@pytest.mark.parametrize("free", ["-t", "-f", "-x", "-o"])
+@pytest.mark.parametrize("before", [[], ["run"]])
+def test_letters_that_mean_nothing_yet_are_refused(before: list[str], free: str) -> None:
+    done = ossia_here(*before, free, "Why?")
+    path = " ".join(["ossia", *before])
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.decode() == f"ossia: error: No such option: {free} (see `{path} --help`)\n"
+
+
+@pytest.mark.parametrize(
+    ("short", "long"),
+    [
+        (["-qj", "-s", "Be brief."], ["--quiet", "--json", "--instructions", "Be brief."]),
+        (["-ehigh", "-m", "etude", "-vw."], ["--effort=high", "--model=etude", "--verbose", "--workspace=."]),
+    ],
+)
+def test_short_flags(short: list[str], long: list[str], tmp_path: Path) -> None:
+    """Each letter and its flag lead to the same: what is printed, and what is stored."""
+    script = write_script(tmp_path, "<|channel|>final<|message|>Yes.<|return|>")
+    seen = []
+    for flags in (short, long):
+        done = ossia_text("run", *flags, "Why?", "--save", "--engine", script, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        options = json.loads(ossia_text("sessions", "export", "Why?", "--form", "json").stdout)["options"]
+        seen.append((done.stdout.startswith("{"), re.sub(r"[0-9a-z]{8}|[0-9.]+ s", "…", done.stderr), options))
+        ossia_text("sessions", "rm", json.loads(ossia_text("sessions", "list", "-j").stdout)["sessions"][0]["id"])
+    assert seen[0] == seen[1]
+
+
+def test_the_last_session_by_its_letter(tmp_path: Path) -> None:
+    script = write_script(tmp_path, "<|channel|>final<|message|>Yes.<|return|>")
+    assert ossia_text("run", "Why?", "--save", "--engine", script).returncode == 0
+    assert ossia_text("-c", "And?", "--engine", script).returncode == 0
+    assert ossia_text("run", "-r", "Why", "So?", "--engine", script).returncode == 0
+    assert [one["turns"] for one in json.loads(ossia_text("sessions", "list", "-j").stdout)["sessions"]] == [3]
 
 
 @pytest.mark.parametrize("arguments", [["--resume"], ["run", "And?", "--resume"]])
