@@ -64,8 +64,9 @@ def test_the_readme_lists_every_exit_code() -> None:
 
 def test_every_flag_of_run_and_of_the_chat_is_a_setting() -> None:
     """All but those that say what this one command is to do. `--no-guide` is `guide = "off"`."""
-    flags = {flag.replace("-", "_") for flag in re.findall(r"^  --([a-z-]+)", _text("README.md"), re.MULTILINE)}
-    own = {"save", "continue", "resume", "schema", "skill", "version"}
+    found = re.findall(r"^  (?:-[a-z], )?--([a-z-]+)", _text("README.md"), re.MULTILINE)
+    flags = {flag.replace("-", "_") for flag in found}
+    own = {"save", "continue", "resume", "schema", "skill", "version", "help"}
     assert flags - own - {"no_guide"} | {"guide"} == set(Settings.__dataclass_fields__)
 
 
