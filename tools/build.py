@@ -16,7 +16,7 @@ from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import ACTION_WORDS, Rule, parse_rule
 from ossia.tools.approval.trust import Grants
 from ossia.tools.folder import Folder
-from ossia.tools.functions.naming import Loaded, without_duplicates
+from ossia.tools.functions.naming import PREFIX, Loaded, offered_name, without_duplicates
 from ossia.tools.host import Host, Loading, Notice, Report
 from ossia.tools.import_path import environment_for, remove_from_sys_path, restored_sys_path
 from ossia.tools.own import Own, own_parts
@@ -46,15 +46,15 @@ Skippable = Callable[[], AbstractContextManager[tuple[Stop, str]]]
 class ToolsSpec:
     """The tools that are asked for. `ToolsSpec()`: python, confined, and the browser once there is something to browse.
 
-    `trained`: of `TRAINED`; `files`: of functions; `packages`: that offer functions, by their entry points; `servers`:
-    of MCP. `always_browse`: offer the browser even where there is nothing to browse yet. `python`: the Python of the
-    model's code, None: the usual one. `configs`: the user's files that configure us, which no call may change.
-    `skills`: those that the prompt may name.
+    `trained`: of `TRAINED`; `files`: of functions, each with the names of those to offer, () for all; `packages`: that
+    offer functions, by their entry points, likewise; `servers`: of MCP. `always_browse`: offer the browser even where
+    there is nothing to browse yet. `python`: the Python of the model's code, None: the usual one. `configs`: the user's
+    files that configure us, which no call may change. `skills`: those that the prompt may name.
     """
 
     trained: tuple[str, ...] = TRAINED
-    files: tuple[Path, ...] = ()
-    packages: tuple[str, ...] = ()
+    files: Mapping[Path, tuple[str, ...]] = field(default_factory=dict)
+    packages: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     servers: tuple[McpConfig, ...] = ()
     folder: Folder | None = None
     rules: tuple[Rule, ...] = ()
@@ -354,16 +354,22 @@ class _Builder:
         return find_toolchains(self._root, home=host.home, environ=host.environ, data=host.data, readable=readable)
 
     def _add_functions(self) -> None:
-        from ossia.tools.functions.user import load_entry_points
+        from ossia.tools.functions.user import load_entry_point
 
         with restored_sys_path():
-            for loaded in (*map(self._loaded, self._spec.files), load_entry_points(self._spec.packages)):
-                self._warn(loaded.warnings)
-                self._tools += loaded.tools
+            for path, names in self._spec.files.items():
+                self._take(self._loaded(path, names))
+            for name, names in self._spec.packages.items():
+                self._take(load_entry_point(name, names=names))
         if self._root:
             remove_from_sys_path(self._root)  # the files themselves may have put it there
 
-    def _loaded(self, path: Path) -> Loaded:
+    def _take(self, loaded: Loaded) -> None:
+        self._warn(loaded.warnings)
+        self._tools += loaded.tools
+        self.off |= {f"{PREFIX}{offered_name(name)}": fault for name, fault in loaded.skipped.items()}
+
+    def _loaded(self, path: Path, names: Sequence[str]) -> Loaded:
         """The functions of a file; those of a trusted workspace come from the bytes that were checked.
 
         For another file in the workspace no bytecode is read, since a command may have written it, nor written.
@@ -373,12 +379,12 @@ class _Builder:
         offer = self._spec.folder.brought if self._spec.folder else None
         if offer and (name := offer.name_of(path)):
             files = {str(offer.root / other): data for other, data in offer.files.items()}
-            return load_functions(offer.root / name, files=files)
+            return load_functions(offer.root / name, names=names, files=files)
         before = sys.dont_write_bytecode, sys.pycache_prefix
         if self._root is not None and path.resolve().is_relative_to(self._root):
             sys.dont_write_bytecode, sys.pycache_prefix = True, os.devnull
         try:
-            return load_functions(path)
+            return load_functions(path, names=names)
         finally:
             sys.dont_write_bytecode, sys.pycache_prefix = before
 

@@ -22,7 +22,8 @@ app = group("Show the tools that are on, or call one by hand.")
 def list_(given: dict[str, object]) -> None:
     """Print the tools that are on.
 
-    For each: its source, whether its calls need approval, and the exact text for the model.
+    For each: its source, whether its calls need approval, and the exact text for the model. Then those that are off,
+    with the reason.
     """
     from ossia.agent.vocabulary import own_tokenizer
     from ossia.cli.runtime.assembly import collect, tools_spec
@@ -88,6 +89,8 @@ def _print_text(tools: Toolset) -> None:
             line = f"{name:<{width}}  {specs[name].source}, {tools.approval_of(specs[name])}{rules}"
             print(shown(line), file=stdout())
         print(shown("".join(f"    {line}".rstrip() + "\n" for line in text.split("\n"))), file=stdout())
+    for name, why in tools.off.items():
+        print(shown(f"{name}  off: {why}"), file=stdout())
 
 
 def _as_json(tools: Toolset) -> dict[str, object]:
@@ -106,4 +109,4 @@ def _as_json(tools: Toolset) -> dict[str, object]:
         }
         for spec in tools.toolbox.specs
     ]
-    return {"version": 1, "tools": listed}
+    return {"version": 1, "tools": listed, "off": dict(tools.off)}

@@ -172,8 +172,11 @@ def _of_config(content: bytes) -> list[str]:
 
 def _where(name: str) -> str:
     """A remark on functions outside the shown files, whose changes go unnoticed."""
-    plain = posixpath.normpath(name)
-    if not name.endswith(".py") or not (plain.startswith(("/", "../")) or plain == ".."):
+    from ossia.cli.settings.kinds import source_and_function
+
+    source, _ = source_and_function(name)
+    plain = posixpath.normpath(source)
+    if not source.endswith(".py") or not (plain.startswith(("/", "../")) or plain == ".."):
         return ""
     return "  (NOT in .ossia/: it can change after you trusted it)"
 

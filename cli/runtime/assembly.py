@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +20,7 @@ from ossia.cli.runtime.progress import Display
 from ossia.cli.runtime.skills import few, skills_of
 from ossia.cli.settings.config import Resolved, config_path
 from ossia.cli.settings.engines import address_of, certificate_files, is_server, keys
-from ossia.cli.settings.kinds import thinking_limit
+from ossia.cli.settings.kinds import source_and_function, thinking_limit
 from ossia.cli.settings.mcp import configured_servers, mcp_file
 from ossia.cli.settings.rules import rules_of, unknown_rules_of_folder, unmatched_rules
 from ossia.cli.settings.table import Settings
@@ -151,11 +151,12 @@ def tools_spec(resolved: Resolved, folder: Folder | None) -> ToolsSpec:
     """The tools of the settings for `tools.build`. Raises ExitError for a missing file or package, McpConfigInvalid."""
     settings, environ = resolved.settings, os.environ
     names = () if settings.no_tools else settings.tools or ()
-    files = tuple(Path(name) for name in names if name.endswith(".py"))
+    chosen = _chosen(name for name in names if name not in TRAINED)
+    files = {Path(name): functions for name, functions in chosen.items() if name.endswith(".py")}
     missing = next((path for path in files if paths.is_folder(path) or not path.is_file()), None)
     if missing is not None:
         raise ExitError(f"--tools: file {missing} doesn't exist")
-    packages = tuple(name for name in names if name not in TRAINED and not name.endswith(".py"))
+    packages = {name: functions for name, functions in chosen.items() if not name.endswith(".py")}
     if packages:
         _require_packages(packages)
     return ToolsSpec(
@@ -176,6 +177,15 @@ def tools_spec(resolved: Resolved, folder: Folder | None) -> ToolsSpec:
         skills=skills_of(folder) if folder else NO_SKILLS,
         readable=paths.all_of(settings.readable),
     )
+
+
+def _chosen(entries: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """The named functions of each file or package, () for all: `{"weather.py": ("look", "tell"), "wx": ()}`."""
+    chosen: dict[str, tuple[str, ...]] = {}
+    for source, function in map(source_and_function, entries):
+        whole = not function or chosen.get(source) == ()
+        chosen[source] = () if whole else (*chosen.get(source, ()), function)
+    return chosen
 
 
 def trained_tools(settings: Settings) -> tuple[str, ...]:
@@ -204,7 +214,7 @@ def fixes_for(
     return Fixes(settings, specs, tools.missing, folder=folder, chat=chat, turned_off=turned_off)
 
 
-def _require_packages(names: Sequence[str]) -> None:
+def _require_packages(names: Iterable[str]) -> None:
     from importlib.metadata import entry_points
 
     from ossia.tools.functions.user import ENTRY_POINTS

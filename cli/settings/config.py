@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, cast
 
 from ossia.cli import paths
 from ossia.cli.exits import ExitError
-from ossia.cli.settings.kinds import Advice, Value
+from ossia.cli.settings.kinds import Advice, Value, source_and_function
 from ossia.cli.settings.table import SETTINGS, Settings
 from ossia.tools.approval.needs import NEEDS, listed
 from ossia.tools.approval.rules import ACTIONS
@@ -147,15 +147,16 @@ def _folder_layer(folder: Offer) -> _Layer:
     if extra:
         raise ConfigError(f"{path}: {extra[0]!r} can't be set by a workspace, only tools, approvals and {MCP_TABLE}")
     for name in cast("tuple[str, ...]", layer.values.get("tools", ())):
-        if name.endswith(".py") and folder.name_of(Path(name)) is None:
-            raise ConfigError(f"{path}: tools: must be files in {path.parent}, which you trusted, not {name!r}")
+        source, _ = source_and_function(name)
+        if source.endswith(".py") and folder.name_of(Path(source)) is None:
+            raise ConfigError(f"{path}: tools: must be files in {path.parent}, which you trusted, not {source!r}")
     return layer
 
 
 def _beside(folder: Path, tools: Value) -> Value:
     """The tools with the files among them found beside the config that names them, wherever the command is run."""
     names = cast("tuple[str, ...]", tools)
-    return tuple(str(folder / name) if name.endswith(".py") else name for name in names)
+    return tuple(str(folder / name) if source_and_function(name)[0].endswith(".py") else name for name in names)
 
 
 def _approvals(table: object, path: Path) -> tuple[tuple[str, str], ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from ossia.cli import paths
 from ossia.cli.settings.config import FAMILIES, ConfigError, checked, config_path, nearest
-from ossia.cli.settings.kinds import Value
+from ossia.cli.settings.kinds import Value, source_and_function
 from ossia.cli.settings.table import SETTINGS
 from ossia.tools.approval.rules import ACTIONS, parse_rule
 from ossia.tools.files import write_whole
@@ -159,7 +159,8 @@ def _value(key: str, texts: Sequence[str]) -> Value:
 
 def _in_full(name: str) -> str:
     """A file of functions in full: the config file reads names beside itself, a command line in the current folder."""
-    return os.path.abspath(name) if name.endswith(".py") else name  # noqa: PTH100 - no link is followed
+    is_file = source_and_function(name)[0].endswith(".py")
+    return os.path.abspath(name) if is_file else name  # noqa: PTH100 - no link is followed
 
 
 def _action(key: str, texts: Sequence[str]) -> str:

@@ -154,15 +154,40 @@ def number(expected: str, holds: Callable[[float], bool]) -> ValueKind:
 
 
 def names() -> ValueKind:
-    """A list of names, or of files, whose `~` is expanded. Each entry may itself be a list with commas."""
+    """A list of names, or of files, whose `~` is expanded. Each entry may itself be a list with commas.
+
+    `"weather.py:look,tell,python"` is stored as `("weather.py:look", "weather.py:tell", "python")`.
+    """
 
     def check(value: object) -> Value:
         if not isinstance(value, list | tuple) or not all(isinstance(entry, str) for entry in value):
             return _fail()
-        found = [name.strip() for entry in value for name in entry.split(",")]
+        found: list[str] = []
+        for entry in value:
+            source = ""
+            for name in map(str.strip, entry.split(",")):
+                source = _source_behind(name) or (source if name.isidentifier() and name not in _TRAINED else "")
+                found.append(name if not source or ":" in name else f"{source}:{name}")
         return tuple(map(_at_home, dict.fromkeys(found))) if found and all(found) else _fail()
 
     return ValueKind("a list of names, e.g. python, browser or FILE.py", check, lambda text: [text], flag=list[str])
+
+
+_TRAINED = ("python", "browser")  # as `tools.build` has them, which takes too long to import
+
+
+def _source_behind(name: str) -> str:
+    return source_and_function(name)[0] if source_and_function(name)[1] else ""
+
+
+def source_and_function(name: str) -> tuple[str, str]:
+    """The two parts of an entry of `tools`, the second "" for all functions.
+
+    `source_and_function("~/weather.py:look")` is `("~/weather.py", "look")`, of `"python"` it is `("python", "")`.
+    """
+    source, colon, function = name.rpartition(":")
+    is_part = colon and not name.endswith(".py") and (source.endswith(".py") or function.isidentifier())
+    return (source, function) if is_part and source else (name, "")
 
 
 def variable() -> ValueKind:

@@ -108,8 +108,8 @@ class Settings:
     # None: the default set; else names of trained tools, files (`*.py`) and packages. `--tools python` overrides
     # a `no_tools` in the file; where both are in one place, `no_tools` wins.
     tools: tuple[str, ...] | None = _setting(None, kinds.names(), Flag(
-        "Add the functions in FILE.py or PACKAGE; `python` or `browser` keeps only that built-in tool.", "NAMES", _ALL),
-        replaces="no_tools")
+        "Add the functions in FILE.py[:NAME,NAME] or PACKAGE; `python` or `browser` keeps only that tool.",
+        "NAMES", _ALL), replaces="no_tools")
     no_tools: bool = _setting(False, kinds.switch(), Flag("No tools at all.", listed=_ALL))
     workspace: str | None = _setting(None, kinds.path(),
         Flag("Let the model work in a folder: read, search, write, run commands.", "DIR", _ALL, short="-w"))

@@ -54,12 +54,12 @@ class Inspected:
             raise Misfit(fault_line(error)) from None
 
 
-def inspect_function(function: Callable[..., Any], name: str, where: str) -> Inspected:
-    """The function as a tool. Raises `FunctionsInvalid`, naming the function and the parameter."""
-    at = f"{where}: {name}"
-    _check_signature(function, at)
-    adapter = _adapter(function, at)
-    schema = _schema(adapter, at)
+def inspect_function(function: Callable[..., Any]) -> Inspected:
+    """The function as a tool. Raises `FunctionsInvalid` with all its faults, naming the parameters."""
+    if faults := _faults_of_signature(function):
+        raise FunctionsInvalid("; ".join(faults))
+    adapter = _adapter(function)
+    schema = _schema(adapter)
     description, parameters = _documented(function)
     properties = cast("dict[str, Schema]", schema.get("properties", {}))
     for key, text in parameters.items():
@@ -68,8 +68,8 @@ def inspect_function(function: Callable[..., Any], name: str, where: str) -> Ins
     return Inspected(
         description,
         flatten(schema),
-        cast("frozenset[Effect]", _declared(function, "effects", get_args(Effect), {"run"}, at)),
-        cast("frozenset[Taint]", _declared(function, "taints", get_args(Taint), {"private"}, at)),
+        cast("frozenset[Effect]", _declared(function, "effects", get_args(Effect), {"run"})),
+        cast("frozenset[Taint]", _declared(function, "taints", get_args(Taint), {"private"})),
         function.__module__,
         function,
         adapter,
@@ -93,24 +93,25 @@ def _said(ask: Callable[[], str], otherwise: str) -> str:
         return otherwise
 
 
-def _check_signature(function: Callable[..., Any], at: str) -> None:
+def _faults_of_signature(function: Callable[..., Any]) -> list[str]:
     plain = inspect.unwrap(function)
     if plain.__name__ == "<lambda>":
-        raise FunctionsInvalid(f"{at}: a lambda has no type hints: write a def, or begin its name with _")
+        return ["a lambda has no type hints: write a def, or begin its name with _"]
     if inspect.isasyncgenfunction(plain):
-        raise FunctionsInvalid(f"{at}: an async generator can't be a tool: return a list")
+        return ["an async generator can't be a tool: return a list"]
+    faults = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             stars = "*" if parameter.kind == parameter.VAR_POSITIONAL else "**"
-            raise FunctionsInvalid(f"{at}: {stars}{parameter.name} can't be shown to a model: name the parameters")
-        if parameter.kind == parameter.POSITIONAL_ONLY:
-            raise FunctionsInvalid(f"{at}: the parameter {parameter.name!r} is positional-only: remove the /")
-        if parameter.annotation is parameter.empty:
-            example = f"{parameter.name}: str"
-            raise FunctionsInvalid(f"{at}: the parameter {parameter.name!r} has no type hint: write e.g. {example}")
+            faults.append(f"{stars}{parameter.name} can't be shown to a model: name the parameters")
+        elif parameter.kind == parameter.POSITIONAL_ONLY:
+            faults.append(f"the parameter {parameter.name!r} is positional-only: remove the /")
+        elif parameter.annotation is parameter.empty:
+            faults.append(f"the parameter {parameter.name!r} has no type hint: write e.g. {parameter.name}: str")
+    return faults
 
 
-def _adapter(function: Callable[..., Any], at: str) -> TypeAdapter[Any]:
+def _adapter(function: Callable[..., Any]) -> TypeAdapter[Any]:
     """Validates arguments and returns them. We make the call itself, so that its faults are the function's own."""
     from pydantic import TypeAdapter
 
@@ -121,7 +122,7 @@ def _adapter(function: Callable[..., Any], at: str) -> TypeAdapter[Any]:
     try:
         return TypeAdapter(cast(Any, collect))
     except Exception as error:  # pydantic's own kinds, and a NameError in a hint
-        raise FunctionsInvalid(f"{at}: {_culprit(function)}: {fault_line(error)}") from error
+        raise FunctionsInvalid(f"{_culprit(function)}: {fault_line(error)}") from error
 
 
 def _culprit(function: Callable[..., Any]) -> str:
@@ -138,7 +139,7 @@ def _culprit(function: Callable[..., Any]) -> str:
     return "its type hints can't be used"
 
 
-def _schema(adapter: TypeAdapter[Any], at: str) -> Schema:
+def _schema(adapter: TypeAdapter[Any]) -> Schema:
     from pydantic.json_schema import GenerateJsonSchema
 
     class Quiet(GenerateJsonSchema):  # a default that isn't JSON is left out, without a warning on stderr
@@ -147,7 +148,7 @@ def _schema(adapter: TypeAdapter[Any], at: str) -> Schema:
     try:
         return adapter.json_schema(schema_generator=Quiet)
     except Exception as error:
-        raise FunctionsInvalid(f"{at}: a parameter has a type that JSON can't express: {fault_line(error)}") from error
+        raise FunctionsInvalid(f"a parameter has a type that JSON can't express: {fault_line(error)}") from error
 
 
 def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
@@ -170,7 +171,7 @@ def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:
 
 
 def _declared(
-    function: Callable[..., Any], attribute: str, known: tuple[str, ...], default: set[str], at: str
+    function: Callable[..., Any], attribute: str, known: tuple[str, ...], default: set[str]
 ) -> frozenset[str]:
     """A declaration of the function's about itself: `get_weather.effects = {"read"}`."""
     declared = getattr(function, attribute, None)
@@ -178,7 +179,7 @@ def _declared(
         return frozenset(default)
     if isinstance(declared, set | frozenset | list | tuple) and all(item in known for item in declared):
         return frozenset(declared)
-    raise FunctionsInvalid(f"{at}.{attribute}: must be a set of {', '.join(map(repr, known))}, not {declared!r}")
+    raise FunctionsInvalid(f"its {attribute} must be a set of {', '.join(map(repr, known))}, not {declared!r}")
 
 
 def _faults(error: ValidationError) -> str:

@@ -138,13 +138,33 @@ def refused(where: str) -> Iterator[None]:
         raise FunctionsInvalid(f"{where}: {fault_line(fault)}") from fault
 
 
+def chosen(
+    functions: Mapping[str, Callable[..., Any]], names: Sequence[str], where: str
+) -> Mapping[str, Callable[..., Any]]:
+    """The functions of these names, all for none. Raises `FunctionsInvalid` for a name that isn't there."""
+    missing = [name for name in names if name not in functions]
+    if missing:
+        raise FunctionsInvalid(f"{where}: has no function {missing[0]!r}, only {', '.join(functions)}")
+    return {name: functions[name] for name in names} if names else functions
+
+
+def place_of(function: Callable[..., Any], where: str) -> str:
+    """`"weather.py line 3"`; of a function that comes from another file than `where`, that one's name, too."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return where
+    file = Path(code.co_filename).name
+    return f"{where if file == where else f'{where}: {file}'} line {code.co_firstlineno}"
+
+
 def public_functions(module: ModuleType, where: str) -> Mapping[str, Callable[..., Any]]:
     """The public functions of a module, by name, in the order of their definition."""
     listed = getattr(module, "__all__", None)
     if listed is not None:
         missing = [name for name in listed if not hasattr(module, name)]
         if missing:
-            raise FunctionsInvalid(f"{where}: __all__ names {missing[0]!r}, which the file doesn't define")
+            names = ", ".join(map(repr, missing))
+            raise FunctionsInvalid(f"{where}: __all__ names {names}, which the file doesn't define")
         return {name: getattr(module, name) for name in listed if is_function(getattr(module, name))}
     return {
         name: value

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from ossia.tools.spec import Tool
 
@@ -25,10 +25,14 @@ _OTHER = re.compile(r"[^A-Za-z0-9_-]+")
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Tools, and warnings about them for the user, a line each, e.g. about a changed name."""
+    """Tools, and warnings about them for the user, a line each, e.g. about a changed name.
+
+    `skipped`: functions that can't be tools, with place and fault: `{"look": "weather.py line 3: the parameter …"}`.
+    """
 
     tools: tuple[Tool, ...] = ()
     warnings: tuple[str, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
 
 def plain_name(name: str, *, filler: str = "_") -> str:

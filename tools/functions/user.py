@@ -25,7 +25,7 @@ import time
 import traceback
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,12 +43,14 @@ _GRACE_S = 0.5
 _CUT = f"\n[... what it printed after {MAX_PRINTED_CHARS} characters is left out]\n"
 
 
-def load_functions(path: Path, *, files: Mapping[str, bytes] | None = None, timeout_s: float = 120.0) -> Loaded:
-    """The public functions of a file, run once with its folder importable, as a script would be.
+def load_functions(
+    path: Path, *, names: Sequence[str] = (), files: Mapping[str, bytes] | None = None, timeout_s: float = 120.0
+) -> Loaded:
+    """The public functions of a file, run once with its folder importable, as a script would be; of `names`, if any.
 
     `files`: sources by absolute path, used instead of the disk, for the modules of its folder too. Public: the names in
-    its `__all__`, else its own functions without a leading `_`. Raises `FunctionsInvalid`: the file is missing or
-    fails, or a function can't be a tool.
+    its `__all__`, else its own functions without a leading `_`. One that can't be a tool is skipped. Raises
+    `FunctionsInvalid`: the file is missing or fails, no function is left, or one of `names` is missing or skipped.
 
         load_functions(Path("weather.py")).tools[0].spec.name  →  "functions.get_weather"
     """
@@ -57,38 +59,44 @@ def load_functions(path: Path, *, files: Mapping[str, bytes] | None = None, time
         functions = _load.public_functions(module, path.name)
         if not functions:
             raise FunctionsInvalid(f"{path}: it defines no public function that a model could call")
-        loaded = _as_tools(functions, path.name, f"file {path.name}", timeout_s)
+        loaded = _as_tools(functions, names, path.name, f"file {path.name}", timeout_s)
     said = (f"{path.name} printed while it was loaded: {printed}",) if printed else ()
-    return Loaded(loaded.tools, loaded.warnings + said)
+    return replace(loaded, warnings=loaded.warnings + said)
 
 
-def load_entry_points(names: Sequence[str], *, timeout_s: float = 120.0) -> Loaded:
-    """The functions of these entry points in the group `ossia.tools` of installed packages.
+def load_entry_point(name: str, *, names: Sequence[str] = (), timeout_s: float = 120.0) -> Loaded:
+    """The functions of this entry point in the group `ossia.tools` of installed packages; of `names`, if any.
 
-    An entry point is a function, a list of functions, or a module (its public functions). Raises `FunctionsInvalid`: it
-    is missing or can't be imported, or a function can't be a tool.
+    An entry point is a function, a list of functions, or a module (its public functions). Raises `FunctionsInvalid` as
+    `load_functions` does.
     """
-    tools: list[Tool] = []
-    warnings: list[str] = []
-    for name in names:
-        with _load.refused(f"{ENTRY_POINTS} entry point {name!r}"):
-            functions, distribution = _load.entry_point(ENTRY_POINTS, name)
-            loaded = _as_tools(functions, name, f"package {distribution}", timeout_s)
-        tools += loaded.tools
-        warnings += loaded.warnings
-    return Loaded(tuple(tools), tuple(warnings))
+    with _load.refused(f"{ENTRY_POINTS} entry point {name!r}"):
+        functions, distribution = _load.entry_point(ENTRY_POINTS, name)
+        return _as_tools(functions, names, name, f"package {distribution}", timeout_s)
 
 
-def _as_tools(functions: Mapping[str, Callable[..., Any]], where: str, origin: str, timeout_s: float) -> Loaded:
+def _as_tools(
+    functions: Mapping[str, Callable[..., Any]], names: Sequence[str], where: str, origin: str, timeout_s: float
+) -> Loaded:
     tools: list[Tool] = []
     warnings: list[str] = []
-    for name, function in functions.items():
-        inspected = _inspect.inspect_function(function, name, where)
+    skipped: dict[str, str] = {}
+    for name, function in _load.chosen(functions, names, where).items():
+        place = _load.place_of(function, where)
+        try:
+            with _load.refused("its declaration fails"):
+                inspected = _inspect.inspect_function(function)
+        except FunctionsInvalid as fault:
+            skipped[name] = f"{place}: {fault}"
+            continue
         tools.append(UserFunction(inspected, name=offered_name(name), origin=origin, timeout_s=timeout_s))
         if warning := name_warning(name, where):
             warnings.append(warning)
+    if skipped and (names or not tools):
+        raise FunctionsInvalid("; ".join(f"{name} can't be a tool: {fault}" for name, fault in skipped.items()))
+    warnings += [f"{name} is skipped: {fault}" for name, fault in skipped.items()]
     unique = without_duplicates(tools)
-    return Loaded(unique.tools, (*warnings, *unique.warnings))
+    return Loaded(unique.tools, (*warnings, *unique.warnings), skipped)
 
 
 class UserFunction:

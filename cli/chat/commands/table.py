@@ -154,7 +154,7 @@ force: restore files that were changed since then, too; skip: forget about files
 _TOOLS = """on, off: all tools; on NAME…, off NAME…: these tools, e.g. /tools off browser container.exec
 web URL: search the web with your own SearXNG, or with a service: brave, exa, mojeek, serper, tavily, you
 workspace DIR: work on the files of a folder; workspace off ends that; trust: count its files as your own
-FILE.py: add the functions in a Python file of yours"""
+FILE.py: add the functions in a Python file of yours; FILE.py:NAME,NAME: only these"""
 
 GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
     (

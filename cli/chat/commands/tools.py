@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ossia.cli import paths
@@ -14,6 +13,7 @@ from ossia.cli.commands.trust import KIND_CHARS, UNTIL, describe
 from ossia.cli.runtime.assembly import trained_tools
 from ossia.cli.runtime.session import following
 from ossia.cli.settings.config import THIS_CHAT, Resolved
+from ossia.cli.settings.kinds import source_and_function
 from ossia.cli.settings.table import SETTINGS, Settings
 from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.terminal.fold import hanging
@@ -42,7 +42,7 @@ WORDS: Sequence[Choice] = (
 
 
 def tools(talk: Chat, face: Face, argument: str) -> None:
-    """`/tools [on|off [NAME…]|web URL|workspace DIR|trust|FILE.py]`; alone: the tools that are on and off."""
+    """`/tools [on|off [NAME…]|web URL|workspace DIR|trust|FILE.py[:NAME,NAME]]`; alone: those that are on and off."""
     word, _, rest = argument.partition(" ")
     names = rest.replace(",", " ").split()
     if not argument:
@@ -57,9 +57,10 @@ def tools(talk: Chat, face: Face, argument: str) -> None:
         return _workspace(talk, face, rest.strip())
     if argument == "trust":
         return _trust(talk, face)
-    if not argument.endswith(".py"):
+    file, _ = _file_and_functions(argument)
+    if not file.endswith(".py"):
         must_be("on, off, web, workspace, trust or a FILE.py", argument, "/tools alone lists the tools")
-    return _functions(talk, face, path_of(argument))
+    return _functions(talk, face, argument)
 
 
 def words(talk: Chat, prefix: str) -> Sequence[Choice] | None:
@@ -126,7 +127,8 @@ def _off(talk: Chat) -> list[tuple[str, str, str]]:
         off.append(("commands", missing["container.exec"], ""))
     if not _has_documents():
         off.append(("your documents", "/docs add FOLDER", ""))
-    if not any(name.endswith(".py") for name in settings.tools or ()):
+    off += [(name, why, "") for name, why in missing.items() if name.startswith("functions.")]
+    if not any(source_and_function(name)[0].endswith(".py") for name in settings.tools or ()):
         off.append(("your functions", "/tools FILE.py", ""))
     if not settings.python and own_environment(paths.host()).executable is None:
         off.append(("numpy, pandas, …", "ossia python setup", "for python; in another terminal"))
@@ -224,12 +226,24 @@ def _trust(talk: Chat, face: Face) -> None:
     return talk.ask(Question(f"Trust {root}?", UNTIL, "\n".join(rows)), answered)
 
 
-def _functions(talk: Chat, face: Face, path: Path) -> None:
-    """Add the functions in a file."""
+def _functions(talk: Chat, face: Face, argument: str) -> None:
+    """Add the functions in a file, or those named behind it."""
+    file, functions = _file_and_functions(argument)
+    path = path_of(file)
     if not path.is_file():
         raise CommandError(f"file {path} doesn't exist")
-    names = (*(talk.settings.tools or ()), str(path.absolute()))
-    _collect(talk, face, {"tools": tuple(dict.fromkeys(names)), "no_tools": False})
+    source = str(path.absolute())
+    others = [name for name in talk.settings.tools or () if source_and_function(name)[0] != source]
+    added = [f"{source}:{name}" for name in functions] or [source]
+    _collect(talk, face, {"tools": (*others, *added), "no_tools": False})
+
+
+def _file_and_functions(argument: str) -> tuple[str, list[str]]:
+    """`"weather.py:look, tell"` as `("weather.py", ["look", "tell"])`."""
+    file, colon, functions = argument.rpartition(".py:")
+    if argument.endswith(".py") or not colon:
+        return argument, []
+    return f"{file}.py", list(filter(None, map(str.strip, functions.split(","))))
 
 
 def _with_trained(settings: Settings, names: Sequence[str]) -> tuple[str, ...]:

@@ -669,7 +669,8 @@ def chat_asks(stage: ChatScreen) -> bool:
 
 
 def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: Path) -> None:
-    (tmp_path / "own.py").write_text('def double(n: int) -> int:\n    "Doubles."\n    return 2 * n\n')
+    halve = "def halve(n): ...\ndef third(n: int) -> int: ...\n"
+    (tmp_path / "own.py").write_text(f'def double(n: int) -> int:\n    "Doubles."\n    return 2 * n\n{halve}')
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "AGENTS.md").write_text("Write British English.")
@@ -683,7 +684,9 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
             engine = talk.loaded.model.engine if talk.loaded else None
             await send(stage, "/tools")
             assert "web search /tools web URL (a SearXNG; or brave, exa, … with a key)" in text_of(stage)
-            await send_until(stage, f"/tools {tmp_path / 'own.py'}", "1 tool on: functions.double")
+            await send_until(stage, f"/tools {tmp_path / 'own.py'}", "2 tools on: functions.double, functions.third")
+            await send_until(stage, "/tools", "functions.halve own.py line 4: the parameter 'n' has no type hint")
+            await send_until(stage, f"/tools {tmp_path / 'own.py'}:double", "1 tool on: functions.double")
             await send(stage, "Double 21", "/calls", "/calls 1", "/calls 2")
             assert "▸ functions.double" in text_of(stage) and "a call from 1 to 1, not '2'" in text_of(stage)
             await send_until(stage, "/tools off double", "0 tools on")

@@ -84,6 +84,24 @@ class TestList:
         done = ossia_text("tools", "call", "double", '{"n": 4}', "--tools", own, "--temperature", "0", "--raw")
         assert (done.returncode, done.stdout) == (0, "8\n")
 
+    def test_only_named_functions_and_those_that_are_skipped(
+        self, own: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert invoke(["tools", "list", "--tools", f"{own}:echo,double,browser", "--allow-host", "a.test"]) == 0
+        on = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line.startswith(("func", "brow"))]
+        assert on == ["browser.search", "browser.open", "browser.find", "functions.echo", "functions.double"]
+        assert invoke(["tools", "list", "--tools", f"{own}:ecko"]) == 2
+        assert capsys.readouterr().err.endswith("own.py: has no function 'ecko', only double, echo, leave, wait\n")
+        (tmp_path / "half.py").write_text("def good() -> int: ...\ndef bad(x): ...\n")
+        assert invoke(["tools", "list", "--tools", str(tmp_path / "half.py")]) == 0
+        shown = capsys.readouterr()
+        fault = "half.py line 2: the parameter 'x' has no type hint: write e.g. x: str"
+        assert shown.err == f"ossia: warning: bad is skipped: {fault}\n"
+        assert "functions.good  file half.py, auto\n" in shown.out
+        assert shown.out.endswith(f"functions.bad  off: {fault}\n")
+        assert invoke(["tools", "list", "--json", "--tools", str(tmp_path / "half.py")]) == 0
+        assert json.loads(capsys.readouterr().out)["off"]["functions.bad"] == fault
+
     def test_as_json(self, own: str, capsys: pytest.CaptureFixture[str]) -> None:
         assert invoke(["tools", "list", "--json", "--tools", own, "--tools", "browser"]) == 0
         listed = json.loads(capsys.readouterr().out)

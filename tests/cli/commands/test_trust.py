@@ -13,7 +13,7 @@ from ossia.tools.approval.trust import Grants, TrustStore
 from tests.support.pty import spawn
 
 CONFIG = r"""
-tools = ["fun.py", "./../evil.py", "package"]
+tools = ["fun.py", "./../evil.py:f,g", "package"]
 [approvals]
 "container.exec:git status*" = "auto"
 "repo_browser.apply_patch" = {"docs/**" = "auto"}
@@ -49,7 +49,7 @@ def test_it_shows_all_that_would_take_effect(project: Path, capsys: pytest.Captu
     assert out.splitlines() == [
         f"{project}: not trusted",
         "  functions fun.py",
-        "  functions ./../evil.py  (NOT in .ossia/: it can change after you trusted it)",
+        "  functions ./../evil.py:f,g  (NOT in .ossia/: it can change after you trusted it)",
         "  functions package",
         "  rule      container.exec:git status* = auto",
         "  rule      repo_browser.apply_patch:docs/** = auto",

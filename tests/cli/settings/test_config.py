@@ -202,6 +202,9 @@ def test_a_flag_may_come_as_text() -> None:
     assert _settings(context="4096", tools=["python,browser", "python"]) == Settings(
         context=4096, tools=("python", "browser")
     )
+    assert _settings(tools=["a.py:f, g,python", "wx:now,h", "b.py,c"]) == Settings(
+        tools=("a.py:f", "a.py:g", "python", "wx:now", "wx:h", "b.py", "c")
+    )
 
 
 @pytest.mark.parametrize("word", ["1", "true", "YES", "on"])
@@ -467,10 +470,10 @@ class TestFolder:
         return look(tmp_path / "work")
 
     def test_its_rules_and_tools_count(self, config: ConfigFile, tmp_path: Path) -> None:
-        folder = self._folder(tmp_path, 'tools = ["own.py"]\n[approvals]\n"shell:make*" = "auto"\n')
+        folder = self._folder(tmp_path, 'tools = ["own.py:f"]\n[approvals]\n"shell:make*" = "auto"\n')
         path = config('[approvals]\nshell = "ask"\n')
         resolved = resolve({}, environ={}, path=path, folder=folder)
-        assert resolved.settings.tools == (str(folder.root / ".ossia" / "own.py"),)
+        assert resolved.settings.tools == (f"{folder.root / '.ossia' / 'own.py'}:f",)
         assert (resolved.approvals, resolved.folder_approvals) == ((("shell", "ask"),), (("shell:make*", "auto"),))
         assert resolve({}, environ={}, path=path).settings.tools is None
 
@@ -481,7 +484,7 @@ class TestFolder:
         with pytest.raises(ConfigError, match="can't be set by a workspace"):
             resolve({}, environ={}, path=config(""), folder=self._folder(tmp_path, line))
 
-    @pytest.mark.parametrize("name", ["../own.py", "/etc/own.py", "~/own.py", "missing.py"])
+    @pytest.mark.parametrize("name", ["../own.py", "/etc/own.py", "~/own.py", "missing.py", "../own.py:f,g"])
     def test_its_functions_stand_where_trust_looked(self, name: str, config: ConfigFile, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="which you trusted"):
             resolve({}, environ={}, path=config(""), folder=self._folder(tmp_path, f'tools = ["{name}"]'))

@@ -19,7 +19,7 @@ from ossia.harmony.typescript import typescript
 from ossia.tools.functions import FunctionsInvalid
 from ossia.tools.functions._inspect import result_text
 from ossia.tools.functions.naming import Loaded, without_duplicates
-from ossia.tools.functions.user import load_entry_points, load_functions
+from ossia.tools.functions.user import load_entry_point, load_functions
 from ossia.tools.spec import ToolOutput
 from tests.support.calls import call
 
@@ -394,7 +394,7 @@ def test_what_a_function_says_of_itself(tmp_path: Path) -> None:
     assert tool.spec.effects == {"read"}
     called = call([tool], "functions.look", {"x": 1}, folder=tmp_path)
     assert called.result.taints == {"outside"} and called.asked == ()
-    with pytest.raises(FunctionsInvalid, match=r"look.effects: must be a set of 'read', .* not 'fly'"):
+    with pytest.raises(FunctionsInvalid, match=r"look can't be .*: its effects must be a set of 'read', .* not 'fly'"):
         _load(tmp_path, source.replace('{"read"}', '"fly"'))
 
 
@@ -425,30 +425,69 @@ def test_of_two_tools_of_a_name_the_first_stays(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        ("def f(x): return x", "weather.py: f: the parameter 'x' has no type hint: write e.g. x: str"),
-        ("def f(*xs: int): return 1", "weather.py: f: *xs can't be shown to a model: name the parameters"),
-        ("def f(**xs: int): return 1", "weather.py: f: **xs can't be shown to a model: name the parameters"),
-        ("def f(x: int, /): return 1", "weather.py: f: the parameter 'x' is positional-only: remove the /"),
-        ("f = lambda: 1", "weather.py: f: a lambda has no type hints: write a def, or begin its name with _"),
-        ("async def f(): yield 1", "weather.py: f: an async generator can't be a tool: return a list"),
-        ("class A: pass\ndef f(ok: int, x: A): return x", "f: the parameter 'x' has a type that JSON can't express"),
+        ("def f(x): return x", "weather.py line 1: the parameter 'x' has no type hint: write e.g. x: str"),
+        ("\ndef f(*xs: int): return 1", "weather.py line 2: *xs can't be shown to a model: name the parameters"),
+        ("def f(**xs: int): return 1", "weather.py line 1: **xs can't be shown to a model: name the parameters"),
+        ("def f(x: int, /): return 1", "weather.py line 1: the parameter 'x' is positional-only: remove the /"),
+        ("def f(a, *b): return 1", "the parameter 'a' has no type hint: write e.g. a: str; *b can't be shown to a"),
+        ("f = lambda: 1", "f can't be a tool: weather.py line 1: a lambda has no type hints: write a def, or begin"),
+        ("async def f(): yield 1", "weather.py line 1: an async generator can't be a tool: return a list"),
+        ("class A: pass\ndef f(ok: int, x: A): ...", "line 2: the parameter 'x' has a type that JSON can't express"),
+        ("def f(x): ...\ndef g(y): ...", "write e.g. x: str; g can't be a tool: weather.py line 2: the parameter 'y'"),
         ("from typing import Callable\ndef f(x: Callable[[], int]): return x", "has a type that JSON can't express"),
-        ("def f(x: 'Nowhere'): return x", "weather.py: f: "),
+        ("def f(x: 'Nowhere'): return x", "weather.py line 1: its type hints can't be used"),
         ("import nowhere_at_all", "weather.py line 1: ModuleNotFoundError: No module named 'nowhere_at_all'"),
         ("x = 1\ndef f(:\n", "weather.py line 2: SyntaxError: "),
         ("x = 1\n\nraise SystemExit(2)", "weather.py line 3: SystemExit: 2"),
         ("x = 1", "weather.py: it defines no public function that a model could call"),
-        ("__all__ = ['g']", "weather.py: __all__ names 'g', which the file doesn't define"),
+        ("__all__ = ['g', 'h']", "weather.py: __all__ names 'g', 'h', which the file doesn't define"),
         ("x = '\0'", "weather.py"),
         ("class E(Exception):\n    def __str__(self): raise SystemExit\nraise E", "weather.py line 3: E: (its text"),
         ("__all__ = 3", "weather.py: TypeError: "),
-        ("class R:\n    def __repr__(self): exit(3)\ndef f(): ...\nf.effects = R()", "weather.py: SystemExit: 3"),
+        ("class R:\n    def __repr__(self): exit(3)\ndef f(): ...\nf.effects = R()", "declaration fails: SystemExit"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_one_line(tmp_path: Path, source: str, problem: str) -> None:
     with pytest.raises(FunctionsInvalid) as caught:
         _load(tmp_path, source)
     assert problem in str(caught.value) and "\n" not in str(caught.value)
+
+
+TWO_OF_FOUR = """
+    def good(x: int) -> int:
+        return x
+    def untyped(x, y): ...
+    def also_good() -> int:
+        return 1
+    def starred(*xs: int): ...
+    """
+
+
+def test_functions_that_cannot_be_tools_are_skipped_and_all_are_named(tmp_path: Path) -> None:
+    """One of them used to refuse the file, and the next one only once that was mended."""
+    loaded = _load(tmp_path, TWO_OF_FOUR)
+    assert [tool.spec.name for tool in loaded.tools] == ["functions.good", "functions.also_good"]
+    untyped = (
+        "weather.py line 4: the parameter 'x' has no type hint: write e.g. x: str; "
+        "the parameter 'y' has no type hint: write e.g. y: str"
+    )
+    starred = "weather.py line 7: *xs can't be shown to a model: name the parameters"
+    assert loaded.skipped == {"untyped": untyped, "starred": starred}
+    assert loaded.warnings == (f"untyped is skipped: {untyped}", f"starred is skipped: {starred}")
+
+
+def test_only_the_named_functions_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "weather.py").write_text("def a(x): ...\ndef b() -> int: ...\ndef c() -> int: ...\n")
+    loaded = load_functions(tmp_path / "weather.py", names=["c", "b"])
+    assert [tool.spec.name for tool in loaded.tools] == ["functions.c", "functions.b"]
+    assert (loaded.warnings, loaded.skipped) == ((), {})
+    for names, problem in {
+        ("b", "d"): "weather.py: has no function 'd', only a, b, c",
+        ("a", "b"): "a can't be a tool: weather.py line 1: the parameter 'x' has no type hint: write e.g. x: str",
+    }.items():
+        with pytest.raises(FunctionsInvalid) as caught:
+            load_functions(tmp_path / "weather.py", names=names)
+        assert str(caught.value) == problem
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
@@ -522,19 +561,21 @@ def test_entry_points_of_the_names_given(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.syspath_prepend(tmp_path)
     try:
         for name in ("one", "list", "module"):
-            loaded = load_entry_points([name])
+            loaded = load_entry_point(name)
             assert [(tool.spec.name, tool.spec.source) for tool in loaded.tools] == [
                 ("functions.double", "package my-tools")
             ]
         assert call(loaded.tools, "functions.double", {"n": 4}, folder=tmp_path).text == "8"
-        assert load_entry_points(["one", "list"]).warnings == ()  # merged by the caller, who has all tools
+        assert load_entry_point("module", names=["double"]).tools[0].spec.name == "functions.double"
+        with pytest.raises(FunctionsInvalid, match="module: has no function 'halve', only double"):
+            load_entry_point("module", names=["halve"])
         for name, problem in {
             "none": "must be a function, a list of functions or a module, not 3",
             "broken": "'broken': AttributeError: module 'my_tools_package' has no attribute 'nowhere'",
             "gone": r"no installed package has the ossia.tools entry point 'gone' \(installed: broken, list",
         }.items():
             with pytest.raises(FunctionsInvalid, match=problem):
-                load_entry_points([name])
+                load_entry_point(name)
     finally:
         sys.modules.pop("my_tools_package", None)
 
