@@ -29,11 +29,11 @@ from ossia.cli.clean import clean, clean_parts, fitted, one_line
 from ossia.cli.footnotes import lines
 from ossia.cli.runtime.activity import Reading, Running
 from ossia.cli.runtime.failures import failure_rows
+from ossia.cli.runtime.writing import Writing
 from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
 from ossia.cli.words import ENDS, count, thinking_cut
 from ossia.harmony.messages import ANALYSIS, is_call
-from ossia.tools.spec import ApprovalAsked
 
 Think = Literal["off", "on", "peek"]
 """The display of thinking: "off", one line about it; "on", all of it; "peek", its last rows."""
@@ -74,7 +74,7 @@ class ChatView:
         self._calls: list[ToolFinished] = []  # of one tool in a row, on an open line
         self._running = Running(clock)
         self._stat = ""  # the call's changes of files
-        self._writing_call = ""
+        self._writing = Writing(clock)
         self._progress: Progress | None = None
         self._reading = Reading(clock)
         self._turn_since = 0.0
@@ -143,6 +143,7 @@ class ChatView:
     def see(self, event: Event) -> None:
         """Take in one event."""
         self._running.see(event)
+        self._writing.see(event)
         match event:
             case Delta():
                 self._delta(event)
@@ -160,11 +161,9 @@ class ChatView:
                 if event.phase == "prefill":
                     self._reading.see(event)
             case ToolStarted(preview=preview):
-                self._stat, self._writing_call = diffstat(diff_of(preview)), ""
+                self._stat = diffstat(diff_of(preview))
             case ToolFinished():
                 self._finished(event)
-            case ApprovalAsked():
-                self._writing_call = ""
             case ContextTrimmed(before, after, reason):
                 self.note(f"{reason} · {before:,} → {after:,} tokens · /context shows what was replaced")
             case Stats(step):
@@ -181,7 +180,6 @@ class ChatView:
         self.tokens += bool(delta.text)
         if is_call(delta):
             self._fold_thinking()
-            self._writing_call = delta.recipient or ""
         elif delta.channel == ANALYSIS:
             self._think_on(delta.text)
         elif delta.role == "assistant":
@@ -246,7 +244,6 @@ class ChatView:
             self.note(thought_row(thought, tokens, keys=self.keys, width=self._painter.width), "dim italic")
 
     def _finished(self, done: ToolFinished) -> None:
-        self._writing_call = ""
         call, result = done.call, done.result
         if self._stat and not result.error:
             row = edit_row(call.name, self._stat, keys=self.keys, width=self._painter.width)
@@ -284,7 +281,7 @@ class ChatView:
         self._close_message()
         self._close_calls()
         self.context_tokens = None
-        self._progress, self._writing_call, self.busy = None, "", False
+        self._progress, self.busy = None, False
         if error is not None:
             self.note(" ".join(str(error).split()), "red")
         elif end != "answered":
@@ -316,9 +313,10 @@ class ChatView:
             gap: list[Row] = [[]] if not self._begun and self._last else []
             return [*gap, *self._painter.chunk(chunk)][-max_rows:]
         rows = self._call_rows() + self._running_rows()
-        if self._thought and self.think != "off":
-            room = min(max_rows, _PEEK_ROWS) if self.think == "peek" else max_rows
+        room = {"off": 0, "peek": min(max_rows, _PEEK_ROWS), "on": max_rows}[self.think]
+        if self._thought and room:
             rows += self._painter.text(self._tail[-room * self._painter.width :].strip(), "dim")[-room:]
+        rows += self._dim(self._writing.lines(room) if room else [])
         gap = [[]] if rows and self._last not in ("", "note") else []  # as in its final form
         return [*gap, *rows][-max_rows:]
 
@@ -328,8 +326,12 @@ class ChatView:
         if call is None or not output:
             return []
         head = running_row(call, self._running.seconds, width=self._painter.width)
-        shown = [fitted(clean(f"  {line}"), self._painter.width) for line in output]
-        return [*self._painter.text(head, "cyan"), *self._painter.text("\n".join(shown), "dim")]
+        return [*self._painter.text(head, "cyan"), *self._dim(output)]
+
+    def _dim(self, lines: list[str]) -> list[Row]:
+        """Lines from outside, two columns in, each on one row."""
+        shown = (fitted(clean(f"  {line}"), self._painter.width) for line in lines)
+        return [row for line in shown for row in self._painter.text(line, "dim")]
 
     def activity(self) -> str:
         """The activity: `"thinking · 4 s · 61 tokens"`; "" between turns."""
@@ -342,7 +344,7 @@ class ChatView:
         if self._progress:
             summing_up = f"summing up older turns · {self.turn_s:.0f} s"
             return summing_up if self._progress.phase == "summary" else self._reading.text()
+        if call := self._writing.text():
+            return f"{call} · {self._writing.seconds:.0f} s"
         activity = "writing" if self._segments else "waiting"
-        if self._writing_call:
-            activity = f"writing a call of {one_line(self._writing_call)}"
         return f"{activity} · {self.turn_s:.0f} s · {count(self.tokens, 'token')}"

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from ossia.agent.events import Delta, Event, Progress, ToolFinished, ToolOutput, ToolStarted, TurnEnded
 from ossia.agent.pace import Pace
+from ossia.cli.runtime.writing import Writing
 from ossia.cli.words import count
 from ossia.harmony.messages import ANALYSIS
 from ossia.tools.host import Loading
@@ -87,18 +88,19 @@ class Running:
 class Activity:
     """The activity of a turn, in words: feed it each event, and ask for `text` as often as it is drawn.
 
-    `reading the prompt · 212 of 633 · 24 s`, `thinking · 31 tokens`, `running python · 12 s · the last line of output`;
-    "waiting" before the first.
+    `reading the prompt · 212 of 633 · 24 s`, `thinking · 31 tokens`, `writing big.py · line 130 · 78 s`,
+    `running python · 12 s · the last line of output`; "waiting" before the first.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._reading, self._running = Reading(clock), Running(clock)
+        self._reading, self._running, self._writing = Reading(clock), Running(clock), Writing(clock)
         self._tokens = 0
         self._words = "waiting"
 
     def see(self, event: Event) -> bool:
         """Take note of an event. False: the activity stays."""
         self._running.see(event)
+        self._writing.see(event)
         match event:
             case Progress(done, phase="summary"):
                 self._words = f"summing up older turns · {count(done, 'token')}"
@@ -115,6 +117,8 @@ class Activity:
         return True
 
     def text(self) -> str:
+        if writing := self._writing.text():
+            return f"{writing} · {self._writing.seconds:.0f} s"
         if self._running.call is None:
             return self._words or self._reading.text()
         return " · ".join([self._words, f"{self._running.seconds:.0f} s", *self._running.lines(1)])

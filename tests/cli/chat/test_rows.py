@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from ossia.cli.runtime.session import Resume
 from tests.support.command import write_script
 from tests.support.documents import answer, thought
 from tests.support.screen import ChatScreen, chatting
-from tests.support.work_calls import reads, writes
+from tests.support.work_calls import reads, wants, writes
 
 SIZES = [(50, 15), (80, 24), (120, 40)]
 CTRL_O = "\x0f"
@@ -119,3 +120,25 @@ def test_a_warning_before_a_result_is_not_the_result(tmp_path: Path) -> None:
 
     chatting(first)
     chatting(later)
+
+
+@pytest.mark.parametrize(("columns", "rows"), SIZES)
+def test_a_call_that_is_written_is_seen(tmp_path: Path, columns: int, rows: int) -> None:
+    text = "cat > big.py <<'EOF'\n" + "".join(f"word = 'ä \\\\ {number}'\n" for number in range(400))
+    script = write_script(tmp_path, wants("container.exec", cmd=["bash", "-lc", text]), tokens_per_s=100)
+
+    async def case() -> None:
+        async with ChatScreen(columns=columns, rows=rows, engine=script, no_tools=None, think="peek") as stage:
+            await stage.type("Write it.\r")
+            written = re.compile(r". writing big\.py · line \d\d+ · \d+ s")
+            await stage.until(lambda: any(map(written.match, stage.terminal.display)))
+            shown = [re.sub(r"\d+", "0", row) for row in stage.terminal.display]
+            begin = shown.index("› Write it.")
+            assert shown[begin : begin + 5] == ["› Write it.", "", *["  word = 'ä \\\\ 0'"] * 2, shown[begin + 4]]
+            assert "  word = 'ä \\\\ 0'".startswith(shown[begin + 4][:8])
+            assert any(row[1:].startswith(" writing big.py · line 0 · 0 s") for row in shown[begin + 5 :])
+            await stage.type("\x03")
+            await stage.settle()
+            assert not any("word" in row for row in stage.rows)
+
+    chatting(case)

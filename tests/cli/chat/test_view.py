@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -221,14 +222,22 @@ def test_a_call_that_runs_shows_its_seconds_and_its_last_lines() -> None:
     assert [row[:23] for row in rows(shown)] == ["▸ container.exec  pytes"]
 
 
-def test_a_call_that_is_written_is_counted() -> None:
+@pytest.mark.parametrize(("think", "most"), [("off", 0), ("peek", 3), ("on", 9)])
+def test_a_call_that_is_written_is_named_and_its_text_is_peeked_at(think: Think, most: int) -> None:
     clock = Clock()
-    shown = view(clock=clock)
+    shown = view(30, think=think, clock=clock)
+    shown.user("Go.")
     shown.begin()
-    for piece in ('{"patch":', " ", '"'):
-        shown.see(Delta(0, piece, recipient="repo_browser.apply_patch", channel="analysis"))
-    clock.now += 10
-    assert shown.activity() == "writing a call of repo_browser.apply_patch · 10 s · 3 tokens"
+    written = ["*** Begin Patch", "*** Add File: big.py", "+\x1b[2J", f"+{'x' * 40}", "+ä = 1"]
+    text = json.dumps({"patch": "\n".join(written)}).removesuffix('"}')
+    for at in range(0, len(text), 3):
+        shown.see(Delta(0, text[at : at + 3], recipient="repo_browser.apply_patch", channel="analysis"))
+    clock.now += 78
+    assert shown.activity() == "writing big.py · line 3 · 78 s"
+    lines = ["  *** Begin Patch", "  *** Add File: big.py", "  +␛[2J", f"  +{'x' * 26}…", "  +ä = 1"]
+    assert rows(shown) == ["› Go.", *(["", *lines[-most:]] if most else [])]
+    shown.see(called("repo_browser.apply_patch", text, "Success."))
+    assert [row for row in rows(shown) if row.startswith("  ")] == []
 
 
 @pytest.mark.parametrize("width", [50, 80, 120])

@@ -103,6 +103,9 @@ def test_each_activity_is_said_until_the_next_one() -> None:
     assert not activity.see(MessageAdded(Message("assistant", ("Hm",), channel="analysis")))
     activity.see(Delta(1, "Yes", channel="final"))
     assert activity.text() == "writing · 2 tokens"
+    activity.see(Delta(2, "import sys\nprint(", channel="analysis", recipient="python"))
+    clock.now += 3
+    assert activity.text() == "writing python · line 2 · 3 s"
     call = ToolCall("1", "python", "1")
     activity.see(ToolStarted(call, Preview("run")))
     assert activity.text() == "running python · 0 s"
