@@ -164,12 +164,12 @@ def logout(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
 @plain_keys()
 def test(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="[default: all]")] = None,
-    accept: Annotated[bool, typer.Option("--accept", help="Accept new and changed tools.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="Accept new and changed tools without asking.")] = False,
 ) -> None:
-    """Connect to servers, and show their tools as the model reads them.
+    """Connect to servers, show their tools as the model reads them, and ask whether you accept them.
 
-    Showing a server for the first time accepts its tools. Later, new and changed tools are marked, and stay off until
-    --accept. To see the servers of a trusted folder, run this in that folder.
+    Until you accept a new server's tools, their descriptions count as text from outside. Tools that are added or
+    changed later stay off until you accept them. To see the servers of a trusted folder, run this in that folder.
     """
     from ossia.cli.runtime.progress import LiveLine
     from ossia.cli.settings.mcp import configured_servers
@@ -229,21 +229,24 @@ def _trusted_here() -> Offer | None:
 
 
 def _settle(servers: McpServers, status: McpStatus, *, accept: bool) -> None:
-    """Accept a server after its first showing. Tools that are off are accepted only on request."""
+    """Accept the tools just shown, if the user agrees."""
+    from ossia.cli.runtime.consent import confirmed
     from ossia.cli.words import count
 
-    off = [tool for tool in status.tools if not tool.is_on]
-    if any(tool.state == "first" for tool in status.tools):
+    fresh = [tool for tool in status.tools if tool.state != "accepted"]
+    if not fresh:
+        return
+    what = f"{count(len(fresh), 'tool')} of {status.name}"
+    if accept or (sys.stdin.isatty() and sys.stdout.isatty() and confirmed(f"Accept {what} as shown?")):
         servers.accept(status.name)
-    elif off and accept:
-        servers.accept(status.name)
-        print(f"ossia: accepted: {count(len(off), 'tool')} of {status.name}", file=sys.stderr)
-    elif off:
-        again = f"ossia mcp test {status.name} --accept"
-        print(f"ossia: new and changed tools are off until you accept them: `{again}`", file=sys.stderr)
+        say(f"accepted: {what}")
+    else:
+        is_new = all(tool.is_on for tool in fresh)
+        state = f"the descriptions of {status.name}'s tools count as text from outside" if is_new else f"{what} off"
+        say(f"not accepted: {state} until `ossia mcp test {status.name} --accept`")
 
 
-_MARKS = {"accepted": "", "first": " (accepted now)", "new": " (NEW: off)", "changed": " (CHANGED: off)"}
+_MARKS = {"accepted": "", "first": " (NEW)", "new": " (NEW: off)", "changed": " (CHANGED: off)"}
 
 
 def _described(status: McpStatus) -> list[str]:

@@ -80,13 +80,12 @@ class McpStatus:
         lines = []
         first = [tool.name for tool in self.tools if tool.state == "first"]
         if first:
-            shown = f"count as text from outside until you have looked at them with {test}"
-            lines.append(f"mcp {self.name} is new: the descriptions of its tools ({_listed(first)}) {shown}")
+            until = f"count as text from outside until you accept them: {test}"
+            lines.append(f"mcp {self.name} is new: the descriptions of its tools ({_listed(first)}) {until}")
         for state, what in (("new", "new tools"), ("changed", "tools that have changed")):
             off = [tool.name for tool in self.tools if tool.state == state]
             if off:
-                accept = f"look at them with {test}, then accept them with --accept"
-                lines.append(f"mcp {self.name}: {what} are off: {_listed(off)}: {accept}")
+                lines.append(f"mcp {self.name}: {what} are off until you accept them: {_listed(off)}: {test}")
         lines += [f"mcp {self.name}: the tool {tool} is left out: {why}" for tool, why in self.left_out[:12]]
         if more := len(self.left_out[12:]):
             lines.append(f"mcp {self.name}: {more} more tools are left out: {test} lists them")

@@ -142,7 +142,7 @@ def test_an_mcp_server(over: str, tmp_path: Path, home: Path) -> None:
         target = ["--url", address] if over == "http" else ["--", sys.executable, str(lamp)]
         added = subprocess.run([str(OSSIA), "mcp", "add", "home", *target], capture_output=True, check=False)
         assert added.returncode == 0, added.stderr
-        seen = subprocess.run([str(OSSIA), "mcp", "test", "home"], capture_output=True, check=False)
+        seen = subprocess.run([str(OSSIA), "mcp", "test", "home", "--accept"], capture_output=True, check=False)
         assert seen.returncode == 0, seen.stderr
         line = _asked("Call home__set_lamp with room kitchen and level 40.", "--tools", "python", "--yes")
     assert _calls(line) == [("functions.home__set_lamp", {"room": "kitchen", "level": 40})]

@@ -49,7 +49,7 @@ def test_what_the_model_is_told_of_a_servers_tools(connected: Connected) -> None
     assert status.title.startswith("Study server 1.2.3, protocol 20")
     assert status.warnings[0].startswith("mcp study is new: the descriptions of its tools (get_weather, structured")
     assert status.warnings[0].endswith(
-        ") count as text from outside until you have looked at them with `ossia mcp test study`"
+        ") count as text from outside until you accept them: `ossia mcp test study`"
     )
     first = status.tools[0]
     assert (first.name, first.offered, first.state, first.read_only) == (
@@ -418,9 +418,8 @@ def test_a_changed_description_is_off_until_it_is_accepted(tmp_path: Path) -> No
             ("d", "new", False),
         ]
         assert status.warnings == (
-            "mcp s: new tools are off: d: look at them with `ossia mcp test s`, then accept them with --accept",
-            "mcp s: tools that have changed are off: b, c: "
-            "look at them with `ossia mcp test s`, then accept them with --accept",
+            "mcp s: new tools are off until you accept them: d: `ossia mcp test s`",
+            "mcp s: tools that have changed are off until you accept them: b, c: `ossia mcp test s`",
         )
         assert [tool.spec.name for tool in made.tools] == ["functions.s__a"]
         assert "there is no tool" in call(made.tools, "functions.s__b", folder=tmp_path).text
