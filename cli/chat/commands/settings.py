@@ -8,8 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ossia.cli.chat.commands.common import Block, Choice, CommandError, later, must_be
-from ossia.cli.clean import one_line
+from ossia.cli.chat.commands.common import Block, Choice, later, must_be
 from ossia.cli.exits import ExitError
 from ossia.cli.settings.kinds import Value, thinking_limit
 from ossia.cli.settings.table import SETTINGS
@@ -159,8 +158,7 @@ def _read(key: str, text: str) -> Value:
     except ValueError:
         if text.lower() in _OFF:
             return default
-        wrong = f"must be {kind.expected}, not {one_line(text, 80)!r}"
-        raise CommandError(f"{wrong}. /set {key} default restores {_shown(key, default)}.") from None
+        must_be(kind.expected, text, f"/set {key} default undoes it")
 
 
 def _value(talk: Chat, face: Face, key: str) -> object:

@@ -26,7 +26,12 @@ _USAGE_CHARS = 26
 _SHOWN_SKILLS = 8
 _WIDE_COLUMNS = 78
 _PATH = "a path is no command: @ before it attaches it, one more / sends it as text"
-_BACK = "the line is in the input again, "
+_DROPPED = "a path is no command: it is in the input again, with the @ that attaches it"
+_ELSEWHERE = {
+    "compact": "context", "compress": "context", "usage": "stats", "cost": "stats", "config": "set", "settings": "set",
+    "memory": "system", "mcp": "tools", "functions": "tools", "diff": "undo", "rewind": "edit",
+}  # fmt: skip
+"""Commands of other programs, and ours that come nearest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +63,10 @@ def run_command(talk: Chat, face: Face, line: str, *, shown: str | None = None) 
     command = find(name)
     if command is None:
         mentioned = of_dropped(shown)
-        face.note(_PATH if mentioned or begins_with_path(line) else _unknown(talk, name), "red")
         restored = face.restore(mentioned or shown)
-        return face.note(f"{_BACK}{'with the @' if mentioned else 'to be corrected'}") if restored else None
+        if mentioned or begins_with_path(line):
+            return face.note(_DROPPED if mentioned and restored else _PATH, "red")
+        return face.note(f"{_unknown(talk, name)} To send it as text: /{_named(name)}", "red")
     if command.between_turns and talk.control is not None:
         return face.note(f"/{command.name} can't run during a turn: Ctrl-C stops it, Up brings the line back", "yellow")
     face.note(f"› {one_line(shown, 200)}", "dim bold")
@@ -143,8 +149,13 @@ def _unknown(talk: Chat, name: str) -> str:
     known = [word for one in _ALL for word in (one.name, *one.aliases)]
     known += [skill.name for skill in talk.skills if skill.for_user]
     near = [] if "/" in name else difflib.get_close_matches(name.lower(), known, n=1)
-    meant = f": did you mean /{near[0]}?" if near else ":"
-    return f"unknown command /{one_line(name, 40)}{meant} /help lists them, // sends a text that starts with /"
+    if ours := find(_ELSEWHERE.get(name.lower(), "")):
+        return f"no command {_named(name)} (/{ours.name}: {ours.help})."
+    return f"no command {_named(name)}{f': did you mean /{near[0]}?' if near else ' (/help lists them).'}"
+
+
+def _named(name: str) -> str:
+    return f"/{one_line(name, 40)}"
 
 
 _THINK = "Ctrl-T shows or hides it at any time; Ctrl-O shows the thinking of past turns."

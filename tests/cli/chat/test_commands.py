@@ -39,7 +39,6 @@ from tests.support.work_calls import writes
 THOUGHT = "<|channel|>analysis<|message|>Hm, llamas.<|end|><|start|>assistant"
 LONG = THOUGHT.replace("llamas", "on and on, " * 60) + "<|channel|>final<|message|>One.<|return|>"
 FENCE = "```"
-BACK = "the line is in the input again, to be corrected"
 
 
 def answer(text: str) -> str:
@@ -128,20 +127,22 @@ def test_what_is_no_command_is_said_and_not_lost(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, answer("A file."), answer("Yes."))) as stage:
             await send(stage, "/efort high")
-            assert "unknown command /efort: did you mean /effort?" in text_of(stage)
-            assert stage.face.editor.text == "/efort high" and text_of(stage).count(BACK) == 1
+            assert "no command /efort: did you mean /effort? To send it as text: //efort" in text_of(stage)
+            assert stage.face.editor.text == "/efort high"
             await send(stage, "\x15/wibble")
-            assert stage.face.editor.text == "/wibble" and text_of(stage).count(BACK) == 2
+            assert "no command /wibble (/help lists them). To send it as text: //wibble" in text_of(stage)
+            assert stage.face.editor.text == "/wibble"
+            await send(stage, "\x15/compact")
+            assert "no command /compact (/context: how full the context is, part by part). To" in text_of(stage)
             stage.face.editor.clear()
             await send(stage, "/no/such is what?")
-            assert "unknown command /no/such: /help lists them, // sends" in text_of(stage)
+            assert "no command /no/such (/help lists them). To send it as text: //no/such" in text_of(stage)
             stage.face.editor.clear()
             (tmp_path / "a b.md").touch()
             dropped = f"{tmp_path}/a\\ b.md"  # as a terminal inserts it
             await send(stage, dropped)
-            assert "a path is no command: @ before it attaches it" in text_of(stage)
+            assert "a path is no command: it is in the input again, with the @ that" in text_of(stage)
             assert stage.face.editor.text == f'@"{tmp_path}/a b.md"'
-            assert "in the input again, with the @" in text_of(stage)
             stage.face.editor.clear()
             await send(stage, "/etc/passwd is what?")
             assert stage.face.editor.text == "/etc/passwd is what?"
@@ -227,7 +228,12 @@ def test_wrong_arguments_and_hostile_text_are_one_clean_line(tmp_path: Path, mon
             assert text_of(stage).count(": File name too long") >= 2
             assert "/fork: must be 1, the only turn, not '7'" in text
             assert "/set: must be one of effort, temperature, top_p" in text
-            assert "/set: must be a number above 0, up to 1, not '2'. /set top_p default restores 1." in text
+            assert "/set: must be a number above 0, up to 1, not '2': /set top_p default undoes it" in text
+            await send(stage, "/temp 70", "/temp 0,7", "/temp nan", "/temp", "/set temp 1.5", "/temp default", "/temp")
+            for wrong in ("70", "0,7", "nan"):
+                assert f"/temp: must be a number from 0 to 2, not '{wrong}': /set temperature default" in text_of(stage)
+            notes = re.findall(r"temperature (default|\d\S*)(?= |:)", text_of(stage).partition("not 'nan'")[2])
+            assert notes == ["default", "default", "1.5", "default", "default"]
             assert "/undo: must be list, force, skip or nothing, not 'all'" in text
 
     chatting(case)

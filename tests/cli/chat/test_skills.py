@@ -121,7 +121,7 @@ def test_the_prompt_names_them_where_a_tool_can_read_them(own: Path, tmp_path: P
             await send(stage, "/skills")
             assert "  those of work aren't read: /tools trust, if its files are your own" in stage.rows
             await send(stage, "/release now", "\x15/tools off repo_browser", "hi")
-            assert "unknown command /release" in " ".join(stage.rows) and mine not in prompt_of(stage)
+            assert "no command /release" in " ".join(stage.rows) and mine not in prompt_of(stage)
             await send(stage, "/tools on")
             TrustStore(paths.data_dir()).trust(work)
         async with ChatScreen(engine=engine, workspace=str(work), no_tools=None, resume=Resume(latest=True)) as stage:
