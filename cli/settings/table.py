@@ -163,7 +163,7 @@ class Settings:
     think_tokens: int | str | None = _setting(None, kinds.thinking(), Flag(
         "Cap reasoning at N tokens (or per effort: low=N,high=N), then answer.", "N", _RUN_CHAT),
         InChat("cap thinking at N tokens, then answer", "limits"))
-    temperature: float | None = _setting(None, kinds.number("a number of at least 0", lambda number: number >= 0),
+    temperature: float | None = _setting(None, kinds.number("a number from 0 to 2", lambda number: 0 <= number <= 2),
         Flag("Randomness; 0 is greedy. [default: 1.0; étude: 0]", "T"), InChat("randomness; 0 is greedy", "sampling"))
     top_p: float = _setting(1.0, kinds.number("a number above 0, up to 1", lambda number: 0 < number <= 1),
         Flag("Sample from the most likely tokens that make up P. [default: 1.0]", "P"),
