@@ -407,10 +407,11 @@ class _Builder:
 
         def waiting(names: Sequence[str]) -> None:
             nonlocal report_at
-            self._report(Loading(f"connecting to MCP servers: {', '.join(names)}"))
+            what = f"waiting for MCP servers: {', '.join(names)}{key and f' ({key})'}"
+            self._report(Loading(what))
             if time.monotonic() > report_at:
                 report_at = math.inf
-                self._report(Notice("note", f"waiting for MCP servers: {', '.join(names)}{key and f' ({key})'}"))
+                self._report(Notice("waiting", what))
 
         with self._skippable() as (skip, key):
             statuses = servers.connect(stop=skip, waiting=waiting)

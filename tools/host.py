@@ -49,9 +49,12 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A line for people: `Notice("warning", "python is off: bubblewrap isn't installed")`. May hold outside text."""
+    """A line for people: `Notice("warning", "python is off: bubblewrap isn't installed")`. May hold outside text.
 
-    level: Literal["detail", "note", "warning"]
+    "waiting": it is out of date soon, so it is only for those who aren't shown each `Loading`.
+    """
+
+    level: Literal["detail", "note", "warning", "waiting"]
     text: str
 
 

@@ -128,7 +128,7 @@ class Notices(Display):
 
     @property
     def activity(self) -> str:
-        """The work under way, e.g. `connecting to MCP servers: files`, or ""."""
+        """The work under way, e.g. `waiting for MCP servers: files`, or ""."""
         return clean(self.line.text)
 
 

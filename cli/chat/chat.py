@@ -74,6 +74,7 @@ class Chat:
         self._after_turn: list[Callable[[], object]] = []
         self.plan(self.settings.plan or self.session.options.planning)
         self.face = face(self)
+        self.notices.shows_activity = not self.face.plain
 
     # -- its parts -----------------------------------------------------------------------------------------------------
 

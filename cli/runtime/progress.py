@@ -113,7 +113,7 @@ class Display:
         self.once = False  # True: no note is written twice
         self._noted: set[str] = set()
         self.fix: Callable[[ToolFinished], str] = lambda done: ""  # the user's next step after a failed call
-        self.terminal, self.colour = terminal, colour
+        self.terminal, self.colour, self.shows_activity = terminal, colour, lively
         self._asides, self._quiet, self._thinking, self._verbose = asides, quiet, thinking, verbose and not quiet
         self._activity = Activity()
         self._index = -1  # of the message that the last delta belongs to
@@ -181,7 +181,9 @@ class Display:
                 self.line.tick() if what.what else self.line.erase()
             case Notice("warning", text):
                 self.warn(text)
-            case Notice("note", text):
+            case Notice("waiting", _) if self.shows_activity:
+                pass
+            case Notice("note" | "waiting", text):
                 self.note(f"ossia: {text}")
             case Notice(_, text):
                 self.detail(text)

@@ -1,10 +1,11 @@
 """An MCP server that does what it shouldn't, on stdio, with nothing but the standard library: `mcp_hostile.py HOW`.
 
-HOW: `exits`, `hangs`, `junk` (other text between its messages), `deaf` (ignores the end of its input and SIGTERM),
-`tools FILE` (junk too, and the tools of a JSON file), `dies FILE` (ends after each answer to a call), `many`,
-`endless-pages`, `regex`, `garbage` (answers that are none), `silent-call` (never answers a call), `floods stderr MB`
-`half-json` (half of an answer to a call), `asks` (the user what its argument says, and answers with the reply),
-and `floods stdout MB` (so much before each answer to a call, in one line; `floods-at-once` from the start).
+HOW: `exits`, `hangs`, `waits FILE` (answers once it is there), `junk` (other text between its messages), `deaf`
+(ignores the end of its input and SIGTERM), `tools FILE` (junk too, and the tools of a JSON file), `dies FILE` (ends
+after each answer to a call), `many`, `endless-pages`, `regex`, `garbage` (answers that are none), `silent-call`
+(never answers a call), `floods stderr MB` `half-json` (half of an answer to a call), `asks` (the user what its
+argument says, and answers with the reply), and `floods stdout MB` (so much before each answer to a call, in one line;
+`floods-at-once` from the start).
 """
 
 from __future__ import annotations
@@ -108,6 +109,8 @@ def main() -> None:
     if HOW in ("hangs", "deaf"):
         while True:
             time.sleep(60)
+    while HOW == "waits" and not Path(sys.argv[2]).exists():
+        time.sleep(0.02)
     for line in sys.stdin:
         message = json.loads(line)
         if HOW == "floods" and message.get("method") == "tools/call":
