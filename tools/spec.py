@@ -155,9 +155,11 @@ class ToolResult:
 class Preview:
     """A call as a person is asked to approve it, and as the policy judges it.
 
-    `summary` is one line; `detail` is the diff, the command or the code. `subjects` are matched against the patterns of
-    rules: the paths in the workspace that are read or written (`"docs/a.md"`), or the URL; with `command`, one shell
-    command, matched token by token. Every subject must be allowed. `deletes`: those that are gone after the call.
+    `summary` is one line without the tool's name (`tools.saying`); `conditions` says how it would run, `"bwrap, no
+    network"`, and what can't be undone. `detail` is the diff, the command or the code. `subjects` are matched against
+    the patterns of rules: the paths in the workspace that are read or written (`"docs/a.md"`), or the URL; with
+    `command`, one shell command, matched token by token. Every subject must be allowed. `deletes`: those that are gone
+    after the call.
     `inside`: they are folders, and what lies in folders below them is shown, too.
     `effects`: those of this call; None: the tool's.
     `caution` is a reason to ask even if the effects alone give none ("it reads .env, which often holds secrets").
@@ -180,6 +182,7 @@ class Preview:
     own: tuple[str, ...] = ()
     unconfined: bool = False
     needs: frozenset[Need] = frozenset()
+    conditions: str = ""
     plan: object = field(default=None, compare=False, repr=False)
 
 

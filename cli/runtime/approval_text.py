@@ -37,8 +37,8 @@ def answers(asked: ApprovalAsked) -> tuple[str, ...]:
 
 
 def title_of(asked: ApprovalAsked) -> str:
-    """The call in a line: `container.exec: run ls -l`."""
-    return seen_line(f"{asked.call.name}: {asked.preview.summary}")
+    """The call in a line: `Run ls -l`."""
+    return seen_line(asked.preview.summary)
 
 
 def unseen(text: str, language: str = "") -> int:
@@ -47,10 +47,15 @@ def unseen(text: str, language: str = "") -> int:
 
 
 def reason_of(asked: ApprovalAsked) -> str:
-    """The reason to ask, and a warning of invisible characters."""
+    """The reason to ask, the conditions of the call, and a warning of invisible characters."""
+    hidden = _hidden(asked)
+    warning = f"it holds invisible characters ({hidden})" if hidden else ""
+    return "; ".join(filter(None, (asked.reason, asked.preview.conditions, warning)))
+
+
+def _hidden(asked: ApprovalAsked) -> int:
     preview = asked.preview
-    hidden = unseen(preview.detail, preview.language) + sum(map(unseen, (preview.summary, *asked.rules)))
-    return asked.reason + (f"; it holds invisible characters ({hidden})" if hidden else "")
+    return unseen(preview.detail, preview.language) + sum(map(unseen, (preview.summary, *asked.rules)))
 
 
 def hint_on(asked: ApprovalAsked, hint: str) -> str:
@@ -89,7 +94,7 @@ def question_of(
         tuple((key, WORDS[key]) for key in keys),
         f'"a" will always allow {_allowed(asked)} {where}' if "a" in keys else "",
         explanation(asked, spec=spec, hint=hint),
-        careful=asked.firm or bool(asked.preview.caution) or reason != asked.reason,
+        careful=asked.firm or bool(asked.preview.caution) or bool(_hidden(asked)),
         elsewhere="Ctrl-O",
     )
 
@@ -99,7 +104,7 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
     preview = asked.preview
     effects = preview.effects if preview.effects is not None else spec.effects if spec else frozenset()
     may = ", ".join(CAN[effect] for effect in CAN if effect in effects)
-    lines = [title_of(asked), f"Asked because: {asked.reason}."]
+    lines = [title_of(asked), f"Tool: {asked.call.name}.", f"Asked because: {asked.reason}."]
     if asked.form is not None:
         meanings = {"y": "your answer, with the values that are shown", "n": "the server learns that you declined"}
         change = ["e  edit: change the values, as JSON, in your editor; null: no value"] if asked.form else []
@@ -113,6 +118,7 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
     lines += [f"To be asked less: {_ALLOW_GIT}."] if preview.needs == {"git"} else []
     lines += [f"To be asked less: {hint}."] if hint_on(asked, hint) else []
     lines += [f"It may {may}." if may else ""]
+    lines += [f"How it runs: {preview.conditions}."] if preview.conditions else []
     lines += ["Nothing confines it: it can do whatever you can."] if preview.unconfined else []
     lines += [f"It is about: {', '.join(preview.subjects)}"] if preview.subjects and not preview.command else []
     meanings = {

@@ -132,8 +132,9 @@ class Display:
                     self._think(text)
             case MessageAdded():
                 self._end_thought()
-            case ToolShown(call, preview):
-                would = seen_line(f"{call.name} would: {preview.summary}")
+            case ToolShown(preview=preview):
+                how = f" ({preview.conditions})" if preview.conditions else ""
+                would = seen_line(f"dry run: {preview.summary}{how}")
                 self.note(f"{would}\n{seen(preview.detail, preview.language)}".rstrip("\n"))
             case ToolStarted(call):
                 self.aside(f"{call.name}: {short_arguments(call.name, call.arguments, _SHOWN_CHARS)}")

@@ -92,10 +92,10 @@ class OpenTool(PageTool):
         plan, link = self._wanted(_arguments.as_mapping(args))
         if isinstance(plan, _Look):
             view = self._stack.view(plan.number)
-            where = f"line {plan.loc} of {view.title or view.url}" if plan.loc > 0 else view.title or view.url
-            return Preview(f"show {where}", subjects=(view.address or view.title,), effects=READ, plan=plan)
+            where = f"{view.title or view.url}, from line {plan.loc}" if plan.loc > 0 else view.title or view.url
+            return Preview(f"Read {where}", subjects=(view.address or view.title,), effects=READ, plan=plan)
         plan = self._weighed(plan, link, context)
-        summary = f"open {'the source of ' if plan.source else ''}{plan.url}{unlike(plan.url)}"
+        summary = f"Open {'the source of ' if plan.source else ''}{plan.url}{unlike(plan.url)}"
         effects: frozenset[Effect] = READ | {"send"} if plan.sends else READ
         return Preview(summary, plan.why, subjects=(plan.url,), effects=effects, plan=plan)
 

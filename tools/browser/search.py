@@ -10,6 +10,7 @@ from ossia.tools.browser._arguments import READ, PageTool
 from ossia.tools.browser.document import Source
 from ossia.tools.browser.page import find_page, search_page
 from ossia.tools.browser.stack import Stack, View
+from ossia.tools.saying import find_line, search_line
 from ossia.tools.spec import Effect, Fault, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult
 
 DEFAULT_RESULTS = 10
@@ -54,7 +55,7 @@ class SearchTool(PageTool):
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         plan = self._plan(_arguments.as_mapping(args))
-        summary = f"search {plan.source.name} for {plan.query!r}"
+        summary = search_line(plan.query, plan.source.name)
         return Preview(summary, subjects=(plan.query,), effects=_effects(plan.source), plan=plan)
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
@@ -109,7 +110,7 @@ class FindTool(PageTool):
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         pattern, view = self._plan(_arguments.as_mapping(args))
-        return Preview(f"find {pattern!r} in {view.title or view.url}", subjects=(view.address or view.title,))
+        return Preview(find_line(pattern, view.title or view.url), subjects=(view.address or view.title,))
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         """The page of matches, at most 50 of them."""

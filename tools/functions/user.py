@@ -34,6 +34,7 @@ from ossia.tools.functions import FunctionsInvalid, _inspect, _load
 from ossia.tools.functions._capture import Stream, captured
 from ossia.tools.functions._inspect import bounded, fault_line, result_text
 from ossia.tools.functions.naming import PREFIX, Loaded, name_warning, offered_name, without_duplicates
+from ossia.tools.saying import function_line
 from ossia.tools.spec import Preview, Stop, Tool, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
 
 ENTRY_POINTS = "ossia.tools"
@@ -119,9 +120,8 @@ class UserFunction:
         )
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
-        given = ", ".join(f"{key}={_short(value)}" for key, value in _dict(args).items())
         detail = json.dumps(_dict(args), ensure_ascii=False, indent=2) if args else ""
-        return Preview(f"{self.spec.name.removeprefix(PREFIX)}({given})", detail, "json")
+        return Preview(function_line(self.spec.name.removeprefix(PREFIX), _dict(args)), detail, "json")
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         def work() -> object:
@@ -153,11 +153,6 @@ class UserFunction:
 
 def _dict(args: object) -> Mapping[str, object]:
     return args if isinstance(args, dict) else {}
-
-
-def _short(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:59]}…"
 
 
 # -- a call on a thread of its own: output comes as it is printed, and nobody waits for ever ---------------------------

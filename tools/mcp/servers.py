@@ -27,6 +27,7 @@ from ossia.tools.mcp._stored import Logins, Pins, fingerprint
 from ossia.tools.mcp._thread import LoopThread
 from ossia.tools.mcp.config import CONNECT_TIMEOUT_S, URL_TIMEOUT_S, McpConfig, child_environment, expanded
 from ossia.tools.mcp.status import McpStatus, McpToolStatus, RemoteTool, ServerFailed, ToolState
+from ossia.tools.saying import mcp_line
 from ossia.tools.spec import (
     ApprovalAsked,
     Decision,
@@ -250,7 +251,7 @@ class McpTool:
         detail = json.dumps(args, ensure_ascii=False, indent=2)
         name = one_line(self._tool.name, 100)
         where = f"{name} of the MCP server {config.name} ({one_line(config.target, 200)})"
-        return Preview(f"{config.name}: {name}", f"{where}{said}\n{detail}")
+        return Preview(mcp_line(config.name, name, args), f"{where}{said}\n{detail}")
 
     def run(
         self, args: object, *, call_id: str, context: ToolContext

@@ -16,6 +16,7 @@ from ossia.tools.python.output import Cell
 from ossia.tools.python.session_folder import SessionFolder
 from ossia.tools.sandbox import DATA_PATH, PYTHON_LIMITS, Confinement, Interpreter, InterpreterUnusable, Limits, inspect
 from ossia.tools.sandbox.hostile_folder import clear_setid_bits
+from ossia.tools.saying import python_line
 from ossia.tools.spec import Effect, Fault, Preview, Stop, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
 
 if TYPE_CHECKING:
@@ -113,9 +114,8 @@ class PythonTool:
 
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         code = code_of(str(args))
-        lines = len(code.splitlines())
-        where = f"run {lines} line{'' if lines == 1 else 's'} of Python ({self.confinement.name})"
-        return Preview(where, code, "python", unconfined=self.confinement.name == "unconfined")
+        name = self.confinement.name
+        return Preview(python_line(code), code, "python", conditions=name, unconfined=name == "unconfined")
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         """Run code: raw, or in a wrapping of models' (`code_of`). The state stays for the next call."""

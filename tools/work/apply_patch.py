@@ -9,6 +9,7 @@ from ossia.tools.decoding import Text, decode, describe
 from ossia.tools.names import same_names
 from ossia.tools.present import PATCH
 from ossia.tools.safe_files import MAX_FILE_BYTES, Content, Place, locate
+from ossia.tools.saying import patch_line, read_line
 from ossia.tools.spec import Effect, Preview, ToolContext, ToolFailed, ToolResult
 from ossia.tools.work import _diff
 from ossia.tools.work._changes import Change, apply, caution, current, of_ossia, require_name
@@ -38,9 +39,6 @@ Changes, makes, deletes and renames files: all of the patch is applied, or nothi
 A hunk begins with @@, or with @@ and a line above it (a class, a function) where its lines stand more than once. Show \
 3 lines that stay before and after a change, with a blank in front. `*** Move to: PATH` below an Update line renames."""
 
-_VERBS = ("delete", "rename", "change", "make")
-"""In this order the question names them: what is lost first."""
-_NAMED = 4  # files of each
 _MAX_BYTES = 128 << 20
 """The limit for all files of a patch, old and new together: they are in memory at once."""
 
@@ -75,14 +73,12 @@ class ApplyPatch(FileTool):
         except Misfit as misfit:
             names = planner.subjects
             text = f"Error: {misfit}. Nothing was changed. Open the file there, then send the whole patch again."
-            summary, why = f"look at {names[-1]}: the patch doesn't fit", sensitive.of_reading(*names)
+            summary, why = f"{read_line(names[-1])}, which the patch doesn't fit", sensitive.of_reading(*names)
             reads: frozenset[Effect] = frozenset({"read"})
             # it quotes the files, so the policy treats it like reading them
             return Preview(summary, str(misfit), subjects=names, effects=reads, caution=why, plan=text)
         diff, names = "".join(diff.text for diff in planner.diffs), planner.subjects
-        added = sum(diff.added for diff in planner.diffs)
-        removed = sum(diff.removed for diff in planner.diffs)
-        summary = f"{planner.summary()} (+{added} -{removed} lines)"
+        summary = patch_line(planner.files)
         plan = _Plan(tuple(planner.changes), tuple(planner.lines))
         warned = caution(plan.changes, names, workspace)
         gone = tuple(change.name for change in plan.changes if change.after is None)
@@ -111,16 +107,12 @@ class _Planner:
         self.lines: list[str] = []
         self.diffs: list[_diff.Diff] = []
         self._subjects: dict[str, None] = {}
-        self._names: dict[str, list[str]] = {verb: [] for verb in _VERBS}
+        self.files: list[tuple[str, str, int, int]] = []  # for `patch_line`
         self._bytes = 0
 
     @property
     def subjects(self) -> tuple[str, ...]:
         return tuple(self._subjects)
-
-    def summary(self) -> str:
-        """A line for the question: `delete d.txt, rename m.txt to sub/m.txt, make a.md, b.md`."""
-        return ", ".join(f"{verb} {_some(names)}" for verb, names in self._names.items() if names)
 
     def take(self, section: Section) -> None:
         match section:
@@ -128,7 +120,7 @@ class _Planner:
                 place = self._new(path)
                 data = _bounded(_encoded(Text("".join(f"{line}\n" for line in lines)), Text(""), place.name), path)
                 self._change(place.name, None, data)
-                self._say("make", _named(place), f"A {place.name}", _diff.unified(None, data, name=place.name))
+                self._say("new", _named(place), f"A {place.name}", _diff.unified(None, data, name=place.name))
             case Delete(path):
                 place, before = self._there(path, may_be_link=False)
                 self._change(place.name, before, None)
@@ -150,7 +142,7 @@ class _Planner:
         target = place if move_to is None else locate(self._workspace.root, move_to)
         if target.name == place.name:
             self._change(place.name, before, data)
-            self._say("change", _named(place), f"M {place.name}", _diff.unified(before.data, data, name=place.name))
+            self._say("edit", _named(place), f"M {place.name}", _diff.unified(before.data, data, name=place.name))
             return
         target = self._new(str(move_to))
         self._change(target.name, None, data, like=before)
@@ -191,7 +183,7 @@ class _Planner:
         self.changes.append(Change(name, before, after, like))
 
     def _say(self, verb: str, name: str, line: str, diff: _diff.Diff) -> None:
-        self._names[verb].append(name)
+        self.files.append((verb, name, diff.added, diff.removed))
         self.lines.append(line)
         self.diffs.append(diff)
 
@@ -199,12 +191,6 @@ class _Planner:
 def _named(place: Place) -> str:
     """Its real name, and the given one if that is another."""
     return place.name if same_names(place.asked, [place.name]) else f"{place.name} (through {place.asked})"
-
-
-def _some(names: list[str]) -> str:
-    """The first names, and how many more there are."""
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _encoded(text: Text, before: Text, name: str) -> bytes:

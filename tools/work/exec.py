@@ -17,6 +17,7 @@ from ossia.tools.present import COMMAND
 from ossia.tools.sandbox import SHELL_LIMITS, Confinement, Job, Limits, choose
 from ossia.tools.sandbox.confinement import Unconfined
 from ossia.tools.sandbox.job import Toolchains
+from ossia.tools.saying import command_line
 from ossia.tools.spec import Need, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
 from ossia.tools.work._command import Command
 from ossia.tools.work._place import guarded_in, look_at, outside, repository_shown, with_folders_for, workspace_of
@@ -117,12 +118,13 @@ class Exec:
         name = self.confinement.name
         if context.read_only and name != "unconfined":
             return Preview(
-                f"run a command in {workspace.root}, which it can't change ({name}, no network)",
+                command_line(command.shown),
                 command.shown,
                 "bash",
                 subjects=(command.shown,),
                 command=True,
                 effects=frozenset({"run"}),
+                conditions=f"{name}, no network, nothing in the folder can be changed",
                 plan=_Plan(command, undoable=False, read_only=True),
             )
         needs = frozenset[Need]()
@@ -144,7 +146,7 @@ class Exec:
             confined = "UNCONFINED: it can reach everything you can"
             cannot = cannot or "only what it changes in the workspace, outside .git, is kept"
         return Preview(
-            f"run a command in {workspace.root} ({confined})" + (f"; it can't be undone: {cannot}" if cannot else ""),
+            command_line(command.shown),
             command.shown,
             "bash",
             subjects=(command.shown,),
@@ -152,6 +154,7 @@ class Exec:
             effects=self.spec.effects | ({"send"} if "network" in needs else frozenset()),
             unconfined=name == "unconfined",
             needs=needs,
+            conditions=confined + (f"; it can't be undone: {cannot}" if cannot else ""),
             plan=_Plan(command, kept, why, needs=needs),
         )
 

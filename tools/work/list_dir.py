@@ -10,6 +10,7 @@ from typing import Any
 
 from ossia.tools.names import escaped
 from ossia.tools.safe_files import locate, opened_folder
+from ossia.tools.saying import list_line
 from ossia.tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolResult
 from ossia.tools.work._folder import FileTool, answer, as_mapping, workspace_of
 from ossia.tools.work.result import MAX_CHARS, lines_that_fit, share
@@ -50,7 +51,7 @@ class ListDir(FileTool):
         if place.kind != "folder":
             raise ToolFailed(f"Error: {path!r} is not a folder. Use repo_browser.open_file.")
         deeper = int(asked.get("depth", 1)) > 1
-        return Preview(f"list {place.name}", subjects=place.subjects, inside=deeper, plan=place.name)
+        return Preview(list_line(place.name), subjects=place.subjects, inside=deeper, plan=place.name)
 
     def _result(self, args: object, plan: str, workspace: Workspace, context: ToolContext) -> ToolResult:
         asked: Any = as_mapping(args)

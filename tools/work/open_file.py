@@ -9,6 +9,7 @@ from typing import Any
 from ossia.tools.approval import sensitive
 from ossia.tools.decoding import decode, describe, universal
 from ossia.tools.safe_files import Place, locate, read_bytes
+from ossia.tools.saying import read_line
 from ossia.tools.skills import OF_USER
 from ossia.tools.spec import Preview, ToolContext, ToolFailed, ToolResult
 from ossia.tools.work._folder import FileTool, answer, as_lines, as_mapping, count, workspace_of
@@ -49,7 +50,9 @@ class OpenFile(FileTool):
         _require_file(place, path)
         caution = sensitive.of_reading(*place.subjects)
         subjects = place.subjects if below is path else tuple(f"~/{OF_USER}/{name}" for name in place.subjects)
-        return Preview(f"read {subjects[0]}", subjects=subjects, caution=caution, plan=(root, place.name))
+        given = as_mapping(args)
+        summary = read_line(subjects[0], given.get("line_start"), given.get("line_end"))
+        return Preview(summary, subjects=subjects, caution=caution, plan=(root, place.name))
 
     def _skill(self, path: str) -> tuple[Path, str] | None:
         """The folder of the user's skills, and the path in it, for a path that leads there."""

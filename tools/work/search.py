@@ -17,6 +17,7 @@ from ossia.tools import decoding
 from ossia.tools.approval import sensitive
 from ossia.tools.names import escaped
 from ossia.tools.safe_files import MAX_FILE_BYTES, Place, locate, opened_folder
+from ossia.tools.saying import search_line
 from ossia.tools.spec import Preview, Stop, ToolContext, ToolFailed, ToolResult, interrupted
 from ossia.tools.text import trim
 from ossia.tools.work import _search_inside
@@ -63,8 +64,9 @@ class Search(FileTool):
             there = "there is no" if place.kind == "missing" else "no plain file is at"
             raise ToolFailed(f"Error: {there} {path!r}. repo_browser.list_dir shows what is there.")
         caution = f"it searches {place.name}, which often holds secrets" if _is_secret(place) else ""
-        summary = f"search {place.name} for {query!r}"
-        return Preview(summary, subjects=place.subjects, inside=place.kind == "folder", caution=caution, plan=place)
+        inside = place.kind == "folder"
+        summary = search_line(query, place.name)
+        return Preview(summary, subjects=place.subjects, inside=inside, caution=caution, plan=place)
 
     def _result(self, args: object, plan: Place, workspace: Workspace, context: ToolContext) -> ToolResult:
         asked: Any = as_mapping(args)

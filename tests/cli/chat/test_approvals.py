@@ -49,7 +49,7 @@ LS = _asked(
 
 def test_a_question_as_the_screen_gets_it() -> None:
     question = question_of(LS, spec=SHELL)
-    assert (question.title, question.reason) == ("container.exec: run ls -l", "it can run code")
+    assert (question.title, question.reason) == ("run ls -l", "it can run code")
     assert not question.careful
     assert (question.detail, question.language) == ("ls -l", "sh")
     assert [key for key, _ in question.keys] == ["y", "n", "s", "a", "e"]
@@ -89,8 +89,9 @@ def test_a_need_may_be_given_for_the_session_or_always() -> None:
 
 def test_what_it_explains() -> None:
     told = explanation(LS, spec=SHELL)
-    assert told.splitlines()[:3] == [
-        "container.exec: run ls -l",
+    assert told.splitlines()[:4] == [
+        "run ls -l",
+        "Tool: container.exec.",
         "Asked because: it can run code.",
         "It may change files, run code.",
     ]
@@ -252,6 +253,7 @@ def test_a_servers_form_is_filled_in_in_the_editor(
     form = {"mode": "form", "message": "How many?", "requestedSchema": schema}
     page = {"mode": "url", "message": "Log in", "url": "https://a.test/", "elicitationId": "1"}
     steps = [wants("functions.asks__echo", text=json.dumps(what)) for what in (form, page)]
+    form_asked, page_asked = (f"asks: echo {json.dumps(what)[:59]}…" for what in (form, page))
     clock = Clock()
 
     async def scene() -> None:
@@ -263,9 +265,9 @@ def test_a_servers_form_is_filled_in_in_the_editor(
                 await stage.type(key)
 
             await stage.type("go\r")
-            await press("y", "functions.asks__echo: asks: echo", "[y] yes  [n] no  [e] edit  [?] explain")
+            await press("y", form_asked, "[y] yes  [n] no  [e] edit  [?] explain")
             await press("e", "n: integer, … to 5 · needed", 'where: text = "in"')
-            await press("y", "functions.asks__echo: asks: echo", "[y] yes  [n] no  [e] edit  [?] explain")
+            await press("y", page_asked, "[y] yes  [n] no  [e] edit  [?] explain")
             await press("n", "https://a.test/", "[y] yes  [n] no  [?] explain")
             await stage.settle()
             results = [entry.message.text for entry in stage.talk.session.entries if entry.message.role == "tool"]

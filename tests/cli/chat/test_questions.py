@@ -45,8 +45,8 @@ async def asked(stage: ChatScreen, clock: Clock) -> None:
 @pytest.mark.parametrize(("columns", "rows"), SIZES)
 def test_a_diff_is_read_at_full_height_below_what_is_asked(tmp_path: Path, work: Path, columns: int, rows: int) -> None:
     clock = Clock()
-    title = "repo_browser.apply_patch: change a.py (+30 -30 lines)"
-    head = [*([title] if columns > 50 else [title[:-7], "lines)"]), "it can change files"]
+    title = "Edit a.py +30 −30"
+    head = [title, "it can change files"]
 
     async def case() -> None:
         script = write_script(tmp_path, write("a.py", *AFTER), answer("Done."))
@@ -109,13 +109,13 @@ def test_ctrl_c_empties_the_line_that_takes_the_answers(tmp_path: Path, work: Pa
     chatting(case)
 
 
-ASKED = ["› Change it.", "", "repo_browser.apply_patch: change a.py (+30 -30 lines)", "it can change files"]
+ASKED = ["› Change it.", "", "Edit a.py +30 −30", "it can change files"]
 DIFF = ["--- a/a.py", "+++ b/a.py", "@@ -1,60 +1,60 @@", " line 0", "-line 1", "+line 1 changed", " line 2", "-line 3"]
 NOTE = ['"a" will always allow patches of `a.py` here', "", "waiting for your answer", "›"]
 SCREENS = {
     (50, 15): [
-        *(ASKED[0], ASKED[2][:-7], "lines)", ASKED[3], *DIFF[3:6]),
-        "… 90 more, PgUp PgDn; Ctrl-O: all",
+        *(ASKED[0], *ASKED[2:], *DIFF[3:7]),
+        "… 89 more, PgUp PgDn; Ctrl-O: all",
         *("[y] yes [n] no [s] this session [w] accept edits", "[a] always [e] edit [?] explain"),
         *NOTE,
         "  script · medium · ▕▏       ▏ 1.8k of 131k · work",
@@ -172,7 +172,7 @@ def test_edits_are_accepted_with_one_key_also_in_a_folder_that_is_not_trusted(
             await asked(stage, clock)
             assert "[w] accept edits" in "\n".join(stage.terminal.display)
             await stage.type("w")
-            await stage.until(lambda: any("make conftest.py" in row for row in stage.terminal.display))
+            await stage.until(lambda: any("New conftest.py" in row for row in stage.terminal.display))
             assert (work / "a.py").read_text() == "one\n" and (work / "b.py").read_text() == "two\n"
             await asked(stage, clock)
             assert "[w] accept edits" not in "\n".join(stage.terminal.display)

@@ -158,7 +158,7 @@ class Shell:
     def question(self, command: str) -> str:
         """What would be asked about it."""
         arguments = {"command": ["bash", "-lc", command]}
-        return self.tool.preview(arguments, context=self.context).summary
+        return self.tool.preview(arguments, context=self.context).conditions
 
     def run(self, command: str) -> ToolResult:
         """One turn with one call. The command must end well."""

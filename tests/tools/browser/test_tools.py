@@ -444,7 +444,7 @@ def _sends(preview: Preview) -> bool:
 def test_a_search_of_the_web_sends_and_one_of_the_library_does_not() -> None:
     desk = Desk()
     web = desk.preview("search", query="capybara")
-    assert (_sends(web), web.subjects, web.summary) == (True, ("capybara",), "search web for 'capybara'")
+    assert (_sends(web), web.subjects, web.summary) == (True, ("capybara",), 'Search the web for "capybara"')
     assert not _sends(desk.preview("search", query="capybara", source="docs"))
 
 
@@ -453,9 +453,9 @@ def test_an_open_sends_unless_its_url_is_known() -> None:
     desk.call("search", query="capybara")
     opened = desk.preview("open", id="http://evil.test/?q=secret")
     assert (_sends(opened), opened.subjects) == (True, ("http://evil.test/?q=secret",))
-    assert opened.summary == "open http://evil.test/?q=secret"
+    assert opened.summary == "Open http://evil.test/?q=secret"
     likeness = desk.preview("open", id="https://аррӏе.com/")  # Cyrillic
-    assert likeness.summary == "open https://аррӏе.com/ (xn--80ak6aa92e.com)"
+    assert likeness.summary == "Open https://аррӏе.com/ (xn--80ak6aa92e.com)"
     for shown in (0, 1, "1", "http://a.test/capy", "https://A.test:443/capy#part", WIKI.url):
         assert not _sends(desk.preview("open", id=shown)), shown
     for typed in ("https://typed.test/a?b=1", "http://typed.test/a?b=1#x", "www.b.test/x", "example.test", "doc:17"):
@@ -640,9 +640,9 @@ def test_what_previews_are_about() -> None:
     desk.call("open", id=0)
     assert desk.preview("open", id=1).subjects == ("http://a.test/more",)
     found = desk.preview("find", pattern="swims")
-    assert (found.summary, found.subjects) == ("find 'swims' in Capy — facts", ("http://a.test/capy",))
+    assert (found.summary, found.subjects) == ('Find "swims" in Capy — facts', ("http://a.test/capy",))
     scrolled = desk.preview("open", loc=3)
-    assert (scrolled.summary, scrolled.subjects) == ("show line 3 of Capy — facts", ("http://a.test/capy",))
+    assert (scrolled.summary, scrolled.subjects) == ("Read Capy — facts, from line 3", ("http://a.test/capy",))
     for args in ({"id": 9}, {"id": 1, "num_lines": "3"}, {"id": 1, "loc": "3"}, {"cursor": 7}):  # nobody is asked
         with pytest.raises(ToolFailed):
             desk.preview("open", **args)

@@ -79,7 +79,7 @@ def test_calls_over_stdio(connected: Connected) -> None:
     assert called.text == "10 degrees celsius in Oslo" and not called.result.error
     assert called.result.taints == {"outside", "private"}
     (question,) = called.asked
-    assert question.preview.summary == "study: get_weather"
+    assert question.preview.summary == "study: get weather Oslo"
     assert "The server calls it read-only." in question.preview.detail and '"city": "Oslo"' in question.preview.detail
     called = call(made.tools, STUDY + "structured", {"temperature": 3}, folder=folder)
     assert json.loads(called.text) == {"temperature": 3, "unit": "celsius"}

@@ -262,7 +262,7 @@ def test_the_question(shell: Shell) -> None:
     ran = shell.run("rm -rf inner", answer=False)
     (asked,) = ran.asked
     assert ran.result.error and (shell.root / "inner").exists()
-    assert asked.preview.summary == f"run a command in {shell.root} ({shell.name}, no network)"
+    assert (asked.preview.summary, asked.preview.conditions) == ("Run rm -rf inner", f"{shell.name}, no network")
     assert (asked.preview.detail, asked.preview.subjects, asked.preview.command) == (
         "rm -rf inner", ("rm -rf inner",), True,
     )  # fmt: skip
@@ -271,11 +271,11 @@ def test_the_question(shell: Shell) -> None:
 
 def test_the_question_says_what_cannot_be_undone(shell: Shell) -> None:
     shell.keeper = False
-    assert "it can't be undone: nothing keeps what it changes" in shell.run("true").asked[0].preview.summary
+    assert "it can't be undone: nothing keeps what it changes" in shell.run("true").asked[0].preview.conditions
     shell.keeper = True
     shell.journal = Journal(shell.data, shell.root, limits=KeepLimits(command_files=2))
     ran = shell.run("echo x > inner/new; echo done")
-    assert "it can't be undone: the workspace holds more than 2 files" in ran.asked[0].preview.summary
+    assert "it can't be undone: the workspace holds more than 2 files" in ran.asked[0].preview.conditions
     assert ran.text == "done"
 
 
@@ -288,8 +288,8 @@ def test_without_a_question_the_first_result_says_what_cannot_be_undone(shell: S
 
 def test_without_git_commands_cannot_be_undone(shell: Shell) -> None:
     shell.journal = Journal(shell.data, shell.root, programs=())
-    summary = shell.run("true").asked[0].preview.summary
-    assert "it can't be undone: git isn't installed, which keeps what commands change; only changes of" in summary
+    conditions = shell.run("true").asked[0].preview.conditions
+    assert "it can't be undone: git isn't installed, which keeps what commands change; only changes of" in conditions
 
 
 def test_what_git_ignores_is_said_once(shell: Shell) -> None:
@@ -867,7 +867,7 @@ def test_unconfined_runs_and_says_so(tmp_path: Path, user_home: Path) -> None:
     shell = Shell(tmp_path, sandbox.choose(unconfined=True), user_home)
     ran = shell.run(f"echo x > {tmp_path}/outside; echo ~; sleep 300 & disown")
     assert ran.text.startswith(f"{user_home}\n[ended with the command: ") and (tmp_path / "outside").exists()
-    assert ran.asked[0].preview.unconfined and "UNCONFINED" in ran.asked[0].preview.summary
+    assert ran.asked[0].preview.unconfined and "UNCONFINED" in ran.asked[0].preview.conditions
     assert no_process_left()
 
 

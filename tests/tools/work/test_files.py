@@ -556,21 +556,21 @@ def test_a_difference_of_any_size(folder: Folder) -> None:
     folder.write("b.txt", "".join(f"old {number}\n" for number in range(10_000)))
     folder.put("b.txt", "".join(f"new {number}\n" for number in range(10_000)))
     preview = folder.asked[-1].preview
-    assert preview.summary == "change b.txt (+10000 -10000 lines)"
+    assert preview.summary == "Edit b.txt +10000 −10000"
     assert preview.detail.count("\n") == 20_003
     folder.put("c.txt", "x" * 1_000_000)
     assert folder.asked[-1].preview.detail.endswith("characters of the diff are not shown]\n")
     folder.write("d.txt", "a\nb\n" * 1_000)
     folder.put("d.txt", "a\na\nb\nb\n" * 500)  # took difflib two minutes
-    assert folder.asked[-1].preview.summary == "change d.txt (+1998 -1998 lines)"
+    assert folder.asked[-1].preview.summary == "Edit d.txt +1998 −1998"
     islands = ["".join(f"{n}\n{part * 60}" for n in range(200)) for part in ("a\nb\na\nb\n", "a\na\nb\nb\n")]
     folder.write("e.txt", islands[0])
     folder.put("e.txt", islands[1])  # many such parts: bounded in all
-    assert folder.asked[-1].preview.summary.startswith("change e.txt (+")
+    assert folder.asked[-1].preview.summary.startswith("Edit e.txt +")
     kinds = [f"{number}\n" for number in range(120)]
     folder.write("f.txt", "".join(kinds * 300))
     folder.put("f.txt", "first\n" + "".join(kinds[::-1] * 300))
-    assert folder.asked[-1].preview.summary.startswith("change f.txt (+")
+    assert folder.asked[-1].preview.summary.startswith("Edit f.txt +")
 
 
 # -- names that are written in several ways ----------------------------------------------------------------------------

@@ -135,7 +135,7 @@ def test_a_plain_need_is_asked_before_the_first_run(name: ConfinementName, tmp_p
     shell = Shell(tmp_path, name, "container.exec")
     result = shell.run("touch in/ran; git add in")
     assert (result.text, shell.needs, (shell.root / "in" / "ran").exists()) == (REFUSED, [{"git"}], False)
-    assert shell.asked[0].firm and f"({name}, no network, with a writable .git)" in shell.asked[0].preview.summary
+    assert shell.asked[0].firm and f"{name}, no network, with a writable .git" in shell.asked[0].preview.conditions
 
 
 def test_an_unconfined_command_finds_no_program_of_the_workspace(name: ConfinementName, tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_the_question_shows_the_diff_and_names_every_file(folder: Folder) -> Non
     (asked,) = folder.asked
     assert asked.preview.subjects == ("a.txt", "b.txt", "c/d")
     assert asked.preview.deletes == ("b.txt",), "an answer to an edit of it covers no move"
-    assert asked.preview.summary == "rename b.txt to c/d, change a.txt (+1 -1 lines)"
+    assert asked.preview.summary == "Rename b.txt to c/d · edit a.txt +1 −1"
     assert asked.preview.detail == (
         "--- a/a.txt\n+++ b/a.txt\n@@ -2,7 +2,7 @@\n 2\n 3\n 4\n-5\n+five\n 6\n 7\n 8\n--- a/b.txt\n+++ b/c/d\n"
     )
@@ -99,7 +99,7 @@ def test_the_question_says_first_what_is_deleted_and_counts_many_files(folder: F
     _apply(folder, _patch(*made, *move, "*** Delete File: d.txt"))
     (asked,) = folder.asked
     assert asked.preview.summary == (
-        "delete d.txt, rename m.txt to sub/m.txt, make u.md, v.md, w.md, x.md and 2 more (+6 -1 lines)"
+        "Delete d.txt −1 · rename m.txt to sub/m.txt · new u.md +1, v.md +1, w.md +1, x.md +1 and 2 more"
     )
 
 
