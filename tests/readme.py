@@ -1,38 +1,20 @@
-"""Keeps the help texts in the README and the tables of the docs what they are: `python -m tests.readme`.
+"""Keeps the tables of the docs what they are: `python -m tests.readme`.
 
-A block of the README that begins with `$ ossia … --help` holds the output of that command. The table of commands in
-docs/chat.md, and those in docs/confinement.md of what isn't confined, stand between two comments.
+The table of commands in docs/chat.md, and those in docs/confinement.md of what isn't confined, stand between two comments.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from tests.support.command import ROOT, ossia_text
+from tests.support.command import ROOT
 
 if TYPE_CHECKING:
     from ossia.cli.chat.commands.table import Command
     from ossia.tools.sandbox.job import Runs
 
-PAGE, CHAT_PAGE, CONFINEMENT_PAGE = ROOT / "README.md", ROOT / "docs" / "chat.md", ROOT / "docs" / "confinement.md"
+CHAT_PAGE, CONFINEMENT_PAGE = ROOT / "docs" / "chat.md", ROOT / "docs" / "confinement.md"
 _COMMANDS, _END = "<!-- commands -->", "<!-- end -->"
-
-_BLOCK = re.compile(r"^```console\n\$ ossia (?P<args>[^\n]*--help)\n.*?^```$", re.MULTILINE | re.DOTALL)
-
-
-def commands(text: str) -> list[str]:
-    """The help commands that `text` shows, e.g. `["run --help"]`."""
-    return [match["args"] for match in _BLOCK.finditer(text)]
-
-
-def filled(text: str) -> str:
-    """`text` with each help block as the command prints it now."""
-    return _BLOCK.sub(lambda match: f"```console\n$ ossia {match['args']}\n{_help(match['args'])}```", text)
-
-
-def _help(args: str) -> str:
-    return ossia_text(*args.split(), env={"COLUMNS": "100"}).stdout
 
 
 def with_commands(text: str) -> str:
@@ -74,7 +56,6 @@ def _row(one: Command) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(filled(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     CHAT_PAGE.write_text(with_commands(CHAT_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     CONFINEMENT_PAGE.write_text(with_gaps(CONFINEMENT_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    print(f"wrote {PAGE.name}, {CHAT_PAGE.name} and {CONFINEMENT_PAGE.name}")
+    print(f"wrote {CHAT_PAGE.name} and {CONFINEMENT_PAGE.name}")

@@ -112,9 +112,9 @@ Measured through llama.cpp as ossia runs it (`tests/etude/evaluate.py`). Greedy:
 every assistant message is right, the thinking included. At temperature 1, as gpt-oss is to be sampled, it counts if the
 calls, their arguments and the answer are right, whatever it thought. *New values*: words, names and numbers that it
 never saw. *New phrasings*: the questions' wording and the tools' names, too; the sentences are new, but most of their
-words stand somewhere in the lessons. *Phrasings of others*: worded by someone who hadn't seen its lessons; but a
-third of the chat (what it can't answer) and most of the words around a call's arguments are such of the lessons' own
-as training leaves out. The dialogues are those of seed {seed_of_exam}.
+words stand somewhere in the lessons. *Phrasings of others*: someone who hadn't seen its lessons worded them. Two parts
+aren't theirs: a third of the chat (what it can't answer), and most of the words around a call's arguments. These are
+the lessons' own, of those that training leaves out. The dialogues are those of seed {seed_of_exam}.
 
 {figures}
 

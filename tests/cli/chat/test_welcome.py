@@ -44,8 +44,8 @@ def test_a_machine_without_a_model(tmp_path: Path) -> None:
 
 def test_the_readme_says_how_much_memory_they_need() -> None:
     text = " ".join((Path(__file__).parents[3] / "README.md").read_text("utf-8").split())
-    assert f"gpt-oss-20b needs {needed_gb(SIZE_20B)} GB of free memory, gpt-oss-120b (" in text
-    assert f"`ossia models pull gpt-oss-120b`) {needed_gb(SIZE_120B)} GB." in text
+    needed = f"gpt-oss-20b needs {needed_gb(SIZE_20B)} GB of free memory, gpt-oss-120b {needed_gb(SIZE_120B)} GB"
+    assert needed in text
 
 
 def test_a_model_that_fits(tmp_path: Path) -> None:

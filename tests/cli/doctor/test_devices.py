@@ -174,6 +174,6 @@ def test_how_an_environment_was_made(tmp_path: Path) -> None:
         assert (installed().way, installed().place) == ("clone", ROOT)
 
 
-def test_the_readme_shows_the_same_command() -> None:
+def test_the_page_on_installing_shows_the_same_command() -> None:
     command = rebuild(Installed("clone", ROOT, ""), "-DGGML_CUDA=on", here=ROOT)
-    assert command in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert command in (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
