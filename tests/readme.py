@@ -1,6 +1,7 @@
 """Keeps the tables of the docs what they are: `python -m tests.readme`.
 
-The table of commands in docs/chat.md, and those in docs/confinement.md of what isn't confined, stand between two comments.
+The table of commands in docs/chat.md, and those in docs/confinement.md of what isn't confined, stand between two
+comments.
 """
 
 from __future__ import annotations
