@@ -1,7 +1,7 @@
 """Every setting, declared once, and the flags made from that; `cli.settings.config` checks what was given.
 
-The key of the config file, the environment variable, the flag, `/set` in a chat, `ossia config show` and the help in
-docs/configuration.md all come from that. `seed` is `seed = 7` in the file, `OSSIA_SEED=7`, `--seed 7` and `/set seed 7`:
+The key of the config file, the environment variable, the flag, `/set` in a chat, `ossia config show` and the table of
+docs/configuration.md come from that. `seed` is `seed = 7` in the file, `OSSIA_SEED=7`, `--seed 7` and `/set seed 7`:
 
     seed: int | None = _setting(None, kinds.whole(0),                       # its default (not set), what it may hold
         Flag("Make sampling repeatable.", "N"),                             # in the help of `ossia run`
