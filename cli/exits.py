@@ -25,6 +25,8 @@ from enum import IntEnum
 from pathlib import Path
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+MAX_TEXT_BYTES = 4_000_000
+"""The longest input: 30 bytes for each of the 131,072 tokens of gpt-oss's context, where texts have 3 to 5."""
 
 
 class ExitCode(IntEnum):
@@ -51,6 +53,18 @@ class ExitError(Exception):
     def __init__(self, message: str, code: ExitCode = ExitCode.USAGE) -> None:
         super().__init__(message)
         self.code = code
+
+
+def require_size(what: str, size: int, *, more: bool = False) -> None:
+    """Raise ExitError for a text of more than 4 MB, which no context of gpt-oss holds. `more`: it may be even longer.
+
+    `standard input has 100.0 MB, and at most 4.0 MB are read: send a part of it, …`
+    """
+    if size > MAX_TEXT_BYTES:
+        most = f"{MAX_TEXT_BYTES / 1e6:.1f} MB"
+        came = f"more than the {most} that" if more else f"{size / 1e6:,.1f} MB, and at most {most}"
+        part = "send a part of it, or let the model search the file: --workspace DIR"
+        raise ExitError(f"{what} has {came} are read: {part}", ExitCode.NO_ROOM)
 
 
 def exit_code(error: BaseException) -> ExitCode | None:

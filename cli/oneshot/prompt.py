@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from ossia.agent.control import Control
 from ossia.agent.sessions.session import UserText
 from ossia.cli import paths
-from ossia.cli.exits import ExitError
-from ossia.cli.mentions import mentions
+from ossia.cli.exits import MAX_TEXT_BYTES, ExitError, require_size
+from ossia.cli.mentions import Mention, mentions, standing
 from ossia.cli.runtime.assembly import web_of
 from ossia.cli.runtime.progress import Display
 from ossia.cli.settings.table import Settings
@@ -27,12 +27,23 @@ if TYPE_CHECKING:
 def question_of(prompt: str | None, *, quiet: bool) -> str:
     """PROMPT and standard input with a blank line between them, or the one of them that says something.
 
-    Raises ExitError if neither does, and for input that isn't text.
+    A PROMPT of `-` is standard input alone. Raises ExitError if neither says anything, for input that isn't text, and
+    for more of it, or of a file that PROMPT mentions, than any context holds.
     """
-    parts = [part for part in (prompt, _read_stdin(quiet=quiet)) if part and part.strip()]
+    for mention in mentions(prompt or ""):
+        _require_size(mention)
+    parts = [part for part in ("" if prompt == "-" else prompt, _read_stdin(quiet=quiet)) if part and part.strip()]
     if not parts:
         raise ExitError('no question: ask one, as in: ossia run "What is 48*17?"')
     return "\n\n".join(parts)
+
+
+def _require_size(mention: Mention) -> None:
+    for name, found in () if mention.is_url else standing(mention, [paths.here()]):
+        if len(found) == 1:
+            size = found[0].stat().st_size if found[0].is_file() else 0
+            return require_size(f"@{name}", size)
+    return None
 
 
 def _read_stdin(*, quiet: bool) -> str | None:
@@ -49,7 +60,11 @@ def _read_stdin(*, quiet: bool) -> str | None:
     try:
         if hasattr(os, "set_blocking"):  # a parent may have made it non-blocking: then reading would stop too early
             os.set_blocking(sys.stdin.fileno(), True)
-        data = sys.stdin.buffer.read()
+        status = os.fstat(sys.stdin.fileno())
+        if stat.S_ISREG(status.st_mode):
+            require_size("standard input", status.st_size - sys.stdin.buffer.tell())
+        data = sys.stdin.buffer.read(MAX_TEXT_BYTES + 1)
+        require_size("standard input", len(data), more=True)
     finally:
         notice.cancel()
     try:
@@ -90,7 +105,10 @@ def with_mentioned(said: UserText, settings: Settings, talk: Conversation, *, di
         stop.stop()
         raise
     for attachment in attached.attachments:
-        display.aside(f"  {attachment.shown}")
+        if "cut in the middle" in attachment.shown:
+            display.warn(attachment.shown)
+        else:
+            display.aside(f"  {attachment.shown}")
     for problem in attached.problems:
         display.warn(problem)
     return replace(attached.user_text, typed=said.typed)

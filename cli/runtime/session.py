@@ -16,7 +16,7 @@ from ossia.agent.prompt import WORK
 from ossia.agent.sessions.session import Options, Session
 from ossia.agent.sessions.store import SessionStore
 from ossia.cli import paths
-from ossia.cli.exits import ExitError
+from ossia.cli.exits import MAX_TEXT_BYTES, ExitError, require_size
 from ossia.cli.settings.config import Resolved
 from ossia.cli.settings.table import SAMPLING, Settings
 from ossia.tools.folder import NOTES_HEAD, Folder
@@ -143,7 +143,10 @@ def read_instructions(value: str | None) -> str | None:
             real = Path(real_name(file.fileno()) or path.resolve())
             if place.is_relative_to(here) and real != place and (why := leads(place, real, here)):
                 raise ExitError(f"--instructions {value}: {why}: name that file itself")
-            return file.read()
+            require_size(f"--instructions {value}", os.fstat(file.fileno()).st_size)
+            text = file.read(MAX_TEXT_BYTES + 1)
+            require_size(f"--instructions {value}", len(text), more=True)  # what grows, or has no size
+            return text
     except UnicodeDecodeError:
         raise ExitError(f"--instructions {value}: {path} isn't UTF-8 text") from None
     except OSError as error:

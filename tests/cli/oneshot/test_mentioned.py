@@ -42,6 +42,14 @@ def test_what_is_not_attached_is_told_or_is_a_word(tmp_path: Path) -> None:
     assert leads.startswith("ossia: warning: @README.md: not attached: it leads to ")
 
 
+def test_a_file_that_is_cut_is_told_wherever_stderr_goes(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text("a line of it\n" * 50_000)
+    flags = ("--engine", write_script(tmp_path, FINAL), "--no-tools", "--json")
+    done = ossia_here("run", "Sum up @log.txt", *flags, cwd=tmp_path)
+    told = done.stderr.decode()
+    assert told.startswith("ossia: warning: @log.txt · ") and "of 650 kB, cut in the middle\n" in told
+
+
 def test_what_is_piped_in_mentions_nothing(tmp_path: Path) -> None:
     (tmp_path / "notes.md").write_text("walrus\n")
     command = [OSSIA, "run", "Sum up", "--engine", write_script(tmp_path, FINAL), "--no-tools", "--json"]

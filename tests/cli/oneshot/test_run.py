@@ -372,6 +372,29 @@ class TestStdin:
             ours.shutdown(socket.SHUT_WR)
             assert self._seen("hi", stdin=theirs.fileno(), tmp_path=tmp_path) == "hi\n\nfrom a socket"
 
+    def test_a_dash_is_standard_input(self, tmp_path: Path) -> None:
+        assert self._seen("-", stdin=b"What?\n", tmp_path=tmp_path) == "What?"
+
+    def test_far_too_much_is_refused_by_its_size(self, tmp_path: Path) -> None:
+        """100 MB were read and counted: 19 s and 3.8 GB. The file is sparse: what would be read is no text."""
+        with (tmp_path / "big.txt").open("w+b") as file:
+            file.truncate(100_000_000)
+            seen = [
+                ossia("run", "Sum up", stdin=file.fileno()),
+                ossia_here("run", "Sum up @big.txt", cwd=tmp_path),
+                ossia_here("run", "hi", "--instructions", "@big.txt", cwd=tmp_path),
+                ossia("run", "-", stdin=b"a" * 4_000_001),
+            ]
+        known, unknown = "has 100.0 MB, and at most 4.0 MB are", "has more than the 4.0 MB that are"
+        part = "read: send a part of it, or let the model search the file: --workspace DIR"
+        assert [(done.returncode, done.stdout, done.stderr.decode()) for done in seen] == [
+            (4, b"", f"ossia: error: {what} {has} {part}\n")
+            for what, has in (
+                ("standard input", known), ("@big.txt", known), ("--instructions @big.txt", known),
+                ("standard input", unknown),
+            )
+        ]  # fmt: skip
+
     @pytest.mark.parametrize("data", [b"\xff\xfe", b"a\0b", "ü".encode("latin-1")])
     def test_what_is_not_text(self, data: bytes) -> None:
         done = ossia("run", "hi", stdin=data)
