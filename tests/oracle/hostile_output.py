@@ -36,6 +36,8 @@ ATTACKS = (
     *("<http://a.b/\u202e>", "[l](http://a\\@b)", "&#x1b;[31m &#x202e; &#155; &#0; &#10;", "&#x9b;2J", "&#13;x"),
     *("&#x301;" * 40, "&nbsp;&zwj;&shy;&rlm;", "&#xd800;", "<b>\x1b[1m</b>", "<br>", "`\x1b[5m`", "`` a\nb ``"),
     *("$\x1b[1m_a_$", "\\[ \x9b1m \\]", "$$\n\x1b[2J\n$$\n", "\\(&#x202e;\\)", "```\n\x1b]52;c;AAA\x07\n```\n"),
+    *("\\(\\text{\x1b[2J} x^{\x9b1m}\\)", "$x^2_{\u202e}\\hat{\u0301}$", "\\(\\overline{" + "a\u0301" * 18 + "}\\)"),
+    *("\\[\\begin{cases}\x1b]52;c;A\x07\\\\\r\u2028\\end{cases}\\]", "$\\vec{\u20dd}^{" + "\u0301" * 7 + "}$"),
     *("```\x1b[31m py\nx\n```\n", "```&#x1b;\nx\n", "~~~py\n'''\x1b[0m\n", "```../../x\ny\n```\n", "    \x1b[1m\tc\n"),
     *("```" + "a" * 500 + "\nx\n```\n", "```diff\n-\x1b[m\n+\t\n```\n", "```markdown\n[x](http://\x07)\n```\n"),
     *("# h\x1bc\u115f\u180e", "|a\x1b[K|\n|-|\n|\u200e|\n", "|a|b|\n|-|:-:|\n|\x1b[1m<br>&#x1b;|`\x07`|\n|only one\n"),
@@ -90,7 +92,7 @@ def row_complaints(ansi: str, *, colour: bool = True) -> Iterator[str]:
     """What is wrong with a row as it goes to the terminal."""
     if not _ROW.fullmatch(ansi) or (not colour and "\x1b" in ansi):
         yield f"not only text, SGR and links: {ansi!r}"
-    yield from complaints(_CLUSTER.sub("", _ESCAPES.sub("", ansi)))
+    yield from complaints(_CLUSTER.sub("x", _ESCAPES.sub("", ansi)))
 
 
 def fragment_complaints(fragments: list[tuple[str, str]]) -> Iterator[str]:

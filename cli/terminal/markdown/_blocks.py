@@ -15,10 +15,11 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from ossia.cli.clean import clean_parts
-from ossia.cli.terminal.markdown._code import code_lines, fenced
+from ossia.cli.terminal.markdown._code import code_lines, edged
 from ossia.cli.terminal.markdown._inline import Look, inline_lines
 from ossia.cli.terminal.markdown._markdown import MAX_NESTING, parser
 from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Span, cells, wrapped
+from ossia.cli.terminal.markdown.latex import readable
 
 if TYPE_CHECKING:
     from markdown_it.tree import SyntaxTreeNode
@@ -75,10 +76,9 @@ class _Blocks:
             case "heading":
                 return self._heading(node, width)
             case "fence" | "code_block":
-                return self._code(node)
+                return self._code(node, width)
             case "maths_block":
-                text = clean_parts(node.content).removesuffix("\n").expandtabs(TAB)
-                return [Line([(line, PLAIN)], verbatim=True) for line in text.split("\n")]
+                return _maths(node.content, width)
             case "blockquote":
                 lines = self.lines(node, width - 2)
                 return _prefixed(lines, "│ ", "│ ", self._faint, other_look=self._faint)
@@ -103,10 +103,10 @@ class _Blocks:
         lines = self._text(node, width, _HEADINGS.get(node.tag, "italic"))
         return lines if self._look.colour else _prefixed(lines, "#" * int(node.tag[1:]) + " ", "", PLAIN)
 
-    def _code(self, node: SyntaxTreeNode) -> list[Line]:
+    def _code(self, node: SyntaxTreeNode, width: int) -> list[Line]:
         info = clean_parts(node.info)
         lines = code_lines(clean_parts(node.content), info, colour=self._look.colour)
-        return [Line(line, verbatim=True) for line in (lines if self._look.colour else fenced(lines, info))]
+        return [Line(line, verbatim=True) for line in edged(lines, info, width, self._faint)]
 
     def _list(self, node: SyntaxTreeNode, width: int) -> list[Line]:
         number = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
@@ -133,6 +133,15 @@ class _Blocks:
             [[cell_of(self._inline(cell)) for cell in row.children] for row in rows],
             aligns,
         )
+
+
+def _maths(source: str, width: int) -> list[Line]:
+    """A formula in lines of its own; one that stays as it was typed is never broken."""
+    text = readable(source)
+    lines = [(line, PLAIN) for line in clean_parts(text).removesuffix("\n").expandtabs(TAB).split("\n")]
+    if text == source:
+        return [Line([line], verbatim=True) for line in lines]
+    return [Line(row) for line in lines for row in wrapped([line], width)]
 
 
 def _prefixed(lines: list[Line], first: str, other: str, look: Style, *, other_look: Style = PLAIN) -> list[Line]:

@@ -6,9 +6,10 @@ import re
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
 from rich.style import Style
 
-from ossia.cli.clean import one_line
+from ossia.cli.clean import fitted, one_line
 from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Span, style
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     _Type = Any  # pygments' token types have no name in its stubs
 
 MAX_CHARS = 6000  # of a piece with its context; more is shown without colours
-_INFO_CHARS = 40
+_INFO_CHARS, _SIDE = 40, "──"
 MAX_LINE_CHARS = 500  # some of pygments' expressions take quadratic time on long lines
 
 # The lexers that are used, by pygments' first name for each. Not all 600: some need seconds for a few lines of blanks
@@ -87,10 +88,19 @@ def code_lines(source: str, info: str, *, context: str = "", colour: bool = True
     return spans if shown == lines else [[(line, PLAIN)] for line in lines]  # a lexer must not change the text
 
 
-def fenced(lines: list[list[Span]], info: str, *, begins: bool = True, ends: bool = True) -> list[list[Span]]:
-    """The lines between the marks of a fence: without colours nothing else sets code apart."""
-    top: list[list[Span]] = [[(f"```{one_line(info, _INFO_CHARS)}", PLAIN)]] if begins else []
-    return [*top, *lines, *([[("```", PLAIN)]] if ends else [])]
+def edged(
+    lines: list[list[Span]], info: str, width: int, look: Style, *, begins: bool = True, ends: bool = True
+) -> list[list[Span]]:
+    """The lines between two rules, the upper one with the language: a line that is copied from there is the line.
+
+    ── python ──
+    x = 1
+    ────────────
+    """
+    label = fitted(one_line(info, _INFO_CHARS), width - 2 * cell_len(_SIDE) - 2)
+    rule = f"{_SIDE} {label} {_SIDE}" if label else 4 * _SIDE
+    top, bottom = [(rule, look)], [("─" * cell_len(rule), look)]
+    return [*([top] if begins else []), *lines, *([bottom] if ends else [])]
 
 
 def _coloured(text: str, lexer: Lexer) -> list[list[Span]]:

@@ -11,6 +11,7 @@ from rich.style import Style
 from ossia.cli.clean import clean, clean_parts, clean_url
 from ossia.cli.terminal.markdown._code import UNKNOWN
 from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Span, style
+from ossia.cli.terminal.markdown.latex import readable
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -57,6 +58,8 @@ def inline_lines(tokens: Sequence[Token], look: Look, base: Style = PLAIN) -> li
             lines[-1] += _image(token, styles[-1], look)
         elif token.type == "code_inline":
             lines[-1] += _code(token, styles[-1], look)
+        elif token.type == "maths_inline":
+            _add(lines, readable(token.content), styles[-1])
         else:
             _add(lines, token.content, styles[-1])
     return lines

@@ -1,7 +1,7 @@
-r"""The Markdown that is read here: CommonMark, tables, strikethrough, and maths left as written.
+r"""The Markdown that is read here: CommonMark, tables, strikethrough, and maths.
 
 Raw HTML is text. Reference definitions (`[1]: https://…`) are text, too: in a stream most come after their use, and
-would be lost. `$…$`, `$$…$$`, `\(…\)`, `\[…\]` stay unchanged: no emphasis, no escapes, no lists inside.
+would be lost. `$…$`, `$$…$$`, `\(…\)`, `\[…\]` are for `latex`: no emphasis, no escapes, no lists inside.
 """
 
 from __future__ import annotations

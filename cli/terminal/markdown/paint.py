@@ -14,7 +14,7 @@ from rich.style import Style
 
 from ossia.cli.clean import clean_flat, clean_parts, clean_url
 from ossia.cli.terminal.markdown._blocks import block_lines
-from ossia.cli.terminal.markdown._code import code_lines, fenced
+from ossia.cli.terminal.markdown._code import code_lines, edged
 from ossia.cli.terminal.markdown._inline import Look
 from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Row, Span, row, safe, style, wrapped
 from ossia.cli.terminal.markdown.segment import Chunk
@@ -30,8 +30,7 @@ _NAMES = [f"ansi{name}" for name in (*_COLOURS, *_BRIGHT)]  # prompt_toolkit's, 
 class Painter:
     """Rows for a terminal of `width` columns; `width` can be set at any time, finished rows stay as they are.
 
-    `colour=False`: text alone, no SGR, no links; marks stay where they would be lost (`# Title`, `**bold**`,
-    and the fences of code: lines that are copied from between them are the code).
+    `colour=False`: text alone, no SGR, no links; marks stay where they would be lost (`# Title`, `**bold**`).
     `links=False`: addresses are shown after their texts, for a terminal that knows no OSC 8.
 
         painter = Painter(80)
@@ -84,7 +83,8 @@ class Painter:
     def _lines(self, chunk: Chunk) -> list[list[Span]]:
         if chunk.kind == "code":
             lines = code_lines(chunk.source, chunk.info, context=chunk.context, colour=self.colour)
-            return lines if self.colour else fenced(lines, chunk.info, begins=chunk.begins, ends=chunk.ends)
+            faint = style("dim") if self.colour else PLAIN
+            return edged(lines, chunk.info, self.width, faint, begins=chunk.begins, ends=chunk.ends)
         item = chunk.context if chunk.kind.endswith("list_open") else ""
         return block_lines(chunk.source, self.width, Look(self.colour, self.links), item=item)
 

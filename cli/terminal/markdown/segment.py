@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ossia.cli.terminal.markdown import _chunk
 from ossia.cli.terminal.markdown._chunk import ITEM, LONG_CODE_LINE, LONG_LINE, Chunk, Fence, LongLines
 from ossia.cli.terminal.markdown._markdown import block_parser
+from ossia.cli.terminal.markdown.latex import formulas
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -273,13 +274,27 @@ def settled(source: str, draw: Callable[[str], list[Row]]) -> int:
 
 def _ends(source: str, rows: Sequence[Row]) -> list[int]:
     """The place in the source where the row after each of these begins, as far as it can be found."""
+    shown, places = _as_shown(source)
     ends, at = list[int](), 0
     for row in rows:
         for character in "".join("".join(segment.text for segment in row).split()):
-            at = source.find(character, at) + 1
+            at = shown.find(character, at) + 1
             if not at:
                 return ends
-        marks = _MARKS.match(source, at)
+        marks = _MARKS.match(shown, at)
         at = marks.end() if marks else at
-        ends.append(at)
+        ends.append(places[at])
     return ends
+
+
+def _as_shown(source: str) -> tuple[str, Sequence[int]]:
+    """The source with its formulas as text, and the place in the source behind as many of its characters."""
+    found = formulas(source)
+    if not found:
+        return source, range(len(source) + 1)
+    parts, places, at = list[str](), [0], 0
+    for start, stop, text in found:
+        parts += [source[at:start], text]
+        places += [*range(at + 1, start + 1), *[stop] * len(text)]
+        at = stop
+    return "".join([*parts, source[at:]]), [*places, *range(at + 1, len(source) + 1)]

@@ -52,10 +52,28 @@ def test_code_has_an_edge(
             await stage.type("go\r")
             await stage.until(lambda: "Done." in stage.rows)
             await stage.settle()
-            first, last = ([], []) if colour else (["```python"], ["```"])
+            first, last = ["── python ──"], ["────────────"]
             assert drawn(stage) == [
                 *("› go", "", "So:", "", *first, "x = 1", "", "y", *last, "", "Done.", "", "›"),
             ]
+
+    chatting(case)
+
+
+@SIZES
+def test_formulas_are_text_that_streams(columns: int, rows: int, tmp_path: Path) -> None:
+    said = r"It is $x^2 + \frac{a}{b}$, so \(\sqrt{2}\) costs $5 and \(\what{x}\) stays."
+    said += "\n\n\\[\n\\sum_{i=1}^n i\n\\]\n\nEnd."
+
+    async def case() -> None:
+        script = write_script(tmp_path, answer(said))
+        async with ChatScreen(columns=columns, rows=rows, engine=script, clock=Clock()) as stage:
+            await stage.type("go\r")
+            await stage.until(lambda: "End." in stage.rows)
+            await stage.settle()
+            first = ["It is x² + a/b, so √2 costs $5 and \\(\\what{x}\\)", "stays."]
+            first = first if columns == 50 else [" ".join(first)]
+            assert drawn(stage) == ["› go", "", *first, "", "∑ᵢ₌₁ⁿ i", "", "End.", "", "›"]
 
     chatting(case)
 

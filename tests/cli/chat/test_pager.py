@@ -116,7 +116,9 @@ It is what it is.
 • one
 • two
 
+── python ──
 x = 1
+────────────
 
 stopped"""
 

@@ -32,6 +32,8 @@ def ansi(text: str, width: int = 80, *, colour: bool = True, links: bool = True)
     return [painter.ansi(row) for chunk in chunks for row in painter.chunk(chunk)]
 
 
+OURS = re.compile(r"\x1b\[[\d;]*m")
+
 DOCUMENT = """\
 # Title
 One **bold** line
@@ -57,7 +59,8 @@ def f():
 def test_a_document() -> None:
     assert plain(DOCUMENT) == [
         *("Title", "", "One bold line", "and code.", "", "• a", "• b", "  1. c", "", "     d", "", "│ quote", ""),
-        *("def f():", "    return 1", "", "a │ 漢字", "──┼─────", "b │    1", "c │", "", "─" * 40),
+        *("── py ──", "def f():", "    return 1", "────────", "", "a │ 漢字", "──┼─────", "b │    1", "c │", ""),
+        "─" * 40,
     ]
 
 
@@ -67,42 +70,56 @@ def test_without_colour_the_marks_stay() -> None:
     ]
 
 
-def test_without_colour_code_stands_between_its_marks() -> None:
+def test_code_stands_between_rules_with_its_language() -> None:
     long = [f"x{number}" for number in range(100)]  # painted in several pieces
     code = "\n".join(long)
-    rows = ansi(f"a\n```python title\n{code}\n```\nb", colour=False)
-    assert rows == ["a", "", "```python title", *long, "```", "", "b"]
-    assert ansi("~~~\nx\n", colour=False) == ["```", "x", "```"]
-    assert ansi("- a\n  ```\n  x\n  ```\n\n> ```sh\n> y\n", colour=False) == [
-        *("• a", "```", "x", "```", "", "```sh", "y", "```"),
+    for colour in (False, True):
+        rows = [OURS.sub("", row) for row in ansi(f"a\n```python title\n{code}\n```\nb", colour=colour)]
+        assert rows == ["a", "", "── python title ──", *long, "──────────────────", "", "b"]
+    assert ansi("```py\nx\n```")[::2] == ["\x1b[2m── py ──\x1b[0m", "\x1b[2m────────\x1b[0m"]
+    assert plain("~~~\nx\n") == ["────────", "x", "────────"]
+    assert plain("- a\n  ```\n  x\n  ```\n\n> ```sh\n> y\n") == [
+        *("• a", "────────", "x", "────────", "", "── sh ──", "y", "────────"),
     ]
-    assert ansi("    x\n", colour=False) == ["```", "x", "```"]
+    assert plain("    x\n") == ["────────", "x", "────────"]
+    assert plain("```漢字 and a long title\nx\n```", width=14) == ["── 漢字 an… ──", "x", "──────────────"]
     painter, segmenter = Painter(80, colour=False), Segmenter()
     segmenter.feed("```py\nx\ny")
     live = segmenter.live(9)
-    assert live and [painter.ansi(row) for row in painter.chunk(live)] == ["```py", "x", "y"]
+    assert live and [painter.ansi(row) for row in painter.chunk(live)] == ["── py ──", "x", "y"]
 
 
 def test_the_sixteen_colours_and_attributes() -> None:
     assert ansi("# T\n**b** *i* ~~s~~ `c`") == [
         *("\x1b[1;4mT\x1b[0m", "", "\x1b[1mb\x1b[0m \x1b[3mi\x1b[0m \x1b[9ms\x1b[0m \x1b[36mc\x1b[0m"),
     ]
-    assert ansi("```py\nif x: return 'a'  # b\n```") == [
+    assert ansi("```py\nif x: return 'a'  # b\n```")[1:-1] == [
         "\x1b[35mif\x1b[0m x: \x1b[35mreturn\x1b[0m \x1b[32m'a'\x1b[0m  \x1b[2;3m# b\x1b[0m"
     ]
-    assert ansi("```\nno language\n```\n```nosuch\nx\n```") == ["\x1b[36mno language\x1b[0m", "", "\x1b[36mx\x1b[0m"]
+    rows = ansi("```\nno language\n```\n```nosuch\nx\n```")
+    assert [rows[1], rows[5]] == ["\x1b[36mno language\x1b[0m", "\x1b[36mx\x1b[0m"]
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        *("$a_1 * b_2 * c$", "$$x_1 * y_2 * z$$", "\\( x_1 * y_2 * \\alpha \\)", "\\[ x \\]", "a $x$, $5 and $6_7_"),
-        *("\\[\na_1 = b \\\\\n- c * d * e\n===\n\\]", "$$\n# x\n> y\n$$", "<div>html <b>x</b></div>", "[r]: http://a.b"),
+        *("$a_1 * b_2 * \\q$", "$$x_1 * y_2 * \\q$$", "\\( x_1 * y_2 * \\q \\)", "\\[ \\q \\]", "$xyz$, $5 and $6_7_"),
+        *("\\[\na_1 = \\q \\\\\n- c * d * e\n===\n\\]", "$$\n# x\n> y\n$$", "<div>html <b>x</b></div>", "[r]: http://a.b"),
         *("[not][a] [link]", "![x", "[a](", "a | b\n", "1986\\. x".replace("\\", ""), "snake_case_name", "2 * 3 * 4"),
     ],
 )
 def test_what_comes_out_as_written(text: str) -> None:
     assert plain(text) == text.rstrip("\n").split("\n")
+
+
+def test_formulas_are_text_but_not_in_code() -> None:
+    text = "So $x^2$, \\(\\sqrt{x}\\), **$a_1$** and `$x^2$`:\n\n"
+    text += "\\[\n\\frac{a}{b} \\le c\n\\]\n\n```\n$x^2$ \\(y\\)\n```\n| $a^2$ |\n|-|\n"
+    assert plain(text) == [
+        *("So x², √x, a₁ and $x^2$:", "", "a/b ≤ c", "", "────────", "$x^2$ \\(y\\)", "────────", "", "a²", "──"),
+    ]
+    assert plain("> \\[\n> x^2 + y^2\n> \\]\n\n$$\nopen x^2") == ["│ x² + y²", "", "$$", "open x^2"]
+    assert plain("\\[\n" + "a + " * 10 + "b\n\\]", width=20) == ["a + a + a + a + a +", "a + a + a + a + a +", "b"]
 
 
 def test_dollars_are_money_when_they_look_like_it() -> None:
@@ -127,17 +144,20 @@ def test_items_keep_their_numbers_and_markers() -> None:
     long = plain("9. a\n" + "   b\n" * 250 + "9. c")
     assert long == ["9. a", *["   b"] * 250, "10. c"]
     assert plain("- a\n" + "\n\n  b\n" * 100 + "- c") == ["• a", *["", "  b"] * 100, "• c"]
-    assert plain("    c\n\n" * 150 + "    d") == [*["c", ""] * 150, "d"]
+    indented = plain("    c\n\n" * 150 + "    d")  # in two pieces
+    assert [row for row in indented if "─" not in row] == [*["c", ""] * 150, "d"]
 
 
 def test_code_is_neither_wrapped_nor_indented_wherever_it_stands() -> None:
     line = "x = [" + "1, " * 60 + "]"
     rows = plain(f"1. a\n   ```py\n   {line}\n       y\n   ```\n\n   b\n> ```\n> {line}\n> ```\n", width=40)
-    assert rows == ["1. a", "", line, "    y", "", "   b", "", line]
+    assert rows == [
+        *("1. a", "", "── py ──", line, "    y", "────────", "", "   b", "", "────────", line, "────────"),
+    ]
 
 
 def test_a_tab_is_four_columns() -> None:
-    assert plain("```make\nall:\n\tcc\n  \tx\ty\n```") == ["all:", "    cc", "    x   y"]
+    assert plain("```make\nall:\n\tcc\n  \tx\ty\n```")[1:-1] == ["all:", "    cc", "    x   y"]
 
 
 def test_words_wrap_and_addresses_stay_whole() -> None:
@@ -198,16 +218,16 @@ def test_no_row_has_blanks_at_its_end_or_a_background() -> None:
 
 
 def test_sessions_have_colours_and_unknown_languages_one() -> None:
-    assert ansi("```console\n$ ls -l\n$ x\n```")[1] == "\x1b[2m$ \x1b[0mx"
-    assert plain("```console\n$ ls -l\nout\n```") == ["$ ls -l", "out"]
-    assert ansi("```autoit\nx\n```") == ["\x1b[36mx\x1b[0m"]
+    assert ansi("```console\n$ ls -l\n$ x\n```")[2] == "\x1b[2m$ \x1b[0mx"
+    assert plain("```console\n$ ls -l\nout\n```")[1:-1] == ["$ ls -l", "out"]
+    assert ansi("```autoit\nx\n```")[1:-1] == ["\x1b[36mx\x1b[0m"]
 
 
 def test_code_that_would_take_a_lexer_long_has_no_colours() -> None:
     words, line = "a " * 60, "if " * 200
-    assert ansi(f"```java\nint {words}\n```") == [f"int {words}".rstrip()]
-    assert ansi(f"```python\n{line}\n```") == [line.rstrip()]
-    assert ansi("```java\nint a = 1;\n```") != ["int a = 1;"]
+    assert ansi(f"```java\nint {words}\n```")[1:-1] == [f"int {words}".rstrip()]
+    assert ansi(f"```python\n{line}\n```")[1:-1] == [line.rstrip()]
+    assert ansi("```java\nint a = 1;\n```")[1:-1] != ["int a = 1;"]
 
 
 def test_a_piece_of_a_fence_knows_what_stood_before_it() -> None:

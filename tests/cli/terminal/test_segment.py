@@ -196,6 +196,10 @@ LONG = "the llama runs over weights and hums along "
         (f"{LONG * 2} costs $5 *so* {LONG * 3} and $6 *so*", True),
         (f"it costs $5 {LONG * 3} and $6 *so*", False),  # could be maths
         (f"$x {LONG * 2} *a* {LONG} y$ {LONG * 4}", True),
+        (rf"so $x^2 + \sqrt{{y}}$ and \(\frac{{a}}{{b}}\) {LONG * 2} with $z_1$ {LONG * 2}", True),
+        (rf"\[ x^2 + \sqrt{{y}} \] {LONG * 3} `$a^2$ {LONG}` $$z_1$$ {LONG * 2}", True),
+        (rf"{LONG * 2} \(\frac{{a}}{{b + {'c + ' * 30} d}}\) {LONG * 2} `$x^2$` {LONG}", True),
+        (rf"{'x ' * 10}\( a + {'b + ' * 30}", False),
         (rf"as $x {LONG * 2} \{{ y$", False),
         (rf"as \\(x {LONG * 2} \{{ y\\) and {LONG * 3}", True),
         (f"漢字かな漢字、漢字かな漢字か**{'漢字かな' * 20}**終わり", False),
@@ -211,6 +215,13 @@ LONG = "the llama runs over weights and hums along "
 )
 @pytest.mark.parametrize("step", [1, 7])
 def test_rows_that_settle_early_are_those_of_the_whole(text: str, settles: bool, step: int) -> None:
+    rows, early = streamed(text, step)
+    assert rows == render_markdown(text, width=30, colour=True)
+    assert bool(early) is settles
+
+
+def streamed(text: str, step: int) -> tuple[list[Row], int]:
+    """The rows as they become final, and how often some did before their paragraph's end."""
     painter, segmenter, rows, early = Painter(30), Segmenter(), list[Row](), 0
     for start in range(0, len(text), step):
         chunks = segmenter.feed(text[start : start + step])
@@ -218,9 +229,7 @@ def test_rows_that_settle_early_are_those_of_the_whole(text: str, settles: bool,
         chunks += [settled] if settled else []
         early += settled is not None
         rows += [row for chunk in chunks for row in painter.chunk(chunk)]
-    rows += [row for chunk in segmenter.finish() for row in painter.chunk(chunk)]
-    assert rows == render_markdown(text, width=30, colour=True)
-    assert bool(early) is settles
+    return [*rows, *(row for chunk in segmenter.finish() for row in painter.chunk(chunk))], early
 
 
 def test_a_line_below_a_paragraph_that_is_drawn_makes_no_heading_of_its_end() -> None:
@@ -229,3 +238,11 @@ def test_a_line_below_a_paragraph_that_is_drawn_makes_no_heading_of_its_end() ->
     assert segmenter.settle(lambda source: painter.chunk(Chunk("paragraph_open", source, gap=False)))
     kinds = [chunk.kind for chunk in [*segmenter.feed("end\n---\n"), *segmenter.finish()]]
     assert kinds == ["paragraph_open"]
+
+
+def test_a_formula_that_grows_changes_no_row_that_is_drawn() -> None:
+    rng = random.Random(3)
+    pieces = ["so the $", "$ ", "\\(", "\\) ", "\\[", "\\] ", "$$", "x^2 ", "\\frac{a}{b} ", "\\sqrt{", "} ", "*", "`"]
+    for _ in range(60):
+        text = "".join(rng.choices([*pieces, "word and more "], k=40))
+        assert streamed(text, 3)[0] == render_markdown(text, width=30, colour=True), text
