@@ -18,6 +18,7 @@ from ossia.cli import commands
 from ossia.cli.commands import cache, config, docs, harmony, mcp, models, python, sessions, skills, tools
 from ossia.cli.commands.doctor import doctor
 from ossia.cli.commands.eval import evaluate
+from ossia.cli.commands.help import help_
 from ossia.cli.commands.run import run
 from ossia.cli.commands.trust import trust
 from ossia.cli.commands.undo import undo
@@ -95,6 +96,7 @@ app.add_typer(skills.app, name="skills")
 app.add_typer(mcp.app, name="mcp")
 app.add_typer(python.app, name="python")
 app.add_typer(harmony.app, name="harmony")
+app.command("help")(help_)
 
 command = typer.main.get_command(app)
 

@@ -1,7 +1,7 @@
 """Keeps the tables of the docs what they are: `python -m tests.readme`.
 
-The table of commands in docs/chat.md, and those in docs/confinement.md of what isn't confined, stand between two
-comments.
+The table of commands in docs/chat.md, the one of all settings in docs/configuration.md, and those in
+docs/confinement.md of what isn't confined, stand between two comments.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ossia.tools.sandbox.job import Runs
 
 CHAT_PAGE, CONFINEMENT_PAGE = ROOT / "docs" / "chat.md", ROOT / "docs" / "confinement.md"
+SETTINGS_PAGE = ROOT / "docs" / "configuration.md"
 _COMMANDS, _END = "<!-- commands -->", "<!-- end -->"
 
 
@@ -25,6 +26,26 @@ def with_commands(text: str) -> str:
     rows = ["| command | |", "|---|---|"]
     rows += [_row(one) for _, group in GROUPS for one in group]
     return _between(text, _COMMANDS, rows)
+
+
+def with_settings(text: str) -> str:
+    """`text` with the table of all settings between `<!-- settings -->` and `<!-- end -->`."""
+    from ossia.cli.app import command
+    from ossia.cli.settings.table import SETTINGS
+
+    flags = {param.name: sorted(param.opts, key=len) for param in command.params}
+    rows = ["| key | flag | variable | default | |", "|---|---|---|---|---|"]
+    for key, one in SETTINGS.items():
+        about, _, default = one.flag.help.removesuffix("]").partition(" [default: ")
+        *short, long = flags[key]
+        flag = ", ".join(f"`{name}`" for name in (*short, f"{long} {one.flag.metavar or ''}".rstrip()))
+        cells = (f"`{key}`", flag, f"`{one.variable}`", default or _default(one.default), about)
+        rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
+    return _between(text, "<!-- settings -->", rows)
+
+
+def _default(value: object) -> str:
+    return "" if value in (None, ()) else f"`{str(value).lower()}`"
 
 
 def with_gaps(text: str) -> str:
@@ -57,6 +78,10 @@ def _row(one: Command) -> str:
 
 
 if __name__ == "__main__":
-    CHAT_PAGE.write_text(with_commands(CHAT_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    CONFINEMENT_PAGE.write_text(with_gaps(CONFINEMENT_PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    print(f"wrote {CHAT_PAGE.name} and {CONFINEMENT_PAGE.name}")
+    for page, of in (
+        (CHAT_PAGE, with_commands),
+        (SETTINGS_PAGE, with_settings),
+        (CONFINEMENT_PAGE, with_gaps),
+    ):
+        page.write_text(of(page.read_text(encoding="utf-8")), encoding="utf-8")
+        print(f"wrote {page.name}")

@@ -60,16 +60,15 @@ class Root(Group):
             return self.parse_args(ctx, [*before, *rest[1:]])
         if first == "version":
             args = ["--version"]
-        elif first == "help":
+        elif first == "help" and len(rest) > 2:  # of a command within a group
             args = [*rest[1:], "--help"]
-            if rest[1:] and rest[1] not in groups:
-                ctx.fail(f"No such command {rest[1]!r}.")
         elif first and first not in groups:
             within = [f"`ossia {name} {first}`" for name, commands in groups.items() if first in commands]
             if within:
                 ctx.fail(f"No such command {first!r}. Did you mean {' or '.join(within)}?")
-            # A misspelt command must not start a model.
-            if any(char.isspace() for char in first) or not get_close_matches(first.lower(), [*groups, *_OTHER_NAMES]):
+            # A misspelt command must not start a model; "hello" is no misspelt "help".
+            known = [*groups.keys() - {"help"}, *_OTHER_NAMES]
+            if any(char.isspace() for char in first) or not get_close_matches(first.lower(), known):
                 args = ["run", *args]
         return super().parse_args(ctx, args)
 

@@ -9,6 +9,7 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 from ossia import __version__
+from ossia.cli.commands.help import pages
 from tests import third_party
 from tests.support.command import ROOT
 
@@ -25,7 +26,7 @@ def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_the_wheel_has_one_top_level(wheel_names: list[str]) -> None:
     assert {name.split("/")[0] for name in wheel_names} == {"ossia", f"ossia-{__version__}.dist-info"}
     parts = {name.split("/")[1] for name in wheel_names if name.startswith("ossia/")}
-    assert parts == {"__init__.py", "__main__.py", "cli", "agent", "tools", "harmony"}
+    assert parts == {"__init__.py", "__main__.py", "cli", "agent", "tools", "harmony", "docs"}
     assert [name for name in wheel_names if "__pycache__" in name or name.endswith(".pyc")] == []
 
 
@@ -33,6 +34,10 @@ def test_the_wheel_holds_the_model_the_licence_and_the_notices(wheel_names: list
     licences = f"ossia-{__version__}.dist-info/licenses"
     model = {"ossia/agent/models/etude.gguf", "ossia/agent/models/etude.md"}
     assert model | {f"{licences}/LICENSE", f"{licences}/THIRD_PARTY.md"} <= set(wheel_names)
+
+
+def test_the_wheel_holds_the_pages_that_help_prints(wheel_names: list[str]) -> None:
+    assert {f"ossia/docs/{topic}.md" for topic in pages()} <= set(wheel_names)
 
 
 def test_every_dependency_has_an_upper_bound() -> None:

@@ -51,6 +51,13 @@ def test_the_chats_page_lists_its_commands() -> None:
     assert "| `/retry` |" in text
 
 
+def test_the_page_on_configuration_lists_every_setting() -> None:
+    """`python -m tests.readme` writes it."""
+    text = _text("docs/configuration.md")
+    assert readme.with_settings(text) == text
+    assert [key for key in Settings.__dataclass_fields__ if f"\n| `{key}` |" not in text] == []
+
+
 def test_the_page_on_scripts_lists_every_exit_code() -> None:
     listed = re.findall(r"^\| (\d+) \|", _text("docs/scripts.md"), re.MULTILINE)
     assert listed == [str(int(code)) for code in ExitCode]

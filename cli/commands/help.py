@@ -1,0 +1,83 @@
+"""`ossia help`: the pages of docs/, which are installed with the program."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import ossia
+from ossia.cli.commands import exit_error
+from ossia.cli.streams import shown, stdout
+
+_BEGINS = re.compile(r"\s*(?:$|[-*] |\d+\. |[|#])")
+"""A line of Markdown that begins a block, or the lack of one."""
+
+
+def pages() -> dict[str, Path]:
+    """The pages by topic: `{"safety": Path("…/docs/safety.md"), …}`."""
+    folder = next((docs for root in ossia.__path__ if (docs := Path(root, "docs")).is_dir()), None)
+    found = sorted(folder.glob("[a-z]*.md")) if folder else []
+    return {page.stem: page for page in found}
+
+
+def help_(
+    context: typer.Context,
+    topic: Annotated[str | None, typer.Argument(metavar="TOPIC|COMMAND", help="[default: list the topics]")] = None,
+) -> None:
+    """Print a page of the documentation, or the help of a command."""
+    found = pages()
+    if topic is None:
+        width = max(map(len, found), default=0)
+        for name, page in found.items():
+            with page.open(encoding="utf-8") as lines:
+                print(f"{name:<{width}}  {lines.readline().lstrip('# ').rstrip()}")
+        print("\nossia help TOPIC prints a page, ossia --help the commands and flags.")
+        return
+    group = context.parent.command if context.parent else None
+    commands = getattr(group, "commands", {})
+    if topic in commands:
+        with commands[topic].make_context(topic, [], parent=context.parent, resilient_parsing=True) as one:
+            print(one.get_help())
+    elif topic not in found:
+        near = get_close_matches(topic.lower(), list({**found, **commands}), cutoff=0.5)
+        like = f"did you mean {' or '.join(near)}? " if near else ""
+        raise exit_error(f"no help on {topic!r}: {like}`ossia help` lists the topics")
+    if topic in found:
+        _print(found[topic].read_text(encoding="utf-8"))
+
+
+def _print(page: str) -> None:
+    """A page: drawn on a terminal, as it was written into a pipe."""
+    if not stdout().isatty():
+        print(page, end="")
+        return
+    import os
+    from shutil import get_terminal_size
+
+    from ossia.cli.terminal.markdown.paint import Painter
+    from ossia.cli.terminal.markdown.segment import Segmenter
+
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    painter, segmenter = Painter(get_terminal_size().columns, colour=not plain, links=False), Segmenter()
+    for chunk in [*segmenter.feed(shown(_joined(page))), *segmenter.finish()]:
+        print(*map(painter.ansi, painter.chunk(chunk)), sep="\n")
+
+
+def _joined(page: str) -> str:
+    """The page with each paragraph on one line, since a line that ends is drawn as one; without comments."""
+    lines: list[str] = []
+    fenced = False
+    for line in page.splitlines():
+        if line.startswith("<!--"):
+            continue
+        fence = line.lstrip().startswith("```")
+        if fence or fenced or not lines or not lines[-1] or _BEGINS.match(line):
+            lines.append(line)
+        else:
+            lines[-1] += f" {line.strip()}"
+        fenced ^= fence
+    return "\n".join(lines) + "\n"
