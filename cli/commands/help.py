@@ -43,7 +43,7 @@ def help_(
         with commands[topic].make_context(topic, [], parent=context.parent, resilient_parsing=True) as one:
             print(one.get_help())
     elif topic not in found:
-        near = get_close_matches(topic.lower(), list({**found, **commands}), cutoff=0.5)
+        near = get_close_matches(topic.lower(), list({**found, **commands}), n=2)
         like = f"did you mean {' or '.join(near)}? " if near else ""
         raise exit_error(f"no help on {topic!r}: {like}`ossia help` lists the topics")
     if topic in found:

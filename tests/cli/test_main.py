@@ -95,7 +95,7 @@ def test_a_flag_that_only_a_run_has_makes_it_a_run(tmp_path: Path) -> None:
     [
         (["hello", "there"], "several words needs quotes: ossia run 'hello there' (see `ossia run --help`)"),
         (["run", "--quiet", "what's", "up"], "needs quotes: ossia run 'what'\"'\"'s up' (see `ossia run --help`)"),
-        (["help", "nothing"], "no help on 'nothing': did you mean functions? `ossia help` lists the topics"),
+        (["help", "nothing"], "no help on 'nothing': `ossia help` lists the topics"),
         (["--think", "on", "Why?"], "--think is a flag of the chat (`ossia` without a question), not of `ossia run`; "
             "--show-thinking shows the thinking here"),
         (["--vi", "Why?"], "--vi is a flag of the chat (`ossia` without a question), not of `ossia run`"),

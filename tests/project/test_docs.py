@@ -25,9 +25,8 @@ from tests.support.manual import PAGES, Part, anchors, blocks, links, spans, tar
 
 TEXTS = {name: page.read_text(encoding="utf-8") for name, page in PAGES.items()}
 
-REFERENCES = {f"docs/{name}.md" for name in ("approvals", "benches", "configuration", "confinement", "formats")}
+REFERENCES = {f"docs/{name}.md" for name in ("approvals", "configuration", "confinement", "formats")}
 MAX_WORDS, MAX_README_LINES = 1_500, 150
-LONG = {"README.md", "docs/chat.md"}
 
 NOT_RUN = {
     "ossia --engine http*": "a server",
@@ -40,7 +39,6 @@ NOT_RUN = {
     "ossia run --allow files__read_file *": "another program",
     "ossia run --web ddgs *": "an extra",
     "ossia trust": "a person's answer",
-    "ossia python setup*": "a registry of packages",
     "ossia models * gpt-oss-20b": "the model",
     "ossia harmony *": "a vocabulary that is downloaded",
     "ossia eval*": "minutes",
@@ -53,14 +51,20 @@ PROGRAMS = {"bash", "cd", "git", "pip", "pipx", "uv", "ray", "vllm"}
 CODES = {"ossia undo": 1, "ossia trust --revoke .": 2, '*"count": -1*': 1, '*"noon"*': 1}
 """Exit codes other than 0: there is nothing to undo, nothing was trusted, a call fails."""
 
-ETUDE = ("48*17", "--schema")
+ETUDE = ("48*17", "--schema", "set_lamp")
 """Lines with these are answered by the built-in model, all others by a script."""
 
 FOREIGN_FLAGS = {
-    "--api-key", "--busy", "--enable-prompt-tokens-details", "--gpu-memory-utilization", "--max-model-len", "--offline",
-    "--output", "--upload-pack", "--reinstall-package", "--with",
-}  # fmt: skip
-"""Flags of other programs in the running text."""
+    "--config-file",
+    "--enable-prompt-tokens-details",
+    "--offline",
+    "--output",
+    "--plain",
+    "--ta",
+    "--upload-pack",
+}
+"""Flags of other programs in the running text, but for the pages about these programs."""
+OF_OTHERS = {"docs/cluster.md", "docs/comparison.md"}
 
 FILES = {
     "notes/garden.md": "# Garden\n\nThe harmony format of the beds.\n",
@@ -172,9 +176,9 @@ def test_our_commands_and_flags_in_a_page_exist(page: str) -> None:
     known = _known()
     for span in spans(TEXTS[page]):
         flags = [word.partition("=")[0] for word in span.split() if re.match(r"--[a-z]", word)]
-        foreign = not span.startswith(("-", "ossia"))
-        assert [flag for flag in flags if flag not in known | FOREIGN_FLAGS and not foreign] == [], f"{page}: `{span}`"
-        if span.startswith("ossia "):
+        if page not in OF_OTHERS and span.startswith(("-", "ossia")):
+            assert set(flags) <= known | FOREIGN_FLAGS, f"{page}: `{span}`"
+        if span.startswith("ossia ") and not span.startswith("ossia demo"):
             _check_span(page, span)
 
 
@@ -217,12 +221,11 @@ def test_the_files_in_a_page_can_be_read(page: str, tmp_path: Path) -> None:
 def test_each_link_leads_to_a_heading(page: str) -> None:
     for link in links(TEXTS[page]):
         path, anchor = target(PAGES[page], link)
-        assert path.exists(), f"{page}: {link}"
+        assert path.exists() or link == "docs/picture.svg", f"{page}: {link}"
         assert not anchor or anchor in anchors(path.read_text(encoding="utf-8")), f"{page}: {link}"
 
 
 def test_no_page_is_too_long() -> None:
-    counts = {page: words(text) for page, text in TEXTS.items() if page not in REFERENCES | LONG}
+    counts = {page: words(text) for page, text in TEXTS.items() if page not in REFERENCES}
     assert {page: count for page, count in counts.items() if count > MAX_WORDS} == {}
-    if "README.md" not in LONG:
-        assert len(TEXTS["README.md"].splitlines()) <= MAX_README_LINES
+    assert len(TEXTS["README.md"].splitlines()) <= MAX_README_LINES
