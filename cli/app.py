@@ -57,7 +57,8 @@ def ossia(
 ) -> None:
     """Chat with a gpt-oss model, on your own machine.
 
-    Takes every flag of `ossia run`. If stdin or stdout isn't a terminal, this is `ossia run`.
+    `ossia .` or `ossia DIR` works in that folder. Takes every flag of `ossia run`; if stdin or stdout isn't a terminal,
+    this is `ossia run`.
     """
     if invocation.invoked_subcommand is not None:
         early = [SETTINGS[name].long_flag for name, value in given.items() if value not in (None, [])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ossia.agent.events import ApprovalAsked, Decision, Event, MessageAdded, ToolFinished, ToolStarted, TurnEnded
@@ -96,6 +97,8 @@ class ChatTurn:
         self.approvals = Approvals(chat)
         self.calls_tools = False
         """The turn under way has called a tool: a line that steers it stands behind the next result."""
+        self.unanswered: Callable[[], object] | None = None
+        """Called when a turn begins before a question of the chat's own was answered."""
         self._unstored: str | None = None
         self._expects_events = False
 
@@ -103,6 +106,9 @@ class ChatTurn:
         """See `Chat.say`."""
         chat, conversation = self._chat, self._chat.conversation
         assert chat.loaded is not None and chat.control is None
+        if unanswered := self.unanswered:
+            self.unanswered = None
+            unanswered()
         if replaces is not None:
             chat.go_back(replaces)
         if conversation.offer_browser(text.typed or text.text):

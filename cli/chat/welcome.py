@@ -7,7 +7,6 @@ system's tables must do, without llama.cpp and the free memory of a GPU.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,9 +15,9 @@ from typing import TYPE_CHECKING
 from ossia import __version__
 from ossia.agent.models.catalog import DOWNLOADS, ETUDE, download_of, name_of
 from ossia.agent.models.memory import Memory, read_memory, size_text
+from ossia.cli.chat.commands.trust import enter
 from ossia.cli.clean import clean, one_line
 from ossia.cli.runtime.session import moved_from
-from ossia.cli.visible import seen_line
 from ossia.cli.words import count
 
 if TYPE_CHECKING:
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
     from ossia.cli.settings.table import Settings
-    from ossia.tools.folder import Folder
 
 KEYS = "/help · Ctrl-T thinking · Ctrl-O transcript · Ctrl-C stop"
 PLAIN_KEYS = "/help · Ctrl-C stop · Ctrl-D leave"  # where lines are read, no keys
@@ -59,17 +57,6 @@ def still_planning(talk: Chat, face: Face) -> None:
         face.note("a plan is being made: nothing can be changed until /go (/plan off ends it without a word)")
 
 
-def enter(face: Face, folder: Folder | None) -> None:
-    """Offer to trust an untrusted folder, and name its parts not in use till then."""
-    if folder is None or folder.workspace.trusted:
-        return
-    for warning in folder.warnings:
-        face.note(re.sub(r"`ossia trust .*`", "/tools trust", warning), "yellow")
-    if not folder.warnings:
-        name = seen_line(folder.workspace.root.name, _NAME_CHARS)
-        face.note(f"the folder {name} isn't trusted, so its text counts as somebody else's: /tools trust asks about it")
-
-
 def _lines(talk: Chat, face: Face) -> list[str]:
     opened, turns, title = talk.opened, len(talk.session.ends), None
     if opened.resumed:
@@ -88,7 +75,7 @@ def _show(talk: Chat, face: Face, lines: list[str]) -> None:
     moved = moved_from(talk.opened.worked_in, talk.folder, chat=True)
     for warning in (*others, *filter(None, [talk.opened.problem, moved])):
         face.note(warning, "yellow")
-    enter(face, talk.folder)
+    enter(talk, face)
     if talk.session.options.response_format:
         face.note("answers are JSON that matches this session's schema: /schema off ends that")
     if talk.opened.resumed:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -17,7 +17,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ossia.cli.exits import ExitCode, ExitError
-from ossia.cli.paths import expanded
+from ossia.cli.paths import expanded, is_folder
 from ossia.cli.terminal.keyboard import plain_keys
 
 UsageError = cast("type[typer.BadParameter]", typer.BadParameter.__base__)
@@ -53,9 +53,13 @@ class Root(Group):
             own = {name for param in self.commands["run"].params for name in param.opts}
             if getattr(error, "possibilities", None) is None or getattr(error, "option_name", "") not in own:
                 raise
+            if _is_path(ctx, args[0]):
+                return self.parse_args(ctx, ["--workspace", *args])
             return super().parse_args(ctx, ["run", *args])  # `--schema`, which only a question has
         before, first = args[: len(args) - len(rest)], next(iter(rest), "")
         groups = {name: getattr(command, "commands", {}) for name, command in self.commands.items()}
+        if first not in groups and _is_path(ctx, first):
+            return self.parse_args(ctx, [*before, "--workspace", first, *rest[1:]])
         if first == "chat":
             return self.parse_args(ctx, [*before, *rest[1:]])
         if first == "version":
@@ -71,6 +75,24 @@ class Root(Group):
             if any(char.isspace() for char in first) or not get_close_matches(first.lower(), known):
                 args = ["run", *args]
         return super().parse_args(ctx, args)
+
+
+def _is_path(ctx: typer.Context, word: str) -> bool:
+    """True for a folder named as a path, as in `ossia .`; a usage error for one by its bare name, or no folder."""
+    path, is_one_word = expanded(word), bool(word) and not any(char.isspace() for char in word)
+    begins = word in (".", "..", "~") or word.startswith(("./", "../", "~/", "/"))
+    if not (begins or "/" in word or is_one_word):
+        return False
+    with suppress(ExitError):  # a long question
+        if is_folder(path):
+            if begins or "/" in word:
+                return True
+            quoted = shlex.quote(word)
+            ctx.fail(f"{word} is a folder: ossia ./{quoted} works in it; to ask a question: ossia run {quoted}")
+    if begins and is_one_word:
+        wrong = "is a file, not a folder: ossia -w FOLDER works in one" if path.exists() else "doesn't exist"
+        ctx.fail(f"{word} {wrong}; to ask a question: ossia run {shlex.quote(word)}")
+    return False
 
 
 class Question(TyperCommand):

@@ -109,6 +109,7 @@ def _list(store: TrustStore, grants: Any, hosts: Hosts) -> None:
     from ossia.cli.visible import seen_line
 
     lines = [f"{store.state(folder):<8} {folder}" for folder in store.folders()]
+    lines += [f"declined {folder}   (the chat doesn't ask about it again)" for folder in store.declined()]
     for workspace, rules in grants.by_workspace().items():
         where = f"for {workspace}" if workspace else "for runs without a workspace"
         lines += [f"always   {rule}   ({where})" for rule in rules]

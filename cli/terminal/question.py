@@ -28,7 +28,7 @@ from ossia.cli.visible import seen, seen_line
 
 QUIET_S = 0.5
 """An answer counts once the question has been on screen, and no key has come, for this long."""
-LETTERS = "ynswae"
+LETTERS = "ynswael"
 """The possible answers."""
 EXPLAIN = "?"
 

@@ -84,6 +84,36 @@ def test_other_words_for_the_same(typed: str, meant: str) -> None:
     assert (done.returncode, done.stdout) == (0, same.stdout) and same.stdout
 
 
+@pytest.mark.parametrize("named", [".", "./", "../work", "{}", "../work/src/.."])
+def test_a_path_opens_the_folder(named: str, tmp_path: Path) -> None:
+    """It is `--workspace`, wherever it stands, with a question or without one."""
+    (work := tmp_path / "work").joinpath("src").mkdir(parents=True)
+    script = write_script(tmp_path, "<|channel|>final<|message|>Yes.<|return|>")
+    done = ossia_text("-q", named.format(work), "Is it?", "--save", "--engine", script, cwd=work)
+    assert (done.returncode, done.stdout) == (0, "Yes.\n"), done.stderr
+    (info,) = json.loads(ossia_text("sessions", "list", "-j").stdout)["sessions"]
+    assert info["workspace"] == str(work.resolve())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["src"], "src is a folder: ossia ./src works in it; to ask a question: ossia run src (see `ossia --help`)"),
+        (["./none"], "./none doesn't exist; to ask a question: ossia run ./none (see `ossia --help`)"),
+        (["-q", "./a.txt"], "./a.txt is a file, not a folder: ossia -w FOLDER works in one; "
+            "to ask a question: ossia run ./a.txt (see `ossia --help`)"),
+        (["."], 'no question: ask one, as in: ossia run "What is 48*17?"'),
+        ([".", "--schema", "{}"], 'no question: ask one, as in: ossia run "What is 48*17?"'),
+        (["./src", "models", "list"], "--workspace must come after models (see `ossia --help`)"),
+    ],
+)  # fmt: skip
+def test_what_looks_like_a_path(arguments: list[str], told: str, tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "a.txt").write_text("a")
+    done = ossia_here(*arguments, cwd=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", f"ossia: error: {told}\n")
+
+
 def test_a_flag_that_only_a_run_has_makes_it_a_run(tmp_path: Path) -> None:
     script = write_script(tmp_path, "<|channel|>final<|message|>7<|return|>")
     done = ossia_text("--schema", '{"type": "integer"}', "--engine", script, "--no-guide", "What is 3+4?")

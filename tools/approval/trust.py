@@ -125,6 +125,7 @@ class _Content:
     digests: dict[str, str] = field(default_factory=dict)
     rules: dict[str, list[str]] = field(default_factory=dict)
     hosts: list[str] = field(default_factory=list)
+    declined: list[str] = field(default_factory=list)
 
 
 class _File:
@@ -156,15 +157,16 @@ class _File:
             if value["version"] != VERSION:
                 raise TrustError(f"{self._path} must have version {VERSION}, not {value['version']!r}: {_MOVE}")
             digests, rules = dict(value["folders"]), dict(value["rules"])
-            hosts = list(value.get("hosts", ()))
-            texts = [*hosts, *digests, *digests.values(), *rules, *(one for listed in rules.values() for one in listed)]
+            hosts, declined = list(value.get("hosts", ())), list(value.get("declined", ()))
+            ruled = (one for listed in rules.values() for one in listed)
+            texts = [*hosts, *declined, *digests, *digests.values(), *rules, *ruled]
             if not all(isinstance(text, str) for text in texts) or any(
-                isinstance(one, str) for one in (*rules.values(), value.get("hosts"))
+                isinstance(one, str) for one in (*rules.values(), value.get("hosts"), value.get("declined"))
             ):
                 raise TypeError
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise TrustError(f"{self._path} is damaged: {_MOVE}") from error
-        return _Content(digests, rules, hosts)
+        return _Content(digests, rules, hosts, declined)
 
     def _readable(self) -> _Content:
         """The content; empty if there is a `problem`."""
@@ -181,7 +183,8 @@ class _File:
             with file_lock(self._path.with_suffix(".lock")):
                 content = self._read()
                 yield content
-                value = {"version": VERSION, "folders": content.digests, "rules": content.rules, "hosts": content.hosts}
+                lists = {"hosts": content.hosts, "declined": content.declined}
+                value = {"version": VERSION, "folders": content.digests, "rules": content.rules, **lists}
                 write_whole(self._path, json.dumps(value, indent=1, sort_keys=True) + "\n")
         except OSError as error:
             raise TrustError(f"{self._path}: {cannot(error, 'written')}") from error
@@ -222,16 +225,35 @@ class TrustStore(_File):
         offer = offer or look(folder)
         with self._change() as content:
             content.digests[str(offer.root)] = offer.digest
+            content.declined = [one for one in content.declined if one != str(offer.root)]
+
+    def decline(self, folder: Path) -> None:
+        """Never ask about this folder again. Raises TrustError."""
+        with self._change() as content:
+            content.declined += [_key(folder)] if _key(folder) not in content.declined else []
+
+    def asks(self, folder: Path) -> bool:
+        """True for a folder that was neither trusted nor declined yet, if the answer can be stored."""
+        with suppress(TrustError):
+            content = self._read()
+            return _key(folder) not in (*content.digests, *content.declined)
+        return False
 
     def revoke(self, folder: Path) -> bool:
-        """Stop trusting a folder, and delete the rules that were stored for it. False: there was neither."""
+        """Delete the trust in a folder, its rules, and that it was declined. False: there was nothing."""
         with self._change() as content:
-            had = [content.digests.pop(_key(folder), None), content.rules.pop(_key(folder), None)]
-        return had != [None, None]
+            key = _key(folder)
+            had = [content.digests.pop(key, None), content.rules.pop(key, None), key in content.declined or None]
+            content.declined = [one for one in content.declined if one != key]
+        return had != [None, None, None]
 
     def folders(self) -> tuple[Path, ...]:
         """The folders that were ever trusted; `state` says whether they still are. Raises TrustError."""
         return tuple(map(Path, sorted(self._read().digests)))
+
+    def declined(self) -> tuple[Path, ...]:
+        """The folders that nobody is asked about again. Raises TrustError."""
+        return tuple(map(Path, sorted(self._read().declined)))
 
 
 class Grants(_File):

@@ -7,22 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ossia.cli import paths
+from ossia.cli.chat.commands import trust
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be, path_of
-from ossia.cli.chat.welcome import enter
-from ossia.cli.commands.trust import KIND_CHARS, UNTIL, describe
 from ossia.cli.runtime.assembly import trained_tools
 from ossia.cli.runtime.session import following
 from ossia.cli.settings.config import THIS_CHAT, Resolved
 from ossia.cli.settings.kinds import source_and_function
 from ossia.cli.settings.table import SETTINGS, Settings
 from ossia.cli.settings.workspace import resolve_with_folder
-from ossia.cli.terminal.fold import hanging
-from ossia.cli.terminal.question import Question
-from ossia.cli.visible import seen_line
 from ossia.cli.words import count, listed
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import Rule
-from ossia.tools.approval.trust import TrustStore, look
 from ossia.tools.build import TRAINED, Toolset
 from ossia.tools.folder import Folder
 from ossia.tools.python.choice import own_environment
@@ -56,7 +51,7 @@ def tools(talk: Chat, face: Face, argument: str) -> None:
     if word == "workspace":
         return _workspace(talk, face, rest.strip())
     if argument == "trust":
-        return _trust(talk, face)
+        return trust.ask(talk, face)
     file, _ = _file_and_functions(argument)
     if not file.endswith(".py"):
         must_be("on, off, web, workspace, trust or a FILE.py", argument, "/tools alone lists the tools")
@@ -169,7 +164,7 @@ def _turn_on(talk: Chat, face: Face, names: Sequence[str]) -> None:
             on = [_matching(name, every) for name in names] if names else [talk.conversation.tools_off]
             talk.conversation.tools_off = talk.conversation.tools_off.difference(*on)
 
-        return _collect(talk, face, values, collected)
+        return collect(talk, face, values, collected)
 
     def act(every: Sequence[ToolSpec]) -> frozenset[str]:
         meant = _meant(names, every) if names else talk.conversation.tools_off
@@ -186,11 +181,11 @@ def _web(talk: Chat, face: Face, value: str) -> None:
         state = f"web search goes to {talk.settings.web}" if talk.settings.web else "web search is off"
         return face.note(f"{state}: /tools web takes a SearXNG's URL, brave, exa, mojeek, serper, tavily, you, or off")
     if value == "off":
-        return _collect(talk, face, {"web": None})
+        return collect(talk, face, {"web": None})
     values = {"web": SETTINGS["web"].kind.check(value), "no_tools": False, "tools": talk.settings.tools}
     if "browser" not in trained_tools(talk.settings):
         values["tools"] = _with_trained(talk.settings, ["browser"])
-    return _collect(talk, face, values)
+    return collect(talk, face, values)
 
 
 def _workspace(talk: Chat, face: Face, value: str) -> None:
@@ -202,28 +197,7 @@ def _workspace(talk: Chat, face: Face, value: str) -> None:
     folder = None if value == "off" else path_of(value).absolute()
     if folder is not None and not folder.is_dir():
         raise CommandError(f"{folder} is not a folder" if folder.exists() else f"folder {folder} doesn't exist")
-    return _collect(talk, face, {"workspace": folder and str(folder), "no_tools": False})
-
-
-def _trust(talk: Chat, face: Face) -> None:
-    """Show the settings that a trusted workspace would bring, and ask."""
-    if talk.folder is None:
-        raise CommandError("there is no workspace: /tools workspace DIR sets one")
-    root, store = talk.folder.workspace.root, TrustStore(paths.data_dir())
-    if talk.folder.workspace.trusted:
-        return face.note(f"{root} is trusted")
-    offer = look(root)  # exactly this is shown and trusted
-
-    def answered(key: str) -> None:
-        if key != "y":
-            return face.note("not trusted: nothing was changed")
-        store.trust(root, offer)
-        before = "; what was said so far still counts as somebody else's" if "outside" in talk.session.taint else ""
-        face.note(f"{root} is trusted, {UNTIL}{before if talk.session.entries else ''}")
-        return _collect(talk, face, {})
-
-    rows = [row for line in describe(offer) for row in hanging(seen_line(line), face.painter.width, KIND_CHARS)]
-    return talk.ask(Question(f"Trust {root}?", UNTIL, "\n".join(rows)), answered)
+    return collect(talk, face, {"workspace": folder and str(folder), "no_tools": False})
 
 
 def _functions(talk: Chat, face: Face, argument: str) -> None:
@@ -235,7 +209,7 @@ def _functions(talk: Chat, face: Face, argument: str) -> None:
     source = str(path.absolute())
     others = [name for name in talk.settings.tools or () if source_and_function(name)[0] != source]
     added = [f"{source}:{name}" for name in functions] or [source]
-    _collect(talk, face, {"tools": (*others, *added), "no_tools": False})
+    collect(talk, face, {"tools": (*others, *added), "no_tools": False})
 
 
 def _file_and_functions(argument: str) -> tuple[str, list[str]]:
@@ -281,7 +255,7 @@ def _offer(talk: Chat, face: Face, change: Callable[[Sequence[ToolSpec]], frozen
     _between_turns(talk, face, act)
 
 
-def _collect(
+def collect(
     talk: Chat, face: Face, values: dict[str, Any], then: Callable[[Toolset], object] = lambda _: None
 ) -> None:
     """Collect the tools anew with these settings, between turns."""
@@ -302,7 +276,7 @@ def _collect(
             tools.offer(but=talk.conversation.tools_off)
             _note_tools(face, tools)
             if moved:
-                enter(face, folder)
+                trust.enter(talk, face)
 
         was, now = ((one.workspace.root, one.workspace.trusted) if one else None for one in (before, folder))
         moved = was != now

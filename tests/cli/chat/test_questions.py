@@ -204,6 +204,9 @@ def test_a_folder_that_is_entered_can_be_trusted_from_the_chat(tmp_path: Path, w
         async with ChatScreen(**flags, workspace=str(work) if entered.startswith("--") else None) as stage:
             if not entered.startswith("--"):
                 await stage.type(f"{entered} {work}\r")
+            await stage.until(lambda: told(stage, "never ask here"))
+            clock.now += 2 * QUIET_S
+            await stage.type("l")
             await stage.until(lambda: told(stage, UNTRUSTED))
             await stage.settle()
             for key, said in (("n", "not trusted: nothing was changed"), ("y", "is trusted, until its .ossia")):
@@ -227,25 +230,6 @@ def test_a_folder_that_is_entered_can_be_trusted_from_the_chat(tmp_path: Path, w
 
     chatting(case)
     chatting(later)
-
-
-def test_what_a_folder_brings_is_shown_before_it_is_trusted(work: Path) -> None:
-    (work / "AGENTS.md").write_text("Speak of llamas.")
-    clock = Clock()
-
-    async def case() -> None:
-        async with ChatScreen(workspace=str(work), no_tools=None, clock=clock, columns=120) as stage:
-            await stage.until(lambda: "its AGENTS.md is not used (/tools trust to look at it)" in "\n".join(stage.rows))
-            assert "Speak of llamas." not in (stage.talk.session.options.instructions or "")
-            await stage.type("/tools trust\r")
-            await asked(stage, clock)
-            assert any(row.startswith("notes     AGENTS.md (16 bytes)") for row in stage.rows)
-            await stage.type("y")
-            await stage.until(lambda: stage.talk.loaded is not None and stage.talk.session.taint == {"private"})
-            assert "Speak of llamas." in (stage.talk.session.options.instructions or "")
-            await stage.settle()
-
-    chatting(case)
 
 
 def test_what_a_diff_changes_in_a_few_words() -> None:

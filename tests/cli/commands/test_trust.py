@@ -123,11 +123,13 @@ def test_the_list_says_what_has_changed(project: Path, tmp_path: Path, capsys: p
     grants = Grants(paths.data_dir())
     grants.add(["container.exec:git status"], workspace=project)
     grants.add(["functions.files__read"])
+    _store().decline(tmp_path)
     capsys.readouterr()
     assert invoke(["trust", "--list"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"trusted  {tmp_path}/other␊folder",
         f"changed  {project}",
+        f"declined {tmp_path}   (the chat doesn't ask about it again)",
         "always   functions.files__read   (for runs without a workspace)",
         f"always   container.exec:git status   (for {project})",
     ]
@@ -139,6 +141,7 @@ def test_the_list_says_what_has_changed(project: Path, tmp_path: Path, capsys: p
         f"ossia: {project} is no longer trusted",
     ]
     assert invoke(["trust", "--revoke", str(project)]) == 2
+    assert (invoke(["trust", "--revoke", str(tmp_path)]), _store().declined()) == (0, ())
     assert (_store().folders(), dict(grants.by_workspace())) == ((other,), {})
 
 

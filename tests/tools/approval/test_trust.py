@@ -183,6 +183,7 @@ def test_the_file_is_private_and_has_a_version(tmp_path: Path, folder: Path, sto
         "folders": {str(folder): look(folder).digest},
         "rules": {},
         "hosts": [],
+        "declined": [],
     }
     assert [entry.name for entry in path.parent.iterdir() if entry.name.startswith(".")] == []
 
