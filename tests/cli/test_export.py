@@ -199,7 +199,8 @@ class _Elements(HTMLParser):
 HOSTILE = """<script>alert(1)</script> <img src=x onerror=alert(1)> ![x](https://spy.test/x.png)
 [go](javascript:alert(1)) <https://a.test/"onclick="x> [b](https://b.test/?a=1&b=%22 "title") </details></main>
 &lt;b&gt; {title} <!-- --> \x1b]0;x\x07 &#x1b;]0;x &#x202e;gnp &#xe0041;
-[c](data:text/html,x) [d](//d.test) <style>*{} </style> \u202egnp.exe <a href="https://e.test">e</a>"""
+[c](data:text/html,x) [d](//d.test) <style>*{} </style> \u202egnp.exe <a href="https://e.test">e</a>
+\\(\\text{</span><script>alert(2)</script>}\\) $\\hat{<}$ https://x.test/"onmouseover="y https://x.test/&lt;b"""
 
 
 def _hostile() -> Session:
@@ -224,7 +225,7 @@ def test_html_holds_nothing_that_acts_or_loads() -> None:
     found = _Elements(page)
     assert found.names <= {
         *("html", "head", "meta", "title", "style", "body", "header", "main", "h1", "p", "div", "details", "summary"),
-        *("pre", "code", "a", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "em", "strong", "br"),
+        *("pre", "code", "span", "a", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "em", "strong", "br"),
     }
     names = {name for name, _ in found.attributes}
     assert names <= {"lang", "charset", "name", "content", "http-equiv", "class", "dir", "href", "rel", "title"}
@@ -232,6 +233,7 @@ def test_html_holds_nothing_that_acts_or_loads() -> None:
         "https://a.test/%22onclick=%22x",
         "https://b.test/?a=1&b=%22",
         "https://spy.test/x.png",
+        *("https://a.test/", "https://e.test", "https://x.test/", "https://x.test/&lt%3Bb"),
     }
     assert page.count("<style>") == 1 and not set("\x1b\u202e\U000e0041") & {*page}
     assert found.text.count("<script>alert(1)</script>") >= 9
@@ -246,9 +248,64 @@ def test_html_as_it_is_read() -> None:
         '<li><a href="https://w.test/a?b=%3Cc%3E" rel="noopener noreferrer">[1] Weather *today* — '
         "https://w.test/a?b=&lt;c&gt; (line 0)</a></li>" in page
     )
-    assert "<summary>Call of python</summary>\n<pre><code>plot(&#x27;```&#x27;)</code></pre>" in page
+    call = 'plot(<span class="green">&#x27;```&#x27;</span>)'
+    assert f"<summary>Call of python</summary>\n<pre><code>{call}</code></pre>" in page
     assert '<details class="failed"><summary>Failed</summary>' in page and "<p>File: plot.png</p>" in page
     assert "/home/me" not in page
+
+
+ANSWER = """\
+So $x^2$ and \\(\\sqrt{x}\\), but \\(\\what{x}\\), `$x^2$`, $5 and $6:
+
+\\[
+\\frac{a}{b}
+\\]
+
+See https://a.test/a_b_c?x=1&y=(2), (https://b.test/), <https://c.test/> or [d](https://d.test/).
+Not https://bank.test@evil.test/, `https://e.test/`, nor xhttps://f.test/ or ftp://g.test/.
+
+```python
+def f():  # </code>
+\treturn "a" < 1
+```
+
+```nosuch
+<b>
+```
+"""
+
+
+def test_html_has_coloured_code_links_and_formulas() -> None:
+    session = Session()
+    session.open_turn("Is https://q.test/x the one?")
+    session.add(Message("assistant", (ANSWER,), channel="final"))
+    session.close_turn("answered")
+    page = export(session, None, "html")
+    for shown in (
+        '<div class="user" dir="auto">Is <a href="https://q.test/x" rel="noopener noreferrer">https://q.test/x</a> the',
+        'So <span class="maths">x²</span> and <span class="maths">√x</span>, but ',
+        'but <span class="maths">\\(\\what{x}\\)</span>, <code>$x^2$</code>, $5 and $6:</p>\n<p class="maths">a/b</p>',
+        '<a href="https://a.test/a_b_c?x=1&amp;y=(2)" rel="noopener noreferrer">https://a.test/a_b_c?x=1&amp;y',
+        '(<a href="https://b.test/" rel="noopener noreferrer">https://b.test/</a>), <a',
+        '<pre><code><span class="magenta">def</span> <span class="bold">f</span>():  <span class="italic dim">',
+        '# &lt;/code&gt;</span>\n\t<span class="magenta">return</span> <span class="green">&quot;a&quot;</span> &lt; ',
+        "<pre><code>&lt;b&gt;\n</code></pre>",
+    ):
+        assert shown in page
+    found = _Elements(page)
+    assert {value for name, value in found.attributes if name == "href"} == {
+        *("https://q.test/x", "https://a.test/a_b_c?x=1&y=(2)", "https://b.test/", "https://c.test/", "https://d.test/"),
+    }
+    assert page.count("prefers-color-scheme: dark") == 2 and "{{" not in page and "script" not in found.names
+
+
+def test_long_code_is_coloured_as_one() -> None:
+    session = Session()
+    session.open_turn("Go.")
+    text = "```python\n" + 'x = """\n' + "still text\n" * 60 + '"""\n```\n'
+    session.add(Message("assistant", (text,), channel="final"))
+    session.close_turn("answered")
+    assert export(session, None, "html").count('<span class="green">still text</span>') == 60
 
 
 def test_json_has_everything() -> None:

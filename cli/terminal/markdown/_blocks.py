@@ -15,10 +15,10 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from ossia.cli.clean import clean_parts
-from ossia.cli.terminal.markdown._code import code_lines, edged
 from ossia.cli.terminal.markdown._inline import Look, inline_lines
 from ossia.cli.terminal.markdown._markdown import MAX_NESTING, parser
 from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Span, cells, wrapped
+from ossia.cli.terminal.markdown.code import code_lines, edged
 from ossia.cli.terminal.markdown.latex import readable
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ class _Blocks:
 
     def _code(self, node: SyntaxTreeNode, width: int) -> list[Line]:
         info = clean_parts(node.info)
-        lines = code_lines(clean_parts(node.content), info, colour=self._look.colour)
+        lines = code_lines(clean_parts(node.content).expandtabs(TAB), info, colour=self._look.colour)
         return [Line(line, verbatim=True) for line in edged(lines, info, width, self._faint)]
 
     def _list(self, node: SyntaxTreeNode, width: int) -> list[Line]:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from rich.style import Style
 
 from ossia.cli.clean import clean, clean_parts, clean_url
-from ossia.cli.terminal.markdown._code import UNKNOWN
 from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Span, style
+from ossia.cli.terminal.markdown.code import UNKNOWN
 from ossia.cli.terminal.markdown.latex import readable
 
 if TYPE_CHECKING:

@@ -10,6 +10,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
+from ossia.cli.terminal.markdown.maths import add_maths, line_of
+
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.rules_block import StateBlock
@@ -17,12 +19,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 MAX_NESTING = 40  # levels of tokens, two for a list in a list; the parser would leave out deeper ones
-_MATHS_LINES = 60  # display maths that nobody closes ends here, or at a blank line
-_MATHS_CHARS = 2000
-# An opening $ has no blank after it, a closing one none before it and no digit after it: "$5 and $6" is money.
-_DOLLARS = re.compile(r"\$\$(?!\$).{1,2000}?\$\$|\$(?![\s$])[^$\n]{0,500}?(?<![\s\\])\$(?!\d)", re.DOTALL)
 _BARS = re.compile(r"\\\||(?<!`)(`+)(?!`).{1,2000}?(?<!`)\1(?!`)|\|")  # of a row: `\|`, code, bars between cells
-_OPENERS = {"$$": "$$", "\\[": "\\]"}
 
 
 @cache
@@ -45,8 +42,7 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": MAX_NESTING}).enable(["table", "strikethrough"])
     parser.block.ruler.at("table", _table_block, {"alt": ["paragraph", "reference"]})
     parser.disable("reference")
-    parser.block.ruler.before("fence", "maths", _maths_block, {"alt": ["paragraph", "blockquote", "list"]})
-    parser.inline.ruler.before("escape", "maths", _maths_inline)
+    add_maths(parser)
     parser.inline.ruler.before("link", "bracket", _bracket_inline)
     return parser
 
@@ -68,9 +64,9 @@ def _table_block(state: StateBlock, first: int, end: int, silent: bool) -> bool:
         elif token.type == "inline":
             row.append(token)
         elif token.type == "tr_close" and row[0].map:
-            cells = _cells(_line(state, row[0].map[0]), within_code=True)
+            cells = _cells(line_of(state, row[0].map[0]), within_code=True)
             if len(cells) > len(row):
-                cells = _cells(_line(state, row[0].map[0]), within_code=False)
+                cells = _cells(line_of(state, row[0].map[0]), within_code=False)
                 cells = [*cells[: len(row) - 1], " | ".join(cells[len(row) - 1 :])]
                 for cell, text in zip(row, [*cells, *[""] * len(row)], strict=False):
                     cell.content = text
@@ -84,53 +80,6 @@ def _cells(line: str, *, within_code: bool) -> list[str]:
     places = [-1, *(bar.start() for bar in bars)]
     parts = [line[begin + 1 : stop] for begin, stop in zip(places, [*places[1:], len(line)], strict=True)]
     return [part.strip().replace("\\|", "|") for part in (parts if parts[-1] else parts[:-1])]
-
-
-def _maths_block(state: StateBlock, first: int, end: int, silent: bool) -> bool:
-    """Lines from an opening `$$` or `\\[`, not closed on its line, to the closing one."""
-    if state.is_code_block(first):
-        return False
-    line = _line(state, first)
-    closer = _OPENERS.get(line[:2])
-    if closer is None or closer in line[2:]:
-        return False  # closed on the same line: left to the inline rule
-    if silent:
-        return True
-    stop, closed = first + 1, False
-    while stop < min(end, first + _MATHS_LINES) and not closed:
-        if state.isEmpty(stop) or state.sCount[stop] < state.blkIndent:
-            break
-        closed = closer in _line(state, stop)
-        stop += 1
-    state.line = stop
-    token = state.push("maths_block", "", 0)
-    token.content = state.getLines(first, stop, state.sCount[first], False)
-    token.map = [first, stop]
-    token.meta = {"closed": closed}
-    return True
-
-
-def _line(state: StateBlock, number: int) -> str:
-    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]]
-
-
-def _maths_inline(state: StateInline, silent: bool) -> bool:
-    source, start = state.src, state.pos
-    if source[start] == "$":
-        match = _DOLLARS.match(source, start, state.posMax)
-        stop = match.end() if match else -1
-    elif source.startswith(("\\(", "\\["), start):
-        closer = "\\)" if source[start + 1] == "(" else "\\]"
-        found = source.find(closer, start + 2, min(state.posMax, start + _MATHS_CHARS))
-        stop = found + 2 if found >= 0 else -1
-    else:
-        return False
-    if stop < 0:
-        return False
-    if not silent:
-        state.push("maths_inline", "", 0).content = source[start:stop]
-    state.pos = stop
-    return True
 
 
 def _bracket_inline(state: StateInline, silent: bool) -> bool:

@@ -14,9 +14,9 @@ from rich.style import Style
 
 from ossia.cli.clean import clean_flat, clean_parts, clean_url
 from ossia.cli.terminal.markdown._blocks import block_lines
-from ossia.cli.terminal.markdown._code import code_lines, edged
 from ossia.cli.terminal.markdown._inline import Look
 from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Row, Span, row, safe, style, wrapped
+from ossia.cli.terminal.markdown.code import code_lines, edged
 from ossia.cli.terminal.markdown.segment import Chunk
 
 __all__ = ["Painter", "Row"]
@@ -82,7 +82,8 @@ class Painter:
 
     def _lines(self, chunk: Chunk) -> list[list[Span]]:
         if chunk.kind == "code":
-            lines = code_lines(chunk.source, chunk.info, context=chunk.context, colour=self.colour)
+            source, context = chunk.source.expandtabs(TAB), chunk.context.expandtabs(TAB)
+            lines = code_lines(source, chunk.info, context=context, colour=self.colour)
             faint = style("dim") if self.colour else PLAIN
             return edged(lines, chunk.info, self.width, faint, begins=chunk.begins, ends=chunk.ends)
         item = chunk.context if chunk.kind.endswith("list_open") else ""

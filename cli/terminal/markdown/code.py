@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.style import Style
 
 from ossia.cli.clean import fitted, one_line
-from ossia.cli.terminal.markdown._rows import PLAIN, TAB, Span, style
+from ossia.cli.terminal.markdown._rows import PLAIN, Span, style
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer
@@ -69,13 +69,18 @@ _WORDS_IN_A_ROW = re.compile(r"(?:[\w.\[\]$<>?]++\s++){40}")
 UNKNOWN = "cyan"  # code in no known language, and code in a line of prose
 
 
-def code_lines(source: str, info: str, *, context: str = "", colour: bool = True) -> list[list[Span]]:
-    """The lines of the code, tabs as blanks. `context`: the lines before it: a docstring stays a docstring."""
-    lines = [line.expandtabs(TAB) for line in source.removesuffix("\n").split("\n")]
+def code_lines(
+    source: str, info: str, *, context: str = "", colour: bool = True, unknown: str = UNKNOWN
+) -> list[list[Span]]:
+    """The lines of the code. `context`: the lines before it: a docstring stays a docstring.
+
+    `unknown`: the style of code in no known language.
+    """
+    lines = source.removesuffix("\n").split("\n")
     lexer = _lexer(info) if colour else None
     if lexer is None:
-        return [[(line, style(UNKNOWN) if colour else PLAIN)] for line in lines]
-    before = [line.expandtabs(TAB) for line in context.removesuffix("\n").split("\n")] if context else []
+        return [[(line, style(unknown) if colour else PLAIN)] for line in lines]
+    before = context.removesuffix("\n").split("\n") if context else []
     if sum(map(len, before)) + sum(map(len, lines)) > MAX_CHARS or max(map(len, before), default=0) > MAX_LINE_CHARS:
         before = []
     if sum(map(len, lines)) > MAX_CHARS or max(map(len, lines)) > MAX_LINE_CHARS:
