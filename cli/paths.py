@@ -47,8 +47,19 @@ def is_folder(path: Path) -> bool:
         raise ExitError(f"{path}: {error.strerror}") from None
 
 
+_instead: Path | None = None
+
+
+def use(folder: Path) -> None:
+    """Have everything of this process in `folder` from now on: its configuration, data, caches and log."""
+    global _instead
+    _instead = folder
+
+
 def _own(place: Callable[[PlatformDirs], Path]) -> Path:
     """Our folder in a place of the platform's. Raises ExitError where the user has no home, and HOME isn't set."""
+    if _instead is not None:
+        return _instead
     from platformdirs import PlatformDirs  # `ossia --help` does without it
 
     try:

@@ -21,10 +21,14 @@ _CONTROL = re.compile(r"<\|[^<>|]*\|>")
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A script file as it was read: one entry for each step, Harmony text or ids. `tokens_per_s` 0: no delay."""
+    """A script file as it was read: one entry for each step, Harmony text or ids.
+
+    `tokens_per_s` 0: no delay. `pause_s`: the seconds before a step's first token, as for reading the prompt.
+    """
 
     steps: tuple[str | tuple[int, ...], ...]
     tokens_per_s: float = 0.0
+    pause_s: float = 0.0
 
     @property
     def has_ids(self) -> bool:
@@ -35,7 +39,7 @@ class Script:
 def read_script(path: Path) -> Script:
     """Read `{"version": 1, "tokens_per_s": 40, "steps": ["<|channel|>final<|message|>Hi.<|return|>", [200005, …]]}`.
 
-    Raises `ScriptInvalid` that names the file and what is wrong with it.
+    It may have a `pause_s`. Raises `ScriptInvalid` that names the file and what is wrong with it.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
@@ -54,16 +58,18 @@ def _script(data: object) -> Script:
         raise ScriptInvalid(f'a script must be an object with "version" and "steps", not {type(data).__name__}')
     if data.get("version") != 1 or isinstance(data["version"], bool):
         raise ScriptInvalid(f'"version" must be 1, not {data.get("version")!r}: use an ossia that knows this version')
-    speed = data.get("tokens_per_s", 0)
-    if isinstance(speed, bool) or not isinstance(speed, (int, float)) or not 0 <= speed < float("inf"):
-        raise ScriptInvalid(f'"tokens_per_s" must be 0 or more, not {speed!r}')
+    for key in ("tokens_per_s", "pause_s"):
+        number = data.get(key, 0)
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or not 0 <= number < float("inf"):
+            raise ScriptInvalid(f'"{key}" must be 0 or more, not {number!r}')
     steps = data.get("steps")
     if not isinstance(steps, list):
         raise ScriptInvalid(f'"steps" must be a list, not {steps!r:.80}')
-    unknown = set(data) - {"version", "tokens_per_s", "steps"}
+    unknown = ", ".join(sorted(set(data) - {"version", "tokens_per_s", "pause_s", "steps"}))
     if unknown:
-        raise ScriptInvalid(f"only version, tokens_per_s and steps are known, not {', '.join(sorted(unknown))}")
-    return Script(tuple(_step(step, n) for n, step in enumerate(steps)), float(speed))
+        raise ScriptInvalid(f"only version, tokens_per_s, pause_s and steps are known, not {unknown}")
+    times = float(data.get("tokens_per_s", 0)), float(data.get("pause_s", 0))
+    return Script(tuple(_step(step, n) for n, step in enumerate(steps)), *times)
 
 
 def _step(step: object, n: int) -> str | tuple[int, ...]:
@@ -88,6 +94,7 @@ class ScriptedEngine:
     def __init__(self, script: Script, tokenizer: Tokenizer, *, context_tokens: int = CONTEXT_TOKENS) -> None:
         self._steps = iter([_ids(step, n, tokenizer) for n, step in enumerate(script.steps)])
         self._seconds_per_token = 1 / script.tokens_per_s if script.tokens_per_s else 0.0
+        self._pause_s = script.pause_s
         self._endoftext = tokenizer.control.endoftext
         self.vocabulary = tokenizer.vocabulary
         self.context_tokens = context_tokens
@@ -100,7 +107,8 @@ class ScriptedEngine:
                 "the script has no more steps, and the turn isn't over: add one that ends with a final message"
             )
         ids = _until_stop(ids, task.stops, self._endoftext)
-        return _Replay(ids, len(task.prompt.ids), limit, at_limit, control, self._seconds_per_token)
+        prompt_tokens = len(task.prompt.ids)
+        return _Replay(ids, prompt_tokens, limit, at_limit, control, self._seconds_per_token, self._pause_s)
 
     def prefill(
         self, prompt: Prompt, *, control: Control, on_progress: Callable[[Progress], None] = lambda progress: None
@@ -121,6 +129,7 @@ class _Replay:
     _at_limit: CompletionEnd
     _control: Control
     _wait_s: float
+    _pause_s: float
     _done: int = 0
     _started: float = field(default_factory=time.monotonic)
     _decode_s: float = 0.0
@@ -138,6 +147,9 @@ class _Replay:
             self._finish(self._at_limit)
         if self._end is not None:
             raise StopIteration
+        if self._pause_s and not self._done:
+            self._sleep(self._pause_s)
+            self._started = time.monotonic()
         if self._wait_s:
             self._sleep(self._wait_s)
         token = self._ids[self._done]
@@ -147,7 +159,7 @@ class _Replay:
     @property
     def stats(self) -> StepStats:
         read = self._prompt_tokens
-        return StepStats(read, 0, self._done, 0.0, self._decode_s, self._end or "stop", evaluated_tokens=read)
+        return StepStats(read, 0, self._done, self._pause_s, self._decode_s, self._end or "stop", evaluated_tokens=read)
 
     def close(self) -> None:
         if self._end is None:

@@ -20,31 +20,37 @@ def chat(flags: Mapping[str, object], resume: Resume) -> int:
     """Talk until the user leaves; returns the exit code. Raises errors for `cli.main`."""
     from ossia.cli.chat.screen_face import ScreenFace  # with prompt_toolkit's keys and layout
 
-    return _talk(flags, resume, ScreenFace)
+    return talk_with(flags, resume, ScreenFace)
 
 
 def plain_chat(flags: Mapping[str, object], resume: Resume) -> int:
     """The same, line by line, for a terminal without a screen (`TERM=dumb`)."""
     from ossia.cli.chat.faces import PlainFace
 
-    return _talk(flags, resume, PlainFace)
+    return talk_with(flags, resume, PlainFace)
 
 
-def _talk(flags: Mapping[str, object], resume: Resume, face: Callable[[Chat], Face]) -> int:
-    """Run a chat to its end, and close it whatever ends it."""
+def talk_with(
+    flags: Mapping[str, object],
+    resume: Resume,
+    face: Callable[[Chat], Face],
+    *,
+    greet: Callable[[Chat, Face], None] = greet,
+) -> int:
+    """Run a chat to its end, and close it whatever ends it. Returns the exit code; raises errors for `cli.main`."""
     resolved, folder = resolve_with_folder(flags)
     agree(resolved.settings)
     talk = Chat(resolved, folder, open_session(resolved, folder, resume=resume), paths.host(), face=face)
     try:
-        asyncio.run(run(talk))
+        asyncio.run(run(talk, greet=greet))
     except BaseException:
         talk.close()
         raise
     return finish(talk)
 
 
-async def run(talk: Chat) -> None:
-    """Show the face until the user leaves; the model loads meanwhile."""
+async def run(talk: Chat, *, greet: Callable[[Chat, Face], None] = greet) -> None:
+    """Show the face, with the lines of `greet`, until the user leaves; the model loads meanwhile."""
     talk.background.begin()
     talk.face.begin()
     greet(talk, talk.face)

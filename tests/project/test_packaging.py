@@ -49,6 +49,14 @@ def test_every_dependency_has_an_upper_bound() -> None:
     assert "llama-cpp-python==" in " ".join(project["dependencies"])
 
 
+def test_how_llama_cpp_is_compiled_stands_in_one_place() -> None:
+    """`uv tool install --config-file uv.toml .` then takes what `uv run` compiled. Of two places uv warns each time."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    settings = tomllib.loads((ROOT / "uv.toml").read_text(encoding="utf-8"))
+    assert "uv" not in project["tool"] and list(settings) == ["extra-build-variables"]
+    assert settings["extra-build-variables"]["llama-cpp-python"]["SKBUILD_BUILD_TARGETS"] == "llama"
+
+
 def test_no_licence_at_run_time_is_copyleft_or_missing() -> None:
     licences = {name: third_party.licence(found) for name, found in third_party.dependencies().items()}
     assert "llama-cpp-python" in licences

@@ -22,9 +22,9 @@ def _write(folder: Path, content: object) -> Path:
 
 
 def test_a_whole_script(tmp_path: Path) -> None:
-    path = _write(tmp_path, {"version": 1, "tokens_per_s": 40, "steps": ["<|return|>", [1, 2]]})
+    path = _write(tmp_path, {"version": 1, "tokens_per_s": 40, "pause_s": 2, "steps": ["<|return|>", [1, 2]]})
     script = read_script(path)
-    assert script == Script(("<|return|>", (1, 2)), 40.0)
+    assert script == Script(("<|return|>", (1, 2)), 40.0, 2.0)
     assert script.has_ids
     assert not read_script(_write(tmp_path, {"version": 1, "steps": ["a"]})).has_ids
 
@@ -42,6 +42,7 @@ def test_a_whole_script(tmp_path: Path) -> None:
         ({"version": 1, "steps": ["a", [1, -1]]}, "step 1 must be a string or a list of ids"),
         ({"version": 1, "steps": [[True]]}, "step 0 must be"),
         ({"version": 1, "steps": [], "tokens_per_s": -1}, '"tokens_per_s" must be 0 or more'),
+        ({"version": 1, "steps": [], "pause_s": "1"}, '"pause_s" must be 0 or more'),
         ({"version": 1, "steps": [], "pace": 1}, "not pace"),
         ("[" * 100_000, "a script must be JSON"),
     ],
@@ -112,3 +113,10 @@ def test_pace_and_stop(etude_tokenizer: Tokenizer) -> None:
     control.stop()
     assert list(generation) == []
     assert generation.stats.end == "stopped" and generation.stats.completion_tokens == 1
+
+
+def test_a_pause_comes_once(etude_tokenizer: Tokenizer) -> None:
+    engine = ScriptedEngine(Script(((1,) * 100,), pause_s=0.4), etude_tokenizer)
+    generation = engine.generate(Task(Prompt((1,))), control=Control())
+    assert len(list(generation)) == 101
+    assert generation.stats.prefill_s == 0.4 > generation.stats.decode_s

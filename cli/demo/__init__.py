@@ -1,0 +1,1 @@
+"""`ossia demo`: a recorded turn, replayed in the real chat with the real tools."""
