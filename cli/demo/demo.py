@@ -34,7 +34,7 @@ BEGIN = (
 END = (
     "That was the recording. Ctrl-O shows it all, the thinking too; Ctrl-D leaves.",
     "The real model, 12.1 GB:  ossia models pull gpt-oss-20b",
-    "Then a chat:  ossia      Work in a folder:  ossia --workspace .",
+    "Then a chat:  ossia      Work in a folder:  ossia .",
 )
 _MUTE = "a recording can't answer: Ctrl-D leaves, then `ossia` starts a chat"
 _BROKEN = "the recording ends here: a model would read this, and go on"
@@ -77,13 +77,12 @@ def _printed(flags: dict[str, object], untested: str, display: Display) -> int:
 
 def _in_chat(flags: dict[str, object], untested: str) -> int:
     def begin(talk: Chat, face: Face) -> None:
-        for line in (*BEGIN, *_about(untested)):
-            face.note(line)
+        face.note("\n".join((*BEGIN, *_about(untested))))
         talk.between_turns(lambda: ask(talk, face))
 
     def ask(talk: Chat, face: Face) -> None:
         talk.outbox.send(Typed(QUESTION, QUESTION))
-        talk.between_turns(lambda: [face.note(line) for line in END])
+        talk.between_turns(lambda: face.note("\n".join(END)))
 
     return talk_with(flags, Resume(), DemoFace, greet=begin)
 
