@@ -34,7 +34,8 @@ def help_(
         width = max(map(len, found), default=0)
         for name, page in found.items():
             with page.open(encoding="utf-8") as lines:
-                print(f"{name:<{width}}  {lines.readline().lstrip('# ').rstrip()}")
+                heading = lines.readline().strip("# \n").replace("`", "")
+            print(f"{name:<{width}}  {heading}")
         print("\nossia help TOPIC prints a page, ossia --help the commands and flags.")
         return
     group = context.parent.command if context.parent else None

@@ -36,7 +36,7 @@ NOT_RUN = {
     "ossia models pull *": "the hub",
     "ossia mcp test*": "another program",
     "ossia mcp login *": "a browser",
-    "ossia run --allow files__read_file *": "another program",
+    "ossia run --allow files__read_text_file *": "another program",
     "ossia run --web ddgs *": "an extra",
     "ossia trust": "a person's answer",
     "ossia models * gpt-oss-20b": "the model",

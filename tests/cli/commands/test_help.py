@@ -13,7 +13,7 @@ def test_it_lists_each_page_with_a_line() -> None:
     lines = ossia_here("help").stdout.decode().splitlines()
     assert len(lines) == len(pages()) + 2
     assert set(pages()) == {page.stem for page in (ROOT / "docs").glob("*.md")} - {"README"}
-    assert [line.split("  ", 1)[1].strip() for line in lines if line.startswith("safety ")] == ["Safety"]
+    assert [line.split("  ", 1)[1].strip() for line in lines if line.startswith("scripts ")] == ["Scripts: ossia run"]
 
 
 def test_a_page_goes_into_a_pipe_as_it_was_written() -> None:
@@ -42,7 +42,7 @@ def test_a_terminal_gets_it_drawn(columns: int) -> None:
     with PtyChat("help", "skills", columns=columns) as terminal:
         assert terminal.wait() == 0
     rows = terminal.rows
-    assert rows[rows.index("Skills") + 1] == "" and "What it may do" in rows
+    assert rows[rows.index("Skills: instructions for kinds of tasks") + 1] == "" and "What it may do" in rows
     first = next(row for row in rows if row.startswith("A skill is a folder with a SKILL.md"))
     word = rows[rows.index(first) + 1].split()[0]
     assert len(f"{first} {word}") > columns, "a paragraph fills the rows, however the file breaks its lines"
