@@ -172,3 +172,9 @@ def short(number: int) -> str:
     if number < 1000:
         return str(number)
     return f"{number / 1000:.1f}k" if number < 10_000 else f"{number // 1000}k"
+
+
+def reason_in(line: str) -> str:
+    """The reason in a line that refuses: `n use pytest`, `no, use pytest`; "" for every other line."""
+    found = re.fullmatch(r"no?(?:[,:;.]\s*|\s+)(\S.*)", line.strip(), re.IGNORECASE)
+    return found[1] if found else ""

@@ -245,7 +245,8 @@ class Decision:
 
     A toolbox treats "always" as "session": whoever answers stores the question's rules. `arguments`: written by the
     user instead of the model. Then even an allowing decision is no approval yet: the changed call is previewed and
-    asked about. `unasked`: a refusal because nobody could be asked; the model reads that.
+    asked about. `unasked`: a refusal because nobody could be asked; the model reads that. `reason`: why the user
+    refuses, in their words, for the model; "" without one.
     """
 
     call_id: str
@@ -253,6 +254,7 @@ class Decision:
     remember: Literal["once", "session", "edits"] = "once"
     arguments: str | None = None
     unasked: bool = False
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -250,11 +250,11 @@ class Toolbox:
                 ruling = replace(ruling, action="ask", reason=f"{results.RAN_ONCE}; {ruling.reason}", firm=True)
             asked = _question(ready, ruling, fault, rejected, edits=self._can_accept(ready))
             decision = yield asked
-            allow = decision is not None and decision.call_id == asked.call.id and decision.allow
-            if decision is None or decision.arguments is None or not allow:
-                yield ApprovalDecided(ready.call.id, allow, "user", asked.reason)
-                unasked = decision is not None and decision.unasked
-                return self._answered(first, ready, decision if allow else None, unasked=unasked)
+            if decision is None or decision.call_id != asked.call.id:
+                decision = Decision(asked.call.id, False)
+            if decision.arguments is None or not decision.allow:
+                yield ApprovalDecided(ready.call.id, decision.allow, "user", asked.reason)
+                return self._answered(first, ready, decision)
             changed = self._previewed(replace(asked.call, arguments=decision.arguments), replace(context, preview=None))
             if isinstance(changed, ToolResult):
                 fault, rejected = changed.text, decision.arguments
@@ -262,14 +262,14 @@ class Toolbox:
                 ready, fault, rejected = changed, "", ""
 
     def _answered(
-        self, first: _Ready, ready: _Ready, decision: Decision | None, *, unasked: bool
+        self, first: _Ready, ready: _Ready, decision: Decision
     ) -> tuple[_Ready, ToolResult | None]:
-        """Carry out a person's answer. None refuses the call, and the one that the model first asked for."""
-        if decision is None:
-            nobody = results.unasked(ready.preview) if unasked else ""
+        """Carry out a person's answer. A no refuses the call, and the one that the model first asked for."""
+        if not decision.allow:
+            nobody = results.unasked(ready.preview) if decision.unasked else ""
             if not ready.context.stop.stopped:
                 self._refused |= dict.fromkeys((first.refusal, ready.refusal), nobody or results.REFUSED_AGAIN)
-            return first, results.refused(unasked=nobody)
+            return first, results.refused(unasked=nobody, reason=decision.reason)
         if decision.remember == "session":
             self._policy.remember(ready.tool.spec, ready.preview, ready.args)
         elif decision.remember == "edits" and self._can_accept(ready):

@@ -225,7 +225,7 @@ class Chat:
         """Ask the user, unless another question is open. A call's question displaces this one, unanswered."""
         if self.face.asks:
             return self.face.note("answer the question above first", "yellow")
-        self.face.ask(question, lambda key: self._attempt(lambda: answered(key)))
+        self.face.ask(question, lambda key, _: self._attempt(lambda: answered(key)))
         return self.face.wake()
 
     # -- turns ---------------------------------------------------------------------------------------------------------

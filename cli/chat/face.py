@@ -80,8 +80,8 @@ class Face(ABC):
         """True while a question waits for its answer."""
         return self.screen.question.open
 
-    def ask(self, question: Question, answered: Callable[[str], None]) -> None:
-        """Ask; an open question is replaced, unanswered. `answered` gets the pressed key."""
+    def ask(self, question: Question, answered: Callable[[str, str], object]) -> None:
+        """Ask; an open question is replaced, unanswered. `answered` gets the pressed key, and the reason of a no."""
         self.screen.question.ask(question, answered)
 
     def withdraw(self) -> None:

@@ -104,7 +104,7 @@ class Outbox:
 
         face, on_loop, answers = self._chat.face, self._chat.background.on_loop, queue.SimpleQueue[str]()
         question = Question(f"Attach @{name}?", why, careful=True)
-        on_loop(lambda: face.ask(question, answers.put))
+        on_loop(lambda: face.ask(question, lambda key, _: answers.put(key)))
         while not control.stopped:
             with suppress(queue.Empty):
                 return answers.get(timeout=_ANSWER_S) == "y"

@@ -50,7 +50,6 @@ class ScreenFace(DrawnFace):
         painter = Painter(80, colour=colour, links=knows_links(os.environ))
         self._asks_name = colour and input is None
         super().__init__(talk, painter, Pictures(way_of(os.environ), cell=cell_size()), clock=clock)
-        self.question = QuestionPane(painter, clock=clock)
         self.editor = Editor(
             self.submit,
             history=History(paths.history_file(), private=talk.settings.private),
@@ -58,6 +57,7 @@ class ScreenFace(DrawnFace):
             edit=lambda text: edit(text, aside=self.screen.aside, environ=talk.environ),
             note=self.note,
         )
+        self.question = QuestionPane(painter, self.editor, clock=clock)
         self.view.fold, self.view.recognise = self.editor.pastes.folded, self.editor.recognise
         self.panes = ChatPanes(talk, self, titled=lambda title: self.screen.title(title))
         self.screen = Screen(

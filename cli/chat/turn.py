@@ -46,7 +46,7 @@ class Approvals:
         tools = loaded.tools
         spec = tools.toolbox.by_name.get(asked.call.name)
         question = question_of(asked, spec=spec, hint=tools.hint and _HINT, workspace=tools.folder is not None)
-        self._chat.face.ask(question, lambda key: self._answer(asked, key))
+        self._chat.face.ask(question, lambda key, reason: self._answer(asked, key, reason))
 
     def withdraw(self) -> None:
         """Drop the question: the call is over, or its turn. Another question stays."""
@@ -54,7 +54,7 @@ class Approvals:
             self._asked = None
             self._chat.face.withdraw()
 
-    def _answer(self, asked: ApprovalAsked, key: str) -> None:
+    def _answer(self, asked: ApprovalAsked, key: str, reason: str) -> None:
         chat, loaded = self._chat, self._chat.loaded
         assert loaded is not None
         if key == "e":
@@ -66,12 +66,12 @@ class Approvals:
             return
         self._asked, store = None, loaded.tools.store
         try:
-            decision = decision_of(asked, key, store)
+            decision = decision_of(asked, key, store, reason)
         except TrustError as error:  # then it holds for this session only
             chat.face.note(f"rule not stored, it holds for this session only: {error}", "yellow")
             key, decision = "s", decision_of(asked, "s", store)
         self._decide(decision)
-        if line := lasting_line(asked, key):
+        if line := f"refused: {reason}" if reason else lasting_line(asked, key):
             chat.face.note(seen_line(line))
 
     def _edited(self, asked: ApprovalAsked, edited: str | None) -> None:
@@ -193,4 +193,3 @@ class ChatTurn:
             uncounted = loaded.tools.counter.warning() if loaded else None
             for notice in (*filter(None, [uncounted]), *event.result.notices):
                 chat.face.note(notice, "yellow")
-

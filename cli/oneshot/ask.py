@@ -23,6 +23,7 @@ from ossia.cli.runtime.progress import Display, columns
 from ossia.cli.terminal.fold import hanging
 from ossia.cli.terminal.keyboard import Keyboard, plain_keys
 from ossia.cli.visible import seen, seen_line
+from ossia.cli.words import reason_in
 from ossia.tools.approval.needs import covers
 from ossia.tools.approval.policy import BY_RULE, FROM_OUTSIDE
 from ossia.tools.calls.results import RAN_ONCE
@@ -93,11 +94,11 @@ class Asker:
                 self._refused.append(Unasked(asked.call.id, asked.call.name, asked.reason, _way(asked)))
                 self._display.note(f"ossia: {_why_not(asked, yes=self._yes)}{hint and f', or {hint}'}")
                 return Decision(asked.call.id, False, unasked=True)
-            key = "y" if asked.fault else self._ask(asked, keyboard, given_up)
+            key, reason = ("y", "") if asked.fault else self._ask(asked, keyboard, given_up)
             if key == "y" and asked.form:
                 values = self._filled(asked, asked.form, keyboard, given_up)
                 return None if values is None else Decision(asked.call.id, True, arguments=values)
-        return None if key is None else decision_of(asked, key, self._store)
+        return None if key is None else decision_of(asked, key, self._store, reason)
 
     def _filled(
         self, asked: ApprovalAsked, form: Mapping[str, str], keyboard: Keyboard, given_up: Callable[[], bool]
@@ -120,7 +121,8 @@ class Asker:
             values[name] = typed.strip() or default
         return json.dumps(values)
 
-    def _ask(self, asked: ApprovalAsked, keyboard: Keyboard, given_up: Callable[[], bool]) -> str | None:
+    def _ask(self, asked: ApprovalAsked, keyboard: Keyboard, given_up: Callable[[], bool]) -> tuple[str | None, str]:
+        """The key of the answer (None: the turn ended meanwhile), and the reason of a no."""
         from ossia.cli.terminal.input.ask import ask_line
 
         self._display.pause()
@@ -134,7 +136,8 @@ class Asker:
         keyboard.write(self._painted(shown, asked.preview.language))
         may = "Allow?" if asked.form is None else "Answer?"
         keys = answers(asked)
-        prompt = f"{may} [y]es, [n]o" + (", for this [s]ession" if "s" in keys else "")
+        prompt = f"{may} [y]es, [n]o" + (" (or n REASON)" if asked.form is None else "")
+        prompt += ", for this [s]ession" if "s" in keys else ""
         prompt += ", [w] accept edits" if "w" in keys else ""
         prompt += f", [a]lways ({seen_line(', '.join(asked.rules))})" if "a" in keys else ""
         prompt += ", [?] show all (cut above):" if shown != lines else ":"
@@ -143,14 +146,16 @@ class Asker:
         while True:
             answer = ask_line(keyboard, prompt, given_up=given_up)
             if answer is None:
-                return None
+                return None, ""
+            if reason := reason_in(answer) if asked.form is None else "":
+                return "n", reason
             answer = answer.strip().lower()
             if answer == "?":
                 keyboard.write(self._painted(next(pieces), asked.preview.language))
                 continue
             key = _WORDS.get(answer, answer)
             if key in keys:
-                return key
+                return key, ""
             hint = hint_on(asked, self._hint)
             why = f": this is asked each time{hint and f'; {hint}'}" if asked.firm and key in WORDS else ""
             keyboard.write("".join(f"{row}\n" for row in hanging(f"answer {', '.join(keys)}{why}", width)))

@@ -63,12 +63,15 @@ def hint_on(asked: ApprovalAsked, hint: str) -> str:
     return hint if asked.firm and asked.reason.endswith(FROM_OUTSIDE) else ""
 
 
-def decision_of(asked: ApprovalAsked, key: str, store: Callable[[Sequence[str]], None]) -> Decision:
-    """The decision behind one of `answers`; "a" stores the question's rules first, with `store`."""
+def decision_of(asked: ApprovalAsked, key: str, store: Callable[[Sequence[str]], None], reason: str = "") -> Decision:
+    """The decision behind one of `answers`; "a" stores the question's rules first, with `store`.
+
+    `reason`: of a no, for the model.
+    """
     if key == "a":
         store(asked.rules)
     remember: Mapping[str, Literal["session", "edits"]] = {"s": "session", "a": "session", "w": "edits"}
-    return Decision(asked.call.id, key != "n", remember.get(key, "once"))
+    return Decision(asked.call.id, key != "n", remember.get(key, "once"), reason=reason)
 
 
 # -- the chat's --------------------------------------------------------------------------------------------------------
@@ -96,6 +99,7 @@ def question_of(
         explanation(asked, spec=spec, hint=hint),
         careful=asked.firm or bool(asked.preview.caution) or bool(_hidden(asked)),
         elsewhere="Ctrl-O",
+        refusable=asked.form is None,
     )
 
 

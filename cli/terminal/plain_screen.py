@@ -21,6 +21,7 @@ from ossia.cli.terminal.question import EXPLAIN, Question
 from ossia.cli.terminal.screen_base import Panes, ScreenBase
 from ossia.cli.terminal.vt import terminal_size
 from ossia.cli.visible import seen, seen_line
+from ossia.cli.words import reason_in
 
 PROMPT = "> "
 _FRAME_S = 0.1
@@ -32,14 +33,14 @@ class PlainQuestion:
     def __init__(self, say: Callable[[str], None], ask: Callable[[], None]) -> None:
         self._say, self._ask = say, ask
         self._question: Question | None = None
-        self._answered: Callable[[str], None] = lambda key: None
+        self._answered: Callable[[str, str], object] = lambda key, reason: None
 
     @property
     def open(self) -> bool:
         """Is a question waiting for its answer?"""
         return self._question is not None
 
-    def ask(self, question: Question, answered: Callable[[str], None]) -> None:
+    def ask(self, question: Question, answered: Callable[[str, str], object]) -> None:
         """Print the question; the next line answers it, but none typed before it was shown."""
         self._question, self._answered = question, answered
         parts = (question.title, question.reason, question.fault)
@@ -54,19 +55,23 @@ class PlainQuestion:
 
     @property
     def prompt(self) -> str:
-        """`[y] yes  [n] no: `"""
+        """`[y] yes  [n] no, or n REASON: `"""
         assert self._question is not None
-        explain = ((EXPLAIN, "explain"),) if self._question.explanation else ()
-        return "  ".join(f"[{key}] {seen_line(word)}" for key, word in (*self._question.keys, *explain)) + ": "
+        question = self._question
+        named = {key: seen_line(word) for key, word in question.keys}
+        named |= {"n": f"{named['n']}, or n REASON"} if question.refusable else {}
+        named |= {EXPLAIN: "explain"} if question.explanation else {}
+        return "  ".join(f"[{key}] {word}" for key, word in named.items()) + ": "
 
     def take(self, line: str) -> None:
         """Take a line as the answer. If it is none, say what would be: the question stays."""
         assert self._question is not None
         question, answer = self._question, line.strip().lower()
         key = next((key for key, word in question.keys if answer in (key, word.lower())), None)
-        if key is not None:
+        reason = reason_in(line) if question.refusable else ""
+        if key is not None or reason:
             self._question = None
-            self._answered(key)
+            self._answered(key or "n", reason)
         elif answer == EXPLAIN and question.explanation:
             self._say(seen(question.explanation))
         else:

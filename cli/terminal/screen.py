@@ -76,7 +76,6 @@ class Screen(ScreenBase):
     ) -> None:
         super().__init__(panes, painter)
         self.editor, self.question = editor, question
-        question.typing = lambda: editor.typing
         self.output = output or terminal_output()
         self.drawing_fault: Exception | None = None
         self._frame_s, self._next_frame_at = frame_s, 0.0

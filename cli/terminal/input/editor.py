@@ -87,6 +87,13 @@ class Editor:
         """Empty the line."""
         self.buffer.reset()
 
+    def take(self) -> str:
+        """The line, with its pastes; it is empty then."""
+        text = self.pastes.expanded(self.text)
+        self.clear()
+        get_app().vi_state.reset()
+        return text
+
     def put_aside(self) -> None:
         """Move the line to the history as a draft."""
         draft = self.text.rstrip()

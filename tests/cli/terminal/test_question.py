@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -34,6 +35,28 @@ WRITE = Question(
 WAIT = QUIET_S + 0.01
 
 
+class InputLine(Buffer):
+    """An input line of one row; `aside` is its history."""
+
+    aside = ""
+    rows = 1
+
+    @property
+    def typing(self) -> bool:
+        return bool(self.text)
+
+    def take(self) -> str:
+        text = self.text
+        self.reset()
+        return text
+
+    def put_aside(self) -> None:
+        self.aside = self.take()
+
+    def height(self, rows: int) -> int:
+        return self.rows
+
+
 class Stage:
     """The pane above an input line, in an application of its own."""
 
@@ -42,15 +65,20 @@ class Stage:
         self.answers: list[str] = []
         self.terminal = Terminal(columns, rows)
         self.painter = Painter(columns)
-        self.pane = QuestionPane(self.painter, clock=lambda: self.now)
-        self.line = Buffer()
+        self.line = InputLine()
+        self.pane = QuestionPane(self.painter, self.line, clock=lambda: self.now)
         self._first = question
         self._pipe = create_pipe_input()
 
     async def __aenter__(self) -> Stage:
         self._keys = self._pipe.__enter__()
         greedy = Window(height=Dimension(preferred=100))  # what is above must not squeeze it
-        parts = [greedy, self.pane.container, Window(BufferControl(self.line), height=1), Window(height=1)]
+        parts = [
+            greedy,
+            self.pane.container,
+            Window(BufferControl(self.line), height=lambda: Dimension.exact(self.line.rows)),
+            Window(height=1),
+        ]
         self.app: Application[None] = Application(
             Layout(HSplit(parts), focused_element=self.line),
             key_bindings=self.pane.keys,
@@ -72,8 +100,11 @@ class Stage:
         await self._task
         self._pipe.__exit__(kind, error, trace)
 
+    def answered(self, key: str, reason: str) -> None:
+        self.answers.append(f"{key} {reason}".rstrip())
+
     async def ask(self, question: Question) -> None:
-        self.pane.ask(question, self.answers.append)
+        self.pane.ask(question, self.answered)
         await self.draw()
 
     async def draw(self) -> None:
@@ -111,8 +142,8 @@ def test_it_shows_all_that_is_asked_and_the_keys() -> None:
         assert stage.shown.splitlines() == [
             "repo_browser.apply_patch: make a.md",
             "it can change files",
-            "-one",
-            "+two",
+            " - one",
+            " + two",
             "[y] yes  [n] no  [s] this session  [a] always  [e] edit  [?] explain",
         ]
         assert (stage.pane.open, stage.pane.height()) == (True, 6)
@@ -120,51 +151,45 @@ def test_it_shows_all_that_is_asked_and_the_keys() -> None:
     play(scene)
 
 
-@pytest.mark.parametrize("rows", [15, 20, 24, 40])
-@pytest.mark.parametrize("context", [0, 3])
-@pytest.mark.parametrize("gone", [0, 30])
-def test_of_a_diff_the_first_changed_lines_are_in_sight(rows: int, context: int, gone: int) -> None:
-    """Below what is asked, above the keys, with the way to the rest; `?` and back, and scrolling, go on from there."""
-    lines = ["--- a/a.md", "+++ b/a.md", "@@ -1,60 +1,60 @@", *(f" kept {number}" for number in range(context))]
-    lines += [*(f"-old {number}" for number in range(gone)), *(f"+new {number}" for number in range(60))]
-    title, reason = "functions.write_file: change a.md (+60 -0 lines)", "it can change files"
-    keys = (*ALL[:3], ("w", "accept edits"), *ALL[3:])
+@pytest.mark.parametrize(("columns", "rows", "room"), [(50, 15, 5), (80, 24, 14), (120, 40, 31)])
+def test_a_diff_takes_the_free_rows_and_opens_at_the_first_files_name(columns: int, rows: int, room: int) -> None:
+    """Below what is asked, above the keys, with the way to the rest; `?` and back show it from its beginning."""
+    lines = ["--- a/a.md", "+++ b/a.md", "@@ -1,60 +1,60 @@", *(f"-old {number}" for number in range(60))]
+    lines += [f"+new {number}" for number in range(60)]
+    title, reason = "Edit a.md +60 −60", "it can change files"
+    keys = (*ALL, ("w", "all edits, till I leave"))
     question = Question(title, reason, "\n".join(lines), "diff", keys=keys, note="'a' allows a.md", explanation="Why.")
 
     async def scene(stage: Stage) -> None:
         def in_sight() -> list[str]:
             shown = stage.shown.splitlines()
             assert shown[:2] == [title, reason] and shown[-1] == "'a' allows a.md"
-            assert "[y] yes" in stage.shown and "[?] explain" in stage.shown and re.search("… .*Pg(Up|Dn)", stage.shown)
-            return [row for row in shown if row.startswith(("-old", "+new"))]
+            assert "[y] yes" in stage.shown and "[?] explain" in stage.shown
+            more = next(number for number, row in enumerate(shown) if row.startswith("… "))
+            return shown[2:more]
 
         first = in_sight()
-        assert first[:2] == [line for line in lines if line.startswith(("-old", "+new"))][:2]
+        assert first == ["a.md", *(f" {number + 1:2} - old {number}" for number in range(room - 1))]
         await stage.press("?", after_s=WAIT)
         assert "Why." in stage.shown
         await stage.press("?", after_s=WAIT)
         assert in_sight() == first
-        await stage.press(PGUP, PGUP)
-        assert "--- a/a.md" in stage.shown
-        await stage.press(PGDN)
-        await stage.press(*[PGDN] * 90)
-        assert in_sight()[-1] == "+new 59"
+        for _ in range(60):
+            if "PgDn" in stage.shown:
+                await stage.press(PGDN)
+        assert in_sight()[-1] == " 60 + new 59"
 
-    play(scene, Stage(question, columns=50, rows=rows))
+    play(scene, Stage(question, columns=columns, rows=rows))
 
 
-@pytest.mark.parametrize(
-    ("title", "language"), [("functions.write_file: change a.md", "python"), (f"write {'long/' * 60}a.md", "diff")]
-)
-def test_what_is_no_diff_begins_at_its_beginning_and_so_does_one_without_room_for_its_head(
-    title: str, language: str
-) -> None:
-    question = Question(title, "it can run code", "@one\n" + "two\n" * 20 + "-three\n" * 9, language, keys=ALL)
-
+def test_a_long_line_of_the_input_takes_rows_from_it() -> None:
     async def scene(stage: Stage) -> None:
-        assert stage.shown.startswith(title[:5]) and "-three" not in stage.shown
+        assert stage.pane.height() == 20
+        stage.line.rows = 8
+        await stage.draw()
+        assert stage.pane.height() == 13 and "[y] yes" in stage.shown and "too small" not in stage.shown
 
-    play(scene, Stage(question, columns=50, rows=15))
+    play(scene, Stage(LONG))
 
 
 @pytest.mark.parametrize("key", ["y", "n", "s", "a", "e"])
@@ -176,14 +201,134 @@ def test_a_deliberate_key_answers_at_once_and_closes_it(key: str) -> None:
     play(scene)
 
 
-def test_no_key_answers_before_half_a_second_on_screen() -> None:
+@pytest.mark.parametrize("key", [*"ynsae", "?"])
+def test_a_key_before_half_a_second_on_screen_is_dropped_and_that_is_said(key: str) -> None:
     async def scene(stage: Stage) -> None:
-        await stage.press("y", after_s=QUIET_S - 0.01)
-        assert (stage.answers, stage.line.text, stage.pane.open) == ([], "y", True)
-        assert "keys go to the input line" in stage.shown
-        stage.line.reset()
+        await stage.press(key, after_s=QUIET_S - 0.01)
+        assert (stage.answers, stage.line.text, stage.pane.open) == ([], "", True)
+        assert stage.shown.endswith(f"\ntoo early: press {key} again")
         await stage.press("y", after_s=WAIT)
         assert stage.answers == ["y"]
+
+    play(scene)
+
+
+def test_the_keys_are_dim_until_they_answer() -> None:
+    async def scene(stage: Stage) -> None:
+        assert re.search(r"\x1b\[[\d;]*\b2m\[y\] yes", "".join(stage.terminal.sent))
+        stage.terminal.sent.clear()
+        stage.now += WAIT
+        await stage.draw()
+        assert re.search(r"\x1b\[[\d;]*\b1m\[y\] yes", "".join(stage.terminal.sent))
+
+    play(scene)
+
+
+def test_letters_at_random_moments_before_it_listens_neither_answer_nor_stand_in_the_line() -> None:
+    dice = random.Random(8)
+
+    async def scene(stage: Stage) -> None:
+        for _ in range(10):
+            await stage.ask(WRITE)
+            for _ in range(dice.randint(1, 6)):
+                await stage.press(dice.choice("ynsawep?"), after_s=dice.uniform(0, QUIET_S - 0.01))
+            assert (stage.answers, stage.line.text, stage.pane.open) == ([], "", True)
+
+    play(scene)
+
+
+@pytest.mark.parametrize("text", ["we say yes", "any", "yes, any", "a", "nn", "see why"])
+def test_a_text_that_is_typed_on_while_it_comes_is_whole(text: str) -> None:
+    """Its first letters could be answers: they come back with the first sign that isn't one."""
+
+    async def scene(stage: Stage) -> None:
+        await stage.press(*text, ".", after_s=0.2)
+        assert (stage.answers, stage.line.text) == ([], f"{text}.")
+
+    play(scene)
+
+
+def test_letters_that_came_too_early_are_no_beginning_of_a_later_text() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.press("y", after_s=0.1)
+        await stage.press("go", after_s=WAIT)
+        assert (stage.answers, stage.line.text) == ([], "go")
+
+    play(scene)
+
+
+REFUSABLE = replace(WRITE, refusable=True)
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [("", "n"), ("use pytest: yes", "n use pytest: yes"), ("nnn", "n"), ("o", "n"), ("not yet", "n not yet")],
+)
+@pytest.mark.parametrize("columns", [40, 80])
+def test_a_no_takes_a_reason(typed: str, answer: str, columns: int) -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.press("n", after_s=WAIT)
+        assert "[Enter] no  [Esc] back" in stage.shown and "for the model" in stage.shown and "[y]" not in stage.shown
+        assert "+ two" in stage.shown, "the call stays in sight"
+        await stage.press(*typed, after_s=WAIT)
+        assert (stage.answers, stage.line.text) == ([], typed)
+        stage.painter.width = 60
+        await stage.draw()
+        await stage.press("\r")
+        assert (stage.answers, stage.line.text, stage.pane.open) == ([answer], "", False)
+
+    play(scene, Stage(REFUSABLE, columns=columns))
+
+
+def test_escape_leaves_the_reason_and_the_question_waits_again() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.app.timeoutlen = stage.app.ttimeoutlen = 0.01
+        await stage.press("n", *"why", "\x1b", after_s=WAIT)
+        while not stage.line.aside:  # the terminal may still send the rest of a sequence
+            await asyncio.sleep(0.01)
+        await stage.draw()
+        assert (stage.answers, stage.line.text, stage.line.aside) == ([], "", "why")
+        assert "[y] yes" in stage.shown
+        await stage.press("y", after_s=0.1)
+        assert (stage.answers, stage.line.text) == ([], "")
+        await stage.press("y", after_s=WAIT)
+        assert stage.answers == ["y"]
+
+    play(scene, Stage(REFUSABLE))
+
+
+@pytest.mark.parametrize("replaced", [True, False])
+def test_a_reason_for_a_question_that_is_gone_goes_nowhere(replaced: bool) -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.press("n", *"why", after_s=WAIT)
+        if replaced:
+            await stage.ask(replace(REFUSABLE, title="another"))
+        else:
+            stage.pane.withdraw()
+        await stage.press("\r", after_s=0.1)
+        assert (stage.answers, stage.line.text.strip(), stage.line.aside) == ([], "", "why")
+        if replaced:
+            await stage.press("y", after_s=0.1)
+            assert stage.answers == []
+            stage.line.reset()
+            await stage.press("y", after_s=WAIT)
+            assert stage.answers == ["y"]
+
+    play(scene, Stage(REFUSABLE))
+
+
+def test_a_pasted_letter_is_no_answer() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.press("\x1b[200~y\x1b[201~", after_s=WAIT)
+        assert (stage.answers, stage.line.text) == ([], "y")
+
+    play(scene)
+
+
+def test_a_key_that_is_held_answers_nothing() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.press(*"y" * 20, after_s=0.03)
+        assert (stage.answers, stage.line.text, stage.pane.open) == ([], "", True)
 
     play(scene)
 
@@ -217,10 +362,10 @@ def test_while_the_line_holds_text_letters_go_there_however_long_one_waits(text:
 
 def test_it_waits_from_when_it_is_seen_not_from_when_it_was_asked() -> None:
     async def scene(stage: Stage) -> None:
-        stage.pane.ask(WRITE, stage.answers.append)  # as while a pager has the screen: nothing is drawn
+        stage.pane.ask(WRITE, stage.answered)  # as while a pager has the screen: nothing is drawn
         stage.now += 60
         await stage.press("y")
-        assert (stage.answers, stage.line.text) == ([], "y")
+        assert (stage.answers, stage.line.text) == ([], "")
 
     play(scene, Stage(None))
 
@@ -241,7 +386,7 @@ def test_a_firm_question_has_neither_session_nor_always() -> None:
         for key in ("s", "a", "?"):
             await stage.press(key, after_s=WAIT)
         assert (stage.answers, stage.line.text, stage.pane.open) == ([], "?", True)
-        await stage.press("n", "s", "a")  # just after another key: they are typed
+        await stage.press("n", "s", "a")  # while the line holds text they belong to it
         assert (stage.answers, stage.line.text, stage.pane.open) == ([], "?nsa", True)
 
     play(scene, Stage(Question("t", "r", keys=(("y", "yes"), ("n", "no"), ("e", "edit")))))
@@ -251,7 +396,7 @@ def test_what_was_asked_before_is_gone_without_an_answer() -> None:
     async def scene(stage: Stage) -> None:
         await stage.press(PGDN, after_s=WAIT)
         others: list[str] = []
-        stage.pane.ask(Question("another", "r"), others.append)
+        stage.pane.ask(Question("another", "r"), lambda key, reason: others.append(key))
         await stage.draw()
         assert "another" in stage.shown and "a.md" not in stage.shown
         await stage.press("y", after_s=0.1)
@@ -259,7 +404,7 @@ def test_what_was_asked_before_is_gone_without_an_answer() -> None:
         stage.line.reset()
         await stage.press("n", after_s=WAIT)
         assert (others, stage.answers) == (["n"], [])
-        stage.pane.ask(WRITE, stage.answers.append)
+        stage.pane.ask(WRITE, stage.answered)
         stage.pane.withdraw()
         await stage.draw()
         assert (stage.pane.open, stage.shown, stage.answers) == (False, "", [])
@@ -285,17 +430,17 @@ LINES = "".join(f"line {n}\n" for n in range(60))
 LONG = Question("t", "r", LINES, keys=ALL, note="always stores x", explanation="Why.")
 
 
-def test_a_long_text_takes_half_of_the_screen_and_can_be_read_to_its_end() -> None:
+def test_a_long_text_takes_the_free_rows_and_can_be_read_to_its_end() -> None:
     async def scene(stage: Stage) -> None:
-        assert stage.pane.height() == 12
+        assert stage.pane.height() == 20
         seen = set(re.findall(r"line \d+$", stage.shown, re.MULTILINE))
-        assert "… 54 more lines, PgDn" in stage.shown and "line 7" not in stage.shown
+        assert "… 45 more lines, PgDn" in stage.shown and "line 15" not in stage.shown
         for _ in range(12):
             await stage.press(PGDN)
             assert stage.shown.startswith("t\nr\nline "), "what is asked stays in sight"
             seen |= set(re.findall(r"line \d+$", stage.shown, re.MULTILINE))
         assert len(seen) == 60, "each line was there once"
-        assert "… 54 lines above, PgUp" in stage.shown and "line 59" in stage.shown
+        assert "… 45 lines above, PgUp" in stage.shown and "line 59" in stage.shown
         assert stage.shown.endswith("[?] explain\nalways stores x")
         for _ in range(12):
             await stage.press(PGUP)
@@ -329,9 +474,9 @@ def test_arrows_belong_to_the_line_once_something_is_typed() -> None:
 def test_it_explains_itself_and_goes_back() -> None:
     async def scene(stage: Stage) -> None:
         await stage.press("?", after_s=WAIT)
-        assert "Why." in stage.shown and "+two" not in stage.shown and "[?] back" in stage.shown
+        assert "Why." in stage.shown and "+ two" not in stage.shown and "[?] back" in stage.shown
         await stage.press("?")
-        assert "Why." not in stage.shown and "+two" in stage.shown
+        assert "Why." not in stage.shown and "+ two" in stage.shown
         await stage.press("y")
         assert stage.answers == ["y"]
 
@@ -340,13 +485,13 @@ def test_it_explains_itself_and_goes_back() -> None:
 
 @pytest.mark.parametrize(("columns", "rows"), [(40, 10), (40, 24), (20, 10), (80, 8), (200, 50)])
 def test_every_key_stays_on_screen_however_small_it_is(columns: int, rows: int) -> None:
-    count = max(20, rows)
+    count = 2 * rows
 
     async def scene(stage: Stage) -> None:
         for key, word in (*ALL, ("?", "explain")):
             assert f"[{key}] {word}" in stage.shown, stage.shown
         assert "PgDn" in stage.shown and "Window too small" not in stage.shown
-        assert stage.pane.height() <= max(rows // 2, min(7, rows - 3))
+        assert stage.pane.height() <= rows - 3
         seen = stage.shown
         for _ in range(40):
             if "PgDn" not in stage.shown:
@@ -375,7 +520,7 @@ def test_a_resize_wraps_it_anew() -> None:
 def test_colours_of_diffs_and_of_code() -> None:
     async def scene(stage: Stage) -> None:
         sent = "".join(stage.terminal.sent)
-        assert re.search(r"\x1b\[[\d;]*32m\+two", sent) and re.search(r"\x1b\[[\d;]*31m-one", sent)
+        assert re.search(r"\x1b\[[\d;]*32m\+ two", sent) and re.search(r"\x1b\[[\d;]*31m- one", sent)
         await stage.ask(Question("t", "r", "def f():\n\treturn 1\n", "python"))
         assert "def f():\n    return 1\n" in stage.shown
         assert re.search(r"\x1b\[0;[1-9][\d;]*m(def|return)", "".join(stage.terminal.sent))
@@ -417,7 +562,7 @@ def test_folding_loses_nothing_and_fits(text: str, width: int) -> None:
 
 def test_a_very_long_text_is_drawn_plainly() -> None:
     async def scene(stage: Stage) -> None:
-        assert stage.pane.height() == 12 and re.search(r"… \d+ more lines, PgDn", stage.shown)
+        assert stage.pane.height() == 20 and re.search(r"… \d+ more lines, PgDn", stage.shown)
         await stage.press(PGDN, PGDN)
         assert "lines above" in stage.shown
 

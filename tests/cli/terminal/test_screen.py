@@ -93,7 +93,7 @@ class Stage:
         self.sent: list[Typed] = []
         self.now = 0.0
         self.editor = Editor(self.sent.append)
-        self.question = QuestionPane(self.painter, clock=lambda: self.now)
+        self.question = QuestionPane(self.painter, self.editor, clock=lambda: self.now)
         self.screen = Screen(
             self.panes, self.editor, self.question, self.painter,
             keys=keys, input=input, output=self.terminal.output, frame_s=0,
@@ -519,7 +519,7 @@ def test_a_key_that_follows_another_is_no_answer() -> None:
     async def case() -> None:
         async with showing() as stage:
             answers: list[str] = []
-            stage.question.ask(Question("container.exec: run ls"), answers.append)
+            stage.question.ask(Question("container.exec: run ls"), lambda key, reason: answers.append(key))
             await stage.show()
             stage.now += 10  # it was long on screen
             stage.pipe.send_text("xy")  # type: ignore[attr-defined]
