@@ -217,9 +217,10 @@ class ApprovalAsked:
     `call.name` is the tool's own name, whatever the model wrote (`bash;it-only-reads` is `container.exec`).
     `firm`: a person must answer it; `--yes` doesn't (it is tainted, unconfined or needs something); `lasting`: even so
     the answer may hold for the session. `rules` are what "always" would store, in the form of `--allow`
-    (`"container.exec:git status"`); empty: there is no "always". `arguments` are the call's, parsed: a dict or a text,
-    which a person may edit. `edits`: to accept edits for the session answers it. If the arguments that the user wrote
-    last are wrong, `rejected` holds them and `fault` says why; the question is still about the ones before.
+    (`"container.exec:git status"`); empty: there is no "always". `wider` is the same for any arguments
+    (`"container.exec:git status *"`), empty where that isn't offered. `arguments` are the call's, parsed: a dict or a
+    text, which a person may edit. `edits`: to accept edits for the session answers it. If the arguments that the user
+    wrote last are wrong, `rejected` holds them and `fault` says why; the question is still about the ones before.
 
     `form`: the call runs, and its server asks the user for something: each field with what may stand in it; empty: only
     a yes or no. Then `arguments` are the defaults, and those of an allowing decision are the values, as JSON.
@@ -236,6 +237,7 @@ class ApprovalAsked:
     arguments: object = field(default=None, compare=False, repr=False)
     form: Mapping[str, str] | None = None
     lasting: bool = False
+    wider: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -296,4 +296,5 @@ def _question(ready: _Ready, ruling: Ruling, fault: str, rejected: str, *, edits
         edits=edits,
         arguments=ready.args,
         lasting=ruling.lasting,
+        wider=ruling.wider,
     )

@@ -25,7 +25,9 @@ from ossia.tools.approval.trust import TrustError
 if TYPE_CHECKING:
     from ossia.cli.chat.owner import Loaded, Owner
 
-_HINT = "/tools trust if the files of the workspace are your own"
+_HINT = "Your own files? /tools trust"
+_OF_FOLDER = ("container.", "repo_browser.", "python")
+"""The tools whose results come from the workspace."""
 _EVENTS_S = 0.02  # events are taken in together: waking this thread for each token would slow the decoding threads
 
 
@@ -45,8 +47,16 @@ class Approvals:
         self._asked = asked
         tools = loaded.tools
         spec = tools.toolbox.by_name.get(asked.call.name)
-        question = question_of(asked, spec=spec, hint=tools.hint and _HINT, workspace=tools.folder is not None)
+        hint = _HINT if tools.hint and self._trust_helps() else ""
+        question = question_of(asked, spec=spec, hint=hint, workspace=tools.folder is not None)
         self._chat.face.ask(question, lambda key, reason: self._answer(asked, key, reason))
+
+    def _trust_helps(self) -> bool:
+        """True if all text from outside came from the workspace."""
+        session = self._chat.conversation.session
+        outside = [entry.message for entry in session.entries if "outside" in entry.taints]
+        named = all((message.name or "").startswith(_OF_FOLDER) for message in outside)
+        return named and "outside" not in session.options.taints
 
     def withdraw(self) -> None:
         """Drop the question: the call is over, or its turn. Another question stays."""

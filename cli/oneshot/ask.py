@@ -138,8 +138,9 @@ class Asker:
         keys = answers(asked)
         prompt = f"{may} [y]es, [n]o" + (" (or n REASON)" if asked.form is None else "")
         prompt += ", for this [s]ession" if "s" in keys else ""
-        prompt += ", [w] accept edits" if "w" in keys else ""
         prompt += f", [a]lways ({seen_line(', '.join(asked.rules))})" if "a" in keys else ""
+        prompt += f", [p] always, any arguments ({seen_line(', '.join(asked.wider))})" if "p" in keys else ""
+        prompt += ", [w] all edits, till the end" if "w" in keys else ""
         prompt += ", [?] show all (cut above):" if shown != lines else ":"
         prompt = "\n".join(hanging(prompt, width)) + " "
         pieces = cycle(_pieces(lines, width))

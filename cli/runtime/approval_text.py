@@ -20,7 +20,16 @@ if TYPE_CHECKING:
     from ossia.cli.terminal.question import Question
     from ossia.tools.spec import ToolSpec
 
-WORDS = {"y": "yes", "n": "no", "s": "this session", "w": "accept edits", "a": "always", "e": "edit"}
+WORDS = {
+    "y": "yes",
+    "n": "no",
+    "s": "this session",
+    "a": "always",
+    "p": "always, any arguments",
+    "e": "edit",
+    "w": "all edits, till I leave",
+}
+"""Each answer in the order in which they are offered."""
 _STILL_ASKED = "what holds secrets, files that run or instruct later tools, and what a rule of yours asks about"
 _ALLOW_GIT = "--allow-git, or /allow container.exec[git]:git * in the chat, for simple commands of git"
 _SUBJECT_CHARS = 60
@@ -30,9 +39,9 @@ _SUBJECT_CHARS = 60
 
 
 def answers(asked: ApprovalAsked) -> tuple[str, ...]:
-    """The keys that answer: `("y", "n", "s", "w", "a")`. A firm question is asked each time, but "w" answers it."""
+    """The keys that answer: `("y", "n", "s", "a", "p")`. A firm question is asked each time, but "w" answers it."""
     lasting = asked.lasting or not asked.firm
-    offered = {"s": lasting, "w": asked.edits, "a": bool(asked.rules) and lasting}
+    offered = {"s": lasting, "a": lasting and asked.rules, "p": lasting and asked.wider, "w": asked.edits}
     return ("y", "n", *(key for key, holds in offered.items() if holds))
 
 
@@ -48,14 +57,13 @@ def unseen(text: str, language: str = "") -> int:
 
 def reason_of(asked: ApprovalAsked) -> str:
     """The reason to ask, the conditions of the call, and a warning of invisible characters."""
-    hidden = _hidden(asked)
-    warning = f"it holds invisible characters ({hidden})" if hidden else ""
-    return "; ".join(filter(None, (asked.reason, asked.preview.conditions, warning)))
+    return "; ".join(filter(None, (asked.reason, asked.preview.conditions, _warning(asked))))
 
 
-def _hidden(asked: ApprovalAsked) -> int:
+def _warning(asked: ApprovalAsked) -> str:
     preview = asked.preview
-    return unseen(preview.detail, preview.language) + sum(map(unseen, (preview.summary, *asked.rules)))
+    hidden = unseen(preview.detail, preview.language) + sum(map(unseen, (preview.summary, *asked.rules)))
+    return f"it holds invisible characters ({hidden})" if hidden else ""
 
 
 def hint_on(asked: ApprovalAsked, hint: str) -> str:
@@ -64,13 +72,13 @@ def hint_on(asked: ApprovalAsked, hint: str) -> str:
 
 
 def decision_of(asked: ApprovalAsked, key: str, store: Callable[[Sequence[str]], None], reason: str = "") -> Decision:
-    """The decision behind one of `answers`; "a" stores the question's rules first, with `store`.
+    """The decision behind one of `answers`; "a" and "p" store the question's rules first, with `store`.
 
     `reason`: of a no, for the model.
     """
-    if key == "a":
-        store(asked.rules)
-    remember: Mapping[str, Literal["session", "edits"]] = {"s": "session", "a": "session", "w": "edits"}
+    if key in ("a", "p"):
+        store(_rules(asked, key))
+    remember: Mapping[str, Literal["session", "edits"]] = {"s": "session", "a": "session", "p": "session", "w": "edits"}
     return Decision(asked.call.id, key != "n", remember.get(key, "once"), reason=reason)
 
 
@@ -86,18 +94,18 @@ def question_of(
     """
     from ossia.cli.terminal.question import Question
 
-    keys = answers(asked) if asked.form == {} else (*answers(asked), "e")
-    reason, where = reason_of(asked), "here" if workspace else "where there is no workspace"
+    offered = {*answers(asked), *("e" if asked.form != {} else "")}
+    where = "here" if workspace else "where there is no workspace"
     return Question(
         title_of(asked),
-        "; ".join(filter(None, (f"asking because {reason}" if asked.firm else reason, hint_on(asked, hint)))),
+        _each_time(asked, hint),
         asked.preview.detail,
         asked.preview.language,
         f"Your change can't be used: {asked.fault}" if asked.fault else "",
-        tuple((key, WORDS[key]) for key in keys),
-        f'"a" will always allow {_allowed(asked)} {where}' if "a" in keys else "",
+        tuple((key, word) for key, word in WORDS.items() if key in offered),
+        "; ".join(f'"{key}" will always allow {_allowed(asked, key)} {where}' for key in "ap" if key in offered),
         explanation(asked, spec=spec, hint=hint),
-        careful=asked.firm or bool(asked.preview.caution) or bool(_hidden(asked)),
+        careful=asked.firm or bool(asked.preview.caution) or bool(_warning(asked)),
         elsewhere="Ctrl-O",
         refusable=asked.form is None,
     )
@@ -106,51 +114,66 @@ def question_of(
 def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str = "") -> str:
     """The reason to ask, the effects of the call, the meaning of each answer; several lines."""
     preview = asked.preview
-    effects = preview.effects if preview.effects is not None else spec.effects if spec else frozenset()
-    may = ", ".join(CAN[effect] for effect in CAN if effect in effects)
     lines = [title_of(asked), f"Tool: {asked.call.name}.", f"Asked because: {asked.reason}."]
     if asked.form is not None:
-        meanings = {"y": "your answer, with the values that are shown", "n": "the server learns that you declined"}
-        change = ["e  edit: change the values, as JSON, in your editor; null: no value"] if asked.form else []
-        lines += ["", *(f"{key}  {WORDS[key]}: {said}" for key, said in meanings.items()), *change]
+        lines += ["", "y  yes: the server gets the values that are shown", "n  no: the server learns that you declined"]
+        lines += ["e  edit: change the values, as JSON, in your editor; null: no value"] if asked.form else []
         return "\n".join(map(seen_line, lines))
-    if asked.firm and not asked.lasting:
-        but = ", only accept edits" if asked.edits else ", only a rule that you wrote"
-        but = "" if preview.needs and not asked.rules else but
-        lines.append(f"You are asked each time: no earlier answer covers it{but}.")
-    lines += ["`--yes` doesn't answer it."] if asked.lasting else []
-    lines += [f"To be asked less: {_ALLOW_GIT}."] if preview.needs == {"git"} else []
-    lines += [f"To be asked less: {hint}."] if hint_on(asked, hint) else []
-    lines += [f"It may {may}." if may else ""]
+    effects = preview.effects if preview.effects is not None else spec.effects if spec else frozenset()
+    can = " and ".join(CAN[effect] for effect in CAN if effect in effects)
+    lines += [f"It can {can}."] if can and not asked.reason.startswith("it can ") else []
     lines += [f"How it runs: {preview.conditions}."] if preview.conditions else []
     lines += ["Nothing confines it: it can do whatever you can."] if preview.unconfined else []
     lines += [f"It is about: {', '.join(preview.subjects)}"] if preview.subjects and not preview.command else []
+    if asked.firm and not asked.lasting:
+        but = ", only all edits" if asked.edits else ", only a rule that you wrote"
+        lines.append(f"Asked each time: no earlier answer covers it{'' if preview.needs and not asked.rules else but}.")
+    lines += ["`--yes` doesn't answer it."] if asked.lasting else []
+    lines += [f"To be asked less: {_ALLOW_GIT}."] if preview.needs == {"git"} else []
+    lines += [f"To be asked less: {hint}."] if hint_on(asked, hint) else []
+    stored = "it runs, and is never asked about again here: {} (`ossia trust --forget RULE` undoes that)"
     meanings = {
-        "y": "this call runs, once",
-        "n": "it doesn't run, and the model reads that; the same call isn't asked about again",
-        "s": f"it runs, and you aren't asked about {_remembered(asked)} again until ossia ends",
-        "w": "it runs, and edits of this folder's files aren't asked about until ossia ends, whatever the model has "
-        f"read; deleting a file counts, too: /undo restores it; {_STILL_ASKED} still is",
-        "a": f"it runs, and this rule is stored for this workspace (without one: for all runs that have none): "
-        f"{', '.join(asked.rules)} (`ossia trust --forget RULE` undoes that)",
+        "y": "it runs, once",
+        "n": "it doesn't run; you may type why, and the model reads that",
+        "s": f"it runs, and until ossia ends {_remembered(asked)} isn't asked about",
+        "a": stored.format(", ".join(asked.rules)),
+        "p": stored.format(", ".join(asked.wider)),
+        "w": "it runs, and until ossia ends edits of this folder's files aren't asked about, whatever the model has "
+        f"read; nor is deleting one (/undo restores it); {_STILL_ASKED} still is",
+        "e": "change the call in your editor; you see it again before it runs",
     }
-    lines += ["", *(f"{key}  {WORDS[key]}: {meanings[key]}" for key in answers(asked))]
-    lines += ["e  edit: change the call in your editor; it is shown again before it runs, and the model reads it"]
-    return "\n".join(seen_line(line) for at, line in enumerate(lines) if line or at)
+    keys = (*answers(asked), "e")
+    lines += ["", *(f"{key}  {WORDS[key]}: {meanings[key]}" for key in WORDS if key in keys)]
+    return "\n".join(seen_line(line) for line in lines)
 
 
 def lasting_line(asked: ApprovalAsked, key: str) -> str:
     """A line for the chat on an answer that holds for other calls, too; "" for one that doesn't."""
-    if key == "a":
-        return f"always allowed: {', '.join(asked.rules)} · /allow remove RULE takes it back"
+    if key in ("a", "p"):
+        return f"always allowed: {', '.join(_rules(asked, key))} · /allow remove RULE takes it back"
     if key == "w":
         return "edits accepted until ossia ends: /undo reverts, /allow remove edits asks again"
     return f"allowed until ossia ends: {_remembered(asked)}" if key == "s" else ""
 
 
-def _allowed(asked: ApprovalAsked) -> str:
+def _each_time(asked: ApprovalAsked, hint: str) -> str:
+    """`reason_of`; where text from outside is the reason, with the hint that helps."""
+    before, outside, after = f"; {asked.reason}".rpartition(f"; {FROM_OUTSIDE}")
+    if not asked.firm or not outside or after:
+        return reason_of(asked)
+    cause = f"this folder isn't trusted. {hint}" if hint else FROM_OUTSIDE
+    each_time = f"asked each time, because {cause}"
+    return "; ".join(filter(None, (before[2:], asked.preview.conditions, _warning(asked), each_time)))
+
+
+def _rules(asked: ApprovalAsked, key: str) -> tuple[str, ...]:
+    """The rules that an answer stores."""
+    return asked.wider if key == "p" else asked.rules
+
+
+def _allowed(asked: ApprovalAsked, key: str) -> str:
     """The rules: a command as it is typed, a patch by its files, any other rule as it is written."""
-    present, rules = present_of(asked.call.name), asked.rules
+    present, rules = present_of(asked.call.name), _rules(asked, key)
     if asked.preview.needs:
         return f"`{', '.join(rule.partition(':')[2] for rule in rules)}` with {named(asked.preview.needs)}"
     if present.is_command or present.language == "diff":

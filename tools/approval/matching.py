@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -30,8 +30,15 @@ def allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
     return all(
         any(rule.pattern is None or _safely(needs.covers if rule.gives else matches, rule.pattern, subject)
             for rule in rules)
-        for subject in preview.subjects
+        for subject in subjects_of(preview)
     )  # fmt: skip
+
+
+def subjects_of(preview: Preview) -> Sequence[str]:
+    """What rules that allow are matched with: the subjects, and of a longer command its parts, unless it needs more."""
+    if not preview.command or preview.needs:
+        return preview.subjects
+    return [part for subject in preview.subjects for part in shell_words.parts_of(subject) or (subject,)]
 
 
 def clears_caution(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:

@@ -10,8 +10,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ossia.tools.approval import needs
-from ossia.tools.approval.matching import allowed, clears_caution, effects_of, is_browser, matchers, strictest
+from ossia.tools.approval.matching import (
+    allowed,
+    clears_caution,
+    effects_of,
+    is_browser,
+    matchers,
+    strictest,
+    subjects_of,
+)
+from ossia.tools.approval.prefixes import prefix_of
 from ossia.tools.approval.rules import Action, Rule, is_about, may_allow, parse_rule
+from ossia.tools.approval.shell_words import words_of
 from ossia.tools.spec import Effect, Need, Preview, Taint, ToolSpec
 
 PLANNING = "a plan is being made: until the user says go, nothing is changed"
@@ -33,7 +43,8 @@ class Ruling:
     """The decision on a call, and its reason in words for people.
 
     `firm`: a person must answer; `--yes` doesn't. `rules`: what "always" would store; empty: "always" isn't offered.
-    `lasting`: although it is firm, the answer may hold for the session, or always.
+    `wider`: the same for any arguments, if that is offered. `lasting`: although it is firm, the answer may hold for the
+    session, or always.
     """
 
     action: Action
@@ -41,6 +52,7 @@ class Ruling:
     firm: bool = False
     rules: tuple[str, ...] = ()
     lasting: bool = False
+    wider: tuple[str, ...] = ()
 
 
 class Policy:
@@ -97,7 +109,7 @@ class Policy:
             one = next((rule for rule in allowing if allowed([rule], spec, preview)), None)
             return Ruling("allow", f"{BY_RULE}{one}" if one else "rules taken together")
         ruling = _default(spec, preview)
-        return replace(ruling, rules=()) if self.read_only else ruling  # a rule would outlive the plan
+        return replace(ruling, rules=(), wider=()) if self.read_only else ruling  # a rule would outlive the plan
 
     def _rule_on_needs(
         self, rules: list[Rule], spec: ToolSpec, preview: Preview, arguments: object, taint: frozenset[Taint]
@@ -187,8 +199,19 @@ def suggested_rules(spec: ToolSpec, preview: Preview) -> tuple[str, ...]:
     name += f"[{needs.listed(preview.needs)}]" if preview.needs else ""
     if not preview.subjects:
         return (name,)
-    rules = tuple(f"{name}:{subject}" for subject in dict.fromkeys(preview.subjects))
+    rules = tuple(f"{name}:{subject}" for subject in dict.fromkeys(subjects_of(preview)))
     return rules if all(_is_exact(rule, spec, preview) for rule in rules) else ()
+
+
+def wider_rules(spec: ToolSpec, preview: Preview) -> tuple[str, ...]:
+    """The rules for a command with any arguments, part by part: `("container.exec:pytest *",)`; empty without one."""
+    if not preview.command or preview.needs or preview.caution or preview.unconfined:
+        return ()
+    parts = subjects_of(preview)
+    wider = [prefix_of(words_of(part) or ()) for part in parts]
+    rules = [f"{spec.name}:{wide or part}" for wide, part in zip(wider, parts, strict=True)]
+    sound = all(wide or _is_exact(rule, spec, preview) for wide, rule in zip(wider, rules, strict=True))
+    return tuple(dict.fromkeys(rules)) if any(wider) and sound else ()
 
 
 def _is_exact(text: str, spec: ToolSpec, preview: Preview) -> bool:
@@ -197,7 +220,7 @@ def _is_exact(text: str, spec: ToolSpec, preview: Preview) -> bool:
     except ValueError:
         return False
     assert rule.pattern is not None
-    wild = any(char in rule.pattern for char in "*?") or rule.pattern.endswith("/")
+    wild = any(char in rule.pattern for char in "*?") or (rule.pattern.endswith("/") and not preview.command)
     return not wild and matchers(spec, preview)[0](rule.pattern, text.partition(":")[2])
 
 
@@ -251,4 +274,4 @@ def _default(spec: ToolSpec, preview: Preview) -> Ruling:
         return Ruling("allow", "it only reads" if effects else "it is confined")
     can = " and ".join(CAN[effect] for effect in CAN if effect in effects - {"read"})
     can = can or "do anything: it runs elsewhere"
-    return Ruling("ask", f"it can {can}", rules=suggested_rules(spec, preview))
+    return Ruling("ask", f"it can {can}", rules=suggested_rules(spec, preview), wider=wider_rules(spec, preview))

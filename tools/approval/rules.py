@@ -114,7 +114,7 @@ def _fault_of(name: str, pattern: str, action: Action) -> str:
             return f"isn't a valid command pattern: {error}"
         bare = pattern.replace("*", "x").replace("?", "x")
         if action == "allow" and shell_words.words_of(bare) is None:
-            return "can never allow anything: commands with ;, |, &, $, redirections or globs are always asked about"
+            return "can never allow anything: write a rule for each command in it, without ;, |, &, $, > or globs"
     elif action == "allow" and ".." in pattern.split("/"):
         return "can never allow anything: paths must be relative to the workspace, without .."
     elif action == "allow" and re.fullmatch(r"[\w+.-]+://[^/?#*]+[^/?#]*\*", pattern):

@@ -1,7 +1,7 @@
 """Matches shell commands against the patterns of rules.
 
-A command is read in two ways, for two purposes. To *allow*, a command must be simple: its words are certain, because
-a shell has nothing to expand in it. To *deny*, everything in it that could be a command counts.
+A command is read in two ways, for two purposes. To *allow*, a command must be simple, or consist of simple ones: its
+words are certain, because a shell has nothing to expand in it. To *deny*, all in it that could be a command counts.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ MAX_CHARS = 10_000
 _PLAIN = r"[\w\-./,:=+@%]|(?<=[A-Za-z0-9~^])[~^]"
 _WORD = re.compile(rf"""((?:{_PLAIN}|'[^']*'|"[^"$`\\!]*")+)[ \t]*""")
 _FILLERS = frozenset("\u115f\u1160\u3164\uffa0")  # letters by their category, but invisible
+_SIMPLE, _JOINT = re.compile(rf"[ \t]*(?:{_WORD.pattern})++"), re.compile(r"&&|\|\||;|\|")
 _QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 SHELLS = frozenset({"bash", "sh", "/bin/bash", "/bin/sh", "/usr/bin/bash", "/usr/bin/sh"})
 _RESERVED = frozenset(
@@ -29,6 +30,15 @@ _RESERVED = frozenset(
         *("select", "time", "coproc", "repeat"),
     }
 )
+
+_CHANGES_SHELL = frozenset(
+    {
+        *(".", "alias", "builtin", "command", "declare", "enable", "eval", "exec", "export", "fc", "getopts", "hash"),
+        *("let", "local", "mapfile", "popd", "print", "printf", "pushd", "read", "readarray", "readonly", "set"),
+        *("shopt", "source", "trap", "typeset", "ulimit", "umask", "unalias", "unset"),
+    }
+)
+_FILTERS = frozenset({"cat", "cut", "grep", "head", "nl", "tail", "tr", "wc"})
 
 
 def script_of(words: Sequence[str]) -> str | None:
@@ -64,6 +74,31 @@ def words_of(command: str) -> tuple[str, ...] | None:
     return tuple(words) if words and words[0] and words[0] not in _RESERVED else None
 
 
+def parts_of(command: str) -> tuple[str, ...]:
+    """The simple commands of one that joins them with `&&`, `||`, `;` or `|`; none for every other command.
+
+    Each must do the same as it would by itself. So none may change the shell, but with `cd`; behind that, no program is
+    named by its path from here; and behind `|` only programs stand that don't run what they read.
+
+        parts_of("cd x && pytest -q | tail -5")  →  ("cd x", "pytest -q", "tail -5")
+        parts_of("echo ls | sh")                 →  ()
+    """
+    parts, position, joint, moved = list[str](), 0, "", False
+    while len(command) <= MAX_CHARS:
+        simple = _SIMPLE.match(command, position)
+        words = words_of(simple[0].strip(" \t")) if simple else None
+        if simple is None or words is None or words[0] in _CHANGES_SHELL:
+            break
+        if (joint == "|" and words[0] not in _FILTERS) or (moved and re.match("[^/]+/", words[0])):
+            break
+        parts.append(simple[0].strip(" \t"))
+        found = _JOINT.match(command, simple.end())
+        if found is None:
+            return tuple(parts) if simple.end() == len(command) else ()
+        joint, position, moved = found[0], found.end(), moved or words[0] == "cd"
+    return ()
+
+
 @lru_cache(maxsize=256)
 def pattern_words(pattern: str) -> tuple[str, ...]:
     """The words of a pattern. Raises ValueError where a quote isn't closed, or there is no word."""
@@ -77,7 +112,7 @@ def command_allowed(pattern: str, command: str) -> bool:
     """True if a pattern allows a command, word by word: `*` and `?` match within a word, but for a `*` at the very end.
 
     That one matches the rest of its word and all words after it. `git status*` allows `git status` and `git status -s`,
-    and never `git status; curl x`: a command that isn't simple is not allowed by any pattern.
+    and never `git status; curl x`: of a longer command each part needs a pattern that allows it (`parts_of`).
     """
     words = words_of(command)
     return words is not None and _words_match(pattern_words(pattern), words)

@@ -8,6 +8,7 @@ import subprocess
 import tomllib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -17,13 +18,13 @@ from ossia.cli.settings.config import Resolved, flat_rules
 from ossia.cli.settings.rules import rules_of
 from ossia.cli.settings.table import Settings
 from ossia.tools import sandbox
-from ossia.tools.approval.policy import FROM_OUTSIDE, Policy, Ruling, suggested_rules
+from ossia.tools.approval.policy import FROM_OUTSIDE, Policy, Ruling, suggested_rules, wider_rules
 from ossia.tools.approval.rules import ACTIONS, Action, Origin, Rule, is_about, parse_rule
-from ossia.tools.approval.shell_words import command_allowed, command_denied, words_of
+from ossia.tools.approval.shell_words import command_allowed, command_denied, parts_of, words_of
 from ossia.tools.approval.wildcards import path_allowed, path_denied, url_allowed, url_denied
 from ossia.tools.calls.names import BUILT_IN
 from ossia.tools.python.tool import PythonTool
-from ossia.tools.spec import Effect, NoStop, Preview, Taint, ToolContext, ToolSpec
+from ossia.tools.spec import Effect, Need, NoStop, Preview, Taint, ToolContext, ToolSpec
 from ossia.tools.work import workspace_tools
 from ossia.tools.workspace import Workspace
 
@@ -46,8 +47,8 @@ PRIVATE: frozenset[Taint] = frozenset({"private"})
 BOTH: frozenset[Taint] = frozenset({"outside", "private"})
 
 
-def _command(text: str) -> Preview:
-    return Preview(f"run {text}", subjects=(text,), command=True)
+def _command(text: str, **more: Any) -> Preview:
+    return Preview(f"run {text}", subjects=(text,), command=True, **more)
 
 
 def _paths(*paths: str, caution: str = "") -> Preview:
@@ -325,12 +326,17 @@ def test_the_last_part_of_a_name_denies_and_asks(name: str) -> None:
     assert meant and Policy([Rule(name, "allow")]).rule_on(mine, PLAIN).action == "allow"
 
 
+PARTS = "cd x/", "pytest -q", "tail"
+
+
 @pytest.mark.parametrize(
     ("spec", "preview", "rules"),
     [
         (SHELL, _command("git status"), ("container.exec:git status",)),
         (SHELL, _command("git commit -m 'a; b'"), ("container.exec:git commit -m 'a; b'",)),
-        (SHELL, _command("git status; ls"), ()),
+        (SHELL, _command("git status; ls"), ("container.exec:git status", "container.exec:ls")),
+        (SHELL, _command("cd x/ && pytest -q | tail"), tuple(f"container.exec:{part}" for part in PARTS)),
+        (SHELL, _command("git status > x"), ()),
         (SHELL, _command("grep 'a*' x"), ()),
         (
             WRITE,
@@ -350,6 +356,73 @@ def test_what_always_would_store(spec: ToolSpec, preview: Preview, rules: tuple[
         assert Policy().rule_on(spec, preview).rules == rules
         stored = Policy(parse_rule(rule, "allow", origin="stored") for rule in rules)
         assert stored.rule_on(spec, preview).action == "allow"
+
+
+@pytest.mark.parametrize(
+    ("command", "patterns", "another"),
+    [
+        ("python3 -m unittest tests.test_a", ["python3 -m unittest *"], "python3 -m unittest"),
+        ("pytest -q", ["pytest *"], "pytest tests/a.py -k 'x or y'"),
+        ("uv run .venv/bin/pytest", ["uv run .venv/bin/pytest *"], "uv run .venv/bin/pytest -x"),
+        ("cd x && pytest -q | tail -5", ["cd x", "pytest *", "tail *"], "cd x && pytest | tail -3"),
+        ("grep 'a*' x", ["grep *"], "grep b y"),
+        ("ls && ls", ["ls *"], "ls -l; ls"),
+        ("cat 'a*' && ./run", ["cat *", "./run"], "./run"),
+    ],
+)
+def test_a_command_may_be_allowed_with_any_arguments(command: str, patterns: list[str], another: str) -> None:
+    rules = tuple(f"container.exec:{pattern}" for pattern in patterns)
+    assert Policy().rule_on(SHELL, _command(command)).wider == wider_rules(SHELL, _command(command)) == rules
+    stored = Policy(parse_rule(rule, "allow", origin="stored") for rule in rules)
+    assert [stored.rule_on(SHELL, _command(text)).action for text in (command, another)] == ["allow"] * 2
+    assert stored.rule_on(SHELL, _command(f"{command} $(x)")).action == "ask"
+    assert stored.rule_on(SHELL, _command(command.replace("unittest", "unittest2").replace("ls", "lsx"))).action == (
+        "ask" if {"unittest", "ls"} & set(command.split()) else "allow"
+    )
+
+
+PROGRAMS = [
+    *("bash", "sh", "zsh", "python", "python3", "perl", "ruby", "node", "awk", "sed", "find", "xargs", "env", "sudo"),
+    *("ssh", "make", "npm", "npx", "cargo", "go", "docker", "tar", "sort", "rg", "mypy", "pip", "uv", "git", "timeout"),
+    *("nice", "nohup", "watch", "parallel", "eval", "exec", "source", ".", "command", "time", "./x", "sub/pytest"),
+]
+FORMS = ["{} x", "{} -c x", "{} -m x", "{} run x", "{} test", "{} -C x status", "{} grep x", "{} push", "uv run {} x"]
+
+
+def test_no_pattern_is_offered_whose_arguments_could_be_any_command() -> None:
+    commands = [form.format(program) for form in FORMS for program in PROGRAMS]
+    assert [command for command in commands if wider_rules(SHELL, _command(command))] == []
+    assert wider_rules(SHELL, _command("git status", needs=frozenset({"git"}))) == ()
+    assert wider_rules(SHELL, _command("ls", unconfined=True)) == wider_rules(SHELL, _command("ls > x")) == ()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("ls > x", "ls & x", "ls |& cat x", "ls\ncat x", "ls $x", "ls; A=b cat x", "ls; if cat x", "ls;; cat x"),
+        *("&& ls", "ls && && cat x", "(ls; cat x)", "ls | sh", "cat x | xargs ls", "cat x | tee y", "ls 2>&1 | cat x"),
+        *("export PATH=. && ls", "source x; ls", "printf -v PATH . ; ls", "cd x && ./ls", "cd x; cd y; y/ls", "'ls"),
+        *("set -x; ls", "alias ls=cat; ls", "exec ls; cat x", "command ls && cat x", "ls; cat x #", "ls ~; cat x"),
+    ],
+)
+def test_what_is_more_than_simple_commands_in_a_row_is_allowed_by_no_patterns(command: str) -> None:
+    patterns = ["ls *", "cat *", "sh *", "xargs *", "tee *", "export *", "source *", "printf *", "cd *", "./ls", "y/ls"]
+    patterns += ["set *", "alias *", "exec *", "command *"]
+    policy = Policy(parse_rule(f"container.exec:{pattern}", "allow") for pattern in patterns)
+    assert policy.rule_on(SHELL, _command("cd x && cat y; ls -l || ls | cat")).action == "allow"
+    assert policy.rule_on(SHELL, _command(command)).action == "ask"
+
+
+def test_each_part_needs_a_rule_and_one_denied_part_is_enough() -> None:
+    policy = Policy([parse_rule("container.exec:ls *", "allow"), parse_rule("container.exec:pwd", "ask")])
+    assert policy.rule_on(SHELL, _command("ls && cat x")).action == "ask"
+    assert policy.rule_on(SHELL, _command("ls && pwd")).reason == "the rule container.exec:pwd says to ask"
+    assert Policy([*policy.rules, parse_rule("container.exec:ls -a", "deny")]).rule_on(
+        SHELL, _command("ls; ls -a")
+    ).action == "deny"
+    giving = Policy([parse_rule("container.exec[git]:git *", "allow")])
+    needs = frozenset[Need]({"git"})
+    assert giving.rule_on(SHELL, _command("git add . && git commit -m x", needs=needs)).action == "ask"
 
 
 # -- patterns of commands ----------------------------------------------------------------------------------------------
@@ -502,6 +575,23 @@ def test_a_shell_reads_the_same_words(shell: str, tmp_path: Path) -> None:
     )
     expected = b"".join(word.encode() + b"\0" for _, words in accepted for word in words)
     assert (done.stdout == expected, done.stderr) == (True, b"")
+
+
+def test_a_shell_runs_the_same_parts(tmp_path: Path) -> None:
+    """`p` prints its arguments: had a shell read another command in there, they would differ."""
+    path = shutil.which("bash")
+    if path is None:
+        pytest.skip("there is no bash here")
+    draw, pieces = random.Random(2), ["p ", "p 'b; c'", 'p "d && e"', "; ", " && "] * 5 + [*" ab'\"#&()<>$~=!"]
+    written = ["".join(draw.choices(pieces, k=draw.randint(3, 9))) for _ in range(40_000)]
+    accepted = [(command, parts) for command in dict.fromkeys(written) if len(parts := parts_of(command)) > 1]
+    accepted = [one for one in accepted if {part.split()[0] for part in one[1]} == {"p"}]
+    assert len(accepted) > 500
+    script = tmp_path / "script"
+    script.write_text("p() { printf '%s\\0' p \"$@\"; }\n" + "\n".join(command for command, _ in accepted))
+    done = subprocess.run([path, str(script)], cwd=tmp_path, capture_output=True, timeout=60, check=False)
+    words = [word for _, parts in accepted for part in parts for word in words_of(part) or ()]
+    assert (done.stdout, done.stderr) == (b"".join(word.encode() + b"\0" for word in words), b"")
 
 
 _RULES = st.lists(
