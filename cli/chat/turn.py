@@ -25,7 +25,7 @@ from ossia.tools.approval.trust import TrustError
 if TYPE_CHECKING:
     from ossia.cli.chat.owner import Loaded, Owner
 
-_HINT = "Your own files? /tools trust"
+_TRUST = "/tools trust"
 _OF_FOLDER = ("container.", "repo_browser.", "python")
 """The tools whose results come from the workspace."""
 _EVENTS_S = 0.02  # events are taken in together: waking this thread for each token would slow the decoding threads
@@ -47,8 +47,8 @@ class Approvals:
         self._asked = asked
         tools = loaded.tools
         spec = tools.toolbox.by_name.get(asked.call.name)
-        hint = _HINT if tools.hint and self._trust_helps() else ""
-        question = question_of(asked, spec=spec, hint=hint, workspace=tools.folder is not None)
+        trust = _TRUST if tools.hint and self._trust_helps() else ""
+        question = question_of(asked, spec=spec, trust=trust, workspace=tools.folder is not None)
         self._chat.face.ask(question, lambda key, reason: self._answer(asked, key, reason))
 
     def _trust_helps(self) -> bool:

@@ -145,7 +145,7 @@ def describe(offer: Offer) -> list[str]:
         more = f" and {len(others) - 5} more" if len(others) > 5 else ""
         lines.append(f"others    {', '.join(map(_line, others[:5]))}{more}")
     lines.append(
-        "files     count as your own: 'session' and 'always' hold here; writes and commands are still asked about"
+        "files     count as written by you: 'session' and 'always' work here; writes and commands are still asked about"
     )
     return lines
 

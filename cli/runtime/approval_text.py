@@ -86,11 +86,11 @@ def decision_of(asked: ApprovalAsked, key: str, store: Callable[[Sequence[str]],
 
 
 def question_of(
-    asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str = "", workspace: bool = True
+    asked: ApprovalAsked, *, spec: ToolSpec | None = None, trust: str = "", workspace: bool = True
 ) -> Question:
-    """The question as the chat's screen shows it. `spec`: the tool's, for what it may do; `hint`: what else helps.
+    """The question as the chat's screen shows it. `spec`: the tool's, for what it may do.
 
-    `workspace`: there is one, which "always" is about.
+    `trust`: the command that trusts the folder, if that helps. `workspace`: there is one, which "always" is about.
     """
     from ossia.cli.terminal.question import Question
 
@@ -98,20 +98,20 @@ def question_of(
     where = "here" if workspace else "where there is no workspace"
     return Question(
         title_of(asked),
-        _each_time(asked, hint),
+        _each_time(asked, trust),
         asked.preview.detail,
         asked.preview.language,
         f"Your change can't be used: {asked.fault}" if asked.fault else "",
         tuple((key, word) for key, word in WORDS.items() if key in offered),
         "; ".join(f'"{key}" will always allow {_allowed(asked, key)} {where}' for key in "ap" if key in offered),
-        explanation(asked, spec=spec, hint=hint),
+        explanation(asked, spec=spec, trust=trust),
         careful=asked.firm or bool(asked.preview.caution) or bool(_warning(asked)),
         elsewhere="Ctrl-O",
         refusable=asked.form is None,
     )
 
 
-def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str = "") -> str:
+def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, trust: str = "") -> str:
     """The reason to ask, the effects of the call, the meaning of each answer; several lines."""
     preview = asked.preview
     lines = [title_of(asked), f"Tool: {asked.call.name}.", f"Asked because: {asked.reason}."]
@@ -130,7 +130,7 @@ def explanation(asked: ApprovalAsked, *, spec: ToolSpec | None = None, hint: str
         lines.append(f"Asked each time: no earlier answer covers it{'' if preview.needs and not asked.rules else but}.")
     lines += ["`--yes` doesn't answer it."] if asked.lasting else []
     lines += [f"To be asked less: {_ALLOW_GIT}."] if preview.needs == {"git"} else []
-    lines += [f"To be asked less: {hint}."] if hint_on(asked, hint) else []
+    lines += [f"Your own files? {trust}, and you are asked less."] if hint_on(asked, trust) else []
     stored = "it runs, and is never asked about again here: {} (`ossia trust --forget RULE` undoes that)"
     meanings = {
         "y": "it runs, once",
@@ -156,12 +156,12 @@ def lasting_line(asked: ApprovalAsked, key: str) -> str:
     return f"allowed until ossia ends: {_remembered(asked)}" if key == "s" else ""
 
 
-def _each_time(asked: ApprovalAsked, hint: str) -> str:
-    """`reason_of`; where text from outside is the reason, with the hint that helps."""
+def _each_time(asked: ApprovalAsked, trust: str) -> str:
+    """`reason_of`; where text from outside is the reason, with the command that helps."""
     before, outside, after = f"; {asked.reason}".rpartition(f"; {FROM_OUTSIDE}")
     if not asked.firm or not outside or after:
         return reason_of(asked)
-    cause = f"this folder isn't trusted. {hint}" if hint else FROM_OUTSIDE
+    cause = f"this folder isn't trusted. Your own files? {trust}" if trust else FROM_OUTSIDE
     each_time = f"asked each time, because {cause}"
     return "; ".join(filter(None, (before[2:], asked.preview.conditions, _warning(asked), each_time)))
 

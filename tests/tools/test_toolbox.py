@@ -330,7 +330,8 @@ def test_the_name_and_the_arguments_of_another_program() -> None:
     result, asked = _drive(Toolbox([tool], policy=Policy(), context=CONTEXT), call, YES)
     assert (result, tool.ran) == (ToolResult("done"), [{"command": ["bash", "-lc", "ls -la"]}])
     shown = replace(call, name="container.exec")
-    assert asked == [ApprovalAsked(shown, tool.preview_is, "it can run code", rules=("container.exec:ls -la",))]
+    always = {"rules": ("container.exec:ls -la",), "wider": ("container.exec:ls *",)}
+    assert asked == [ApprovalAsked(shown, tool.preview_is, "it can run code", **always)]
 
 
 def test_an_alias_is_no_way_around_a_rule_or_to_what_is_off() -> None:

@@ -44,6 +44,7 @@ LS = _asked(
     {"command": ["bash", "-lc", "ls -l"], "timeout": 5},
     Preview("run ls -l", "ls -l", "sh", ("ls -l",), command=True),
     rules=("container.exec:ls -l",),
+    wider=("container.exec:ls *",),
 )
 
 
@@ -52,20 +53,25 @@ def test_a_question_as_the_screen_gets_it() -> None:
     assert (question.title, question.reason) == ("run ls -l", "it can run code")
     assert not question.careful
     assert (question.detail, question.language) == ("ls -l", "sh")
-    assert [key for key, _ in question.keys] == ["y", "n", "s", "a", "e"]
-    assert question.note == '"a" will always allow `ls -l` here'
-    anywhere = question_of(replace(LS, rules=("functions.send",)), workspace=False)
+    assert [key for key, _ in question.keys] == ["y", "n", "s", "a", "p", "e"]
+    assert question.note == '"a" will always allow `ls -l` here; "p" will always allow `ls *` here'
+    anywhere = question_of(replace(LS, rules=("functions.send",), wider=()), workspace=False)
     assert anywhere.note == '"a" will always allow `functions.send` where there is no workspace'
 
 
 def test_what_must_be_answered_each_time() -> None:
-    hint = "start with --trust if the files of the workspace are your own"
     asked = _asked("container.exec", {"command": ["ls"]}, LS.preview, reason=FROM_OUTSIDE, firm=True)
-    question = question_of(asked, hint=hint)
+    question = question_of(asked, trust="/tools trust")
     assert [key for key, _ in question.keys] == ["y", "n", "e"]
-    assert question.careful and question.reason == f"asking because {FROM_OUTSIDE}; {hint}" and question.note == ""
+    own = "Your own files? /tools trust"
+    assert question.careful and question.note == ""
+    assert question.reason == f"asked each time, because this folder isn't trusted. {own}"
+    assert question_of(asked).reason == f"asked each time, because {FROM_OUTSIDE}"
+    careful = replace(asked, reason=f"it holds secrets; {FROM_OUTSIDE}")
+    assert question_of(careful).reason == f"it holds secrets; asked each time, because {FROM_OUTSIDE}"
     assert "a  always" not in question.explanation and "only a rule that you wrote" in question.explanation
-    assert hint not in question_of(_asked("python", "x", reason="it runs unconfined", firm=True), hint=hint).reason
+    unconfined = _asked("python", "x", reason="it runs unconfined", firm=True)
+    assert question_of(unconfined, trust="/tools trust").reason == "it runs unconfined"
 
 
 def test_a_need_may_be_given_for_the_session_or_always() -> None:
@@ -77,8 +83,9 @@ def test_a_need_may_be_given_for_the_session_or_always() -> None:
     assert question.note == '"a" will always allow `uv sync` with network here'
     assert lasting_line(asked, "s") == "allowed until ossia ends: exactly `uv sync` with network"
     assert "`--yes` doesn't answer it." in question.explanation
-    tainted = question_of(replace(asked, reason=f"it needs network; {FROM_OUTSIDE}", lasting=False), hint="trust it")
-    assert [key for key, _ in tainted.keys] == ["y", "n", "e"] and tainted.reason.endswith("; trust it")
+    read = replace(asked, reason=f"it needs network; {FROM_OUTSIDE}", lasting=False)
+    tainted = question_of(read, trust="/tools trust")
+    assert [key for key, _ in tainted.keys] == ["y", "n", "e"] and tainted.reason.endswith("files? /tools trust")
     assert "only a rule that you wrote" in tainted.explanation
     both = explanation(replace(asked, rules=(), lasting=False))
     assert "no earlier answer covers it." in both
@@ -93,15 +100,16 @@ def test_what_it_explains() -> None:
         "run ls -l",
         "Tool: container.exec.",
         "Asked because: it can run code.",
-        "It may change files, run code.",
+        "",
     ]
-    assert "s  this session: it runs, and you aren't asked about exactly `ls -l` again" in told
+    assert "s  this session: it runs, and until ossia ends exactly `ls -l` isn't asked about" in told
     assert "container.exec:ls -l (`ossia trust --forget RULE` undoes that)" in told
     writing = Preview("w", subjects=("a.md", "b.md"), effects=frozenset({"write"}))
     written = _asked("repo_browser.apply_patch", {}, writing)
     assert "It is about: a.md, b.md" in explanation(written)
-    assert "deleting a file counts, too: /undo restores it" in explanation(replace(written, edits=True))
-    assert "aren't asked about repo_browser.apply_patch on a.md, b.md again" in explanation(written)
+    assert "nor is deleting one (/undo restores it)" in explanation(replace(written, edits=True))
+    assert "until ossia ends repo_browser.apply_patch on a.md, b.md isn't asked about" in explanation(written)
+    assert "It can change files." in explanation(replace(written, reason="the rule x says to ask"))
     assert "Nothing confines it" in explanation(_asked("python", "x", Preview("r", unconfined=True)))
 
 
@@ -139,12 +147,14 @@ def test_a_fault_of_an_edit_is_told() -> None:
         ("n", Decision("c", False), []),
         ("s", Decision("c", True, "session"), []),
         ("a", Decision("c", True, "session"), ["container.exec:ls -l"]),
+        ("p", Decision("c", True, "session"), ["container.exec:ls *"]),
     ],
 )
 def test_a_key_is_a_decision(key: str, decision: Decision, stored: list[str]) -> None:
     kept: list[str] = []
     store = lambda rules: kept.extend(rules)  # noqa: E731
     assert (decision_of(LS, key, store), kept) == (decision, stored)
+    assert decision_of(LS, "n", store, "why") == Decision("c", False, reason="why")
 
 
 PATCH = "*** Begin Patch\n*** Add File: a\n+x\n*** End Patch"
@@ -225,7 +235,7 @@ def test_a_call_that_is_changed_in_the_editor_and_then_allowed_always(
         async with ChatScreen(engine=script, workspace=str(work), trust=True, no_tools=None, clock=clock) as stage:
             await stage.type("yes, write it\r")  # typed ahead: no answer
             await _answer(stage, clock, "e")
-            await stage.until(lambda: "+three" in "\n".join(stage.rows))
+            await stage.until(lambda: "+ three" in "\n".join(stage.rows))
             assert "the text holds 1 hidden character, which your editor may not show" in stage.rows
             assert not (work / "a.md").exists()
             await _answer(stage, clock, "a")

@@ -68,10 +68,11 @@ def test_a_question_is_answered_by_a_line(tmp_path: Path) -> None:
         chat.until(lambda: ready(chat))
         chat.press("write\r")
         chat.until("[n] no")
-        assert "repo_browser.apply_patch: " in chat.text and "+new" in chat.text
+        assert "New a.txt +1" in chat.text and "+new" in chat.text
         chat.press("perhaps\r")
         chat.until("answer y, ")
-        chat.press("n\r")
+        chat.press("no, use b.txt\r")
+        chat.until("refused: use b.txt")
         chat.until("Refused.")
         assert not (folder / "a.txt").exists()
         chat.until(lambda: ready(chat))
@@ -92,11 +93,11 @@ def test_edits_are_accepted_by_the_same_letter(tmp_path: Path) -> None:
     with chatting("--engine", script, "--workspace", str(folder)) as chat:
         chat.until(lambda: ready(chat))
         chat.press("write\r")
-        chat.until("[w] accept edits")
+        chat.until("[w] all ed")
         chat.until(lambda: chat.rows[-1].endswith("xplain:"))  # eighty columns wrap it
         chat.press("w\r")
         chat.until("Both.")
-        assert chat.text.count("[w] accept edits") == 1 and (folder / "b.txt").read_text() == "new\n"
+        assert chat.text.count("[w] all ed") == 1 and (folder / "b.txt").read_text() == "new\n"
         chat.until(lambda: ready(chat))
         chat.press("/allow\r")
         chat.until("auto   edits")

@@ -9,6 +9,7 @@ import pytest
 
 from ossia.cli.chat.pager.items import diffstat
 from ossia.cli.terminal.question import QUIET_S
+from ossia.tools.calls.results import REFUSED
 from ossia.tools.work import _diff
 from tests.support.command import write_script
 from tests.support.documents import answer
@@ -110,29 +111,47 @@ def test_ctrl_c_empties_the_line_that_takes_the_answers(tmp_path: Path, work: Pa
 
 
 ASKED = ["› Change it.", "", "Edit a.py +30 −30", "it can change files"]
-DIFF = ["--- a/a.py", "+++ b/a.py", "@@ -1,60 +1,60 @@", " line 0", "-line 1", "+line 1 changed", " line 2", "-line 3"]
 NOTE = ['"a" will always allow patches of `a.py` here', "", "waiting for your answer", "›"]
+EDITS = "all edits, till I leave"
+
+
+def diff(rows: int) -> list[str]:
+    """The first rows of the diff."""
+    lines = ["a.py", "  1   line 0"]
+    for number in range(1, 60, 2):
+        lines += [f" {number + 1:2} - line {number}", f" {number + 1:2} + line {number} changed"]
+        lines.append(f" {number + 2:2}   line {number + 1}")
+    return lines[:rows]
+
+
 SCREENS = {
     (50, 15): [
-        *(ASKED[0], *ASKED[2:], *DIFF[3:7]),
-        "… 89 more, PgUp PgDn; Ctrl-O: all",
-        *("[y] yes [n] no [s] this session [w] accept edits", "[a] always [e] edit [?] explain"),
-        *NOTE,
+        *ASKED[2:],
+        *diff(5),
+        "… 86 more lines, PgDn; Ctrl-O: all",
+        "[y] yes  [n] no  [s] this session  [a] always",
+        f"[e] edit  [w] {EDITS}  [?] explain",
+        NOTE[0],
+        *NOTE[2:],
         "  script · medium · ▕▏       ▏ 1.8k of 131k · work",
     ],
     (80, 24): [
-        *(ASKED + DIFF[:6]),
-        "… 87 more lines, PgDn; Ctrl-O: all",
-        "[y] yes [n] no [s] this session [w] accept edits [a] always [e] edit [?] explain",
-        *NOTE,
+        *ASKED[2:],
+        *diff(14),
+        "… 77 more lines, PgDn; Ctrl-O: all",
+        "[y] yes  [n] no  [s] this session  [a] always  [e] edit",
+        f"[w] {EDITS}  [?] explain",
+        NOTE[0],
+        *NOTE[2:],
         "  script · medium · ▕▏       ▏ 1.8k of 131k · work",
     ],
     (120, 40): [
-        *(ASKED + DIFF),
-        *("+line 3 changed", " line 4", "-line 5", "+line 5 changed", " line 6", "-line 7"),
-        "… 79 more lines, PgDn; Ctrl-O: all",
-        "[y] yes  [n] no  [s] this session  [w] accept edits  [a] always  [e] edit  [?] explain",
-        *NOTE,
+        *ASKED[2:],
+        *diff(31),
+        "… 60 more lines, PgDn; Ctrl-O: all",
+        f"[y] yes  [n] no  [s] this session  [a] always  [e] edit  [w] {EDITS}  [?] explain",
+        NOTE[0],
+        *NOTE[2:],
         "  script · medium · ▕▏       ▏ 1.8k of 131k · work",
     ],
 }
@@ -149,11 +168,11 @@ def test_the_whole_screen_with_a_question_on_it(tmp_path: Path, work: Path, colu
             await stage.type("Change it.\r")
             await asked(stage, clock)
             shown = stage.terminal.display
-            shown = [re.sub("^[⠀-⣿] ", "", row) for row in shown[shown.index("› Change it.") :]]
+            shown = [re.sub("^[⠀-⣿] ", "", row) for row in shown[shown.index(ASKED[2]) :]]
             while not shown[-1]:
                 shown.pop()
             assert [re.sub(r" · [\d.,]+ tok/s$", "", row) for row in shown] == SCREENS[columns, rows]
-            await stage.type("n")
+            await stage.type("n\r")
 
     chatting(case)
 
@@ -170,17 +189,17 @@ def test_edits_are_accepted_with_one_key_also_in_a_folder_that_is_not_trusted(
         async with ChatScreen(columns=columns, rows=rows, **flags) as stage:
             await stage.type("Change them.\r")
             await asked(stage, clock)
-            assert "[w] accept edits" in "\n".join(stage.terminal.display)
+            assert "[w] all edits, till I leave" in "\n".join(stage.terminal.display)
             await stage.type("w")
             await stage.until(lambda: any("New conftest.py" in row for row in stage.terminal.display))
             assert (work / "a.py").read_text() == "one\n" and (work / "b.py").read_text() == "two\n"
             await asked(stage, clock)
-            assert "[w] accept edits" not in "\n".join(stage.terminal.display)
+            assert "[w] all edits, till I leave" not in "\n".join(stage.terminal.display)
             await stage.type("s")  # not offered here: it neither answers nor is it typed
             await stage.until(lambda: stage.face.screen.settled)
             assert stage.face.question.open and stage.face.editor.text == ""
             clock.now += 2 * QUIET_S
-            await stage.type("n")
+            await stage.type("n\r")
             await stage.settle()
             assert "Done." in stage.rows and not (work / "conftest.py").exists()
 
@@ -212,7 +231,7 @@ def test_a_folder_that_is_entered_can_be_trusted_from_the_chat(tmp_path: Path, w
             for key, said in (("n", "not trusted: nothing was changed"), ("y", "is trusted, until its .ossia")):
                 await stage.type("/tools trust\r")
                 await asked(stage, clock)
-                assert told(stage, f"Trust {work}?") and told(stage, "files count as your own")
+                assert told(stage, f"Trust {work}?") and told(stage, "files count as written by you")
                 await stage.type(key)
                 await stage.until(lambda said=said: told(stage, said))
                 await stage.until(lambda: stage.talk.loaded is not None)
@@ -230,6 +249,71 @@ def test_a_folder_that_is_entered_can_be_trusted_from_the_chat(tmp_path: Path, w
 
     chatting(case)
     chatting(later)
+
+
+@pytest.mark.parametrize("typed", ["use two files", "no, yes!", ""])
+def test_the_model_reads_why_a_call_was_refused(tmp_path: Path, work: Path, typed: str) -> None:
+    clock = Clock()
+
+    async def case() -> None:
+        script = write_script(tmp_path, write("a.py", *AFTER), answer("Done."))
+        async with ChatScreen(engine=script, workspace=str(work), trust=True, no_tools=None, clock=clock) as stage:
+            await stage.type("Change it.\r")
+            await stage.until(lambda: stage.face.question.open and "[y] yes" in "\n".join(stage.terminal.display))
+            await stage.type("y")
+            await stage.until(lambda: "too early: press y again" in stage.terminal.display)
+            assert stage.face.editor.text == ""
+            clock.now += 2 * QUIET_S
+            await stage.type("n")
+            await stage.until(lambda: "[Enter] no  [Esc] back" in stage.terminal.display)
+            await stage.type(f"{typed}\r")
+            await stage.settle()
+            read = stage.talk.session.entries[2].message.text
+            assert read == (f"The user refused: {typed}" if typed else REFUSED)
+            assert (f"refused: {typed}" in stage.rows, stage.face.editor.text) == (bool(typed), "")
+            assert "Done." in stage.rows and (work / "a.py").read_text().startswith("line 0\nline 1\n")
+
+    chatting(case)
+
+
+def test_ctrl_c_empties_the_reason_then_stops_the_turn(tmp_path: Path, work: Path) -> None:
+    clock = Clock()
+
+    async def case() -> None:
+        script = write_script(tmp_path, write("a.py", *AFTER), answer("Done."))
+        async with ChatScreen(engine=script, workspace=str(work), trust=True, no_tools=None, clock=clock) as stage:
+            await stage.type("Change it.\r")
+            await asked(stage, clock)
+            await stage.type("nwhy\x03")
+            await stage.until(lambda: "Up brings back what you typed" in stage.rows)
+            assert stage.face.question.open and stage.face.editor.text == ""
+            await stage.type("\x03")
+            await stage.settle()
+            assert not stage.face.question.open and "Done." not in stage.rows
+            assert len(stage.talk.session.entries) == 3 and "stopped" in "\n".join(stage.rows)
+
+    chatting(case)
+
+
+def test_an_answer_typed_in_the_pager_is_no_answer(tmp_path: Path, work: Path) -> None:
+    clock = Clock()
+
+    async def case() -> None:
+        script = write_script(tmp_path, write("a.py", *AFTER), answer("Done."))
+        async with ChatScreen(engine=script, workspace=str(work), trust=True, no_tools=None, clock=clock) as stage:
+            await stage.type("Change it.\r")
+            await asked(stage, clock)
+            await stage.type(CTRL_O)
+            await stage.until(lambda: "--- a/a.py" in stage.terminal.display)
+            await stage.type("yqy")
+            await stage.until(lambda: not stage.face.screen.away and stage.face.screen.settled)
+            assert stage.face.question.open and stage.face.editor.text == ""
+            await asked(stage, clock)
+            await stage.type("y")
+            await stage.settle()
+            assert "Done." in stage.rows
+
+    chatting(case)
 
 
 def test_what_a_diff_changes_in_a_few_words() -> None:

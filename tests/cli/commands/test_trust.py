@@ -12,6 +12,7 @@ from ossia.cli.main import invoke
 from ossia.tools.approval.trust import Grants, TrustStore
 from tests.support.pty import spawn
 
+FILES = "'session' and 'always' work here; writes and commands are still asked about"
 CONFIG = r"""
 tools = ["fun.py", "./../evil.py:f,g", "package"]
 [approvals]
@@ -60,7 +61,7 @@ def test_it_shows_all_that_would_take_effect(project: Path, capsys: pytest.Captu
         "  server    web: url=http://127.0.0.1:1/mcp",
         "  notes     AGENTS.md (10 bytes) is added to the instructions",
         "  others    .ossia/prompt␛[2J.md",
-        "  files     count as your own: 'session' and 'always' hold here; writes and commands are still asked about",
+        f"  files     count as written by you: {FILES}",
     ]
     assert err == f"ossia: {project} is trusted, until its .ossia, AGENTS.md or skills change\n"
     assert _store().state(project) == "trusted"
@@ -82,7 +83,8 @@ def test_it_asks_on_a_terminal(project: Path, answer: str, state: str) -> None:
 def test_on_a_terminal_it_is_broken_between_words(project: Path) -> None:
     child = spawn("trust", str(project), "--yes", columns=50)
     shown = child.read()
-    assert "  files     count as your own: 'session'\r\n            and 'always' hold here; writes and\r\n" in shown
+    assert "\r\n  files     count as written by you:" in shown and FILES in " ".join(shown.split())
+    assert all(len(row) < 50 for row in shown.splitlines() if "written" in row or "asked" in row)
     child.close()
 
 

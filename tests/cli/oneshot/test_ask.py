@@ -117,9 +117,24 @@ def test_a_no_or_nothing_refuses(answer: str, tmp_path: Path) -> None:
     assert not (terminal.work / "a.md").exists()
 
 
+@pytest.mark.parametrize("answer", ["n use b.md", "no, use b.md", "No: use b.md"])
+def test_the_model_reads_why(answer: str, tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, writes("a.md"), FINAL, flags=("--trust", "--json"))
+    shown = terminal.answer(answer)
+    assert '"result": "The user refused: use b.md"' in shown and "[n]o (or n REASON)" in shown
+    assert not (terminal.work / "a.md").exists()
+
+
+def test_always_may_be_for_any_arguments(tmp_path: Path) -> None:
+    shown = Terminal(tmp_path, runs("cat 'a*' | head"), FINAL).answer("p")
+    assert "[p] always, any arguments (container.exec:cat *, container.exec:head *)" in " ".join(shown.split())
+    assert "Allow?" not in Terminal(tmp_path, runs("cat b c | head -3"), FINAL).answer()
+    assert "Allow?" in Terminal(tmp_path, runs("cat b > c"), FINAL).answer("n")
+
+
 def test_anything_else_asks_again(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, writes("a.md"), FINAL)
-    assert "answer y, n, s, w, a" in terminal.answer("sure", "y")
+    assert "answer y, n, s, a, w" in terminal.answer("sure", "y")
     assert (terminal.work / "a.md").exists()
 
 
@@ -150,13 +165,14 @@ def test_edits_are_accepted_for_the_run_also_in_a_folder_that_is_not_trusted(
     (tmp_path / "work" / "note").write_text("text\n")
     steps = (reads("note"), writes("a.md"), writes("b.md"), writes("conftest.py"), FINAL)
     text = Terminal(tmp_path, *steps, flags=flags).answer("w", "n")
-    assert text.count("[w] accept edits") == 1 and text.count("Allow?") == 2 and "Done." in text
+    text = " ".join(text.split())
+    assert text.count("[w] all edits, till the end") == 1 and text.count("Allow?") == 2 and "Done." in text
     assert sorted(path.name for path in (tmp_path / "work").iterdir()) == ["a.md", "b.md", "note"]
 
 
 def test_always_holds_for_the_next_run_in_this_workspace_only(tmp_path: Path) -> None:
     text = Terminal(tmp_path, writes("a.md", "1\n"), FINAL).answer("a")
-    assert "[a]lways (repo_browser.apply_patch:a.md): " in text.replace("\r\n ", "")
+    assert "[a]lways (repo_browser.apply_patch:a.md), " in " ".join(text.split())
     terminal = Terminal(tmp_path, writes("a.md", "2\n", before="1\n"), FINAL)
     assert "Allow?" not in terminal.answer()
     assert (terminal.work / "a.md").read_text() == "2\n"
@@ -186,7 +202,7 @@ def test_a_long_text_is_cut_and_said_to_be(tmp_path: Path) -> None:
     long_line = " ".join(map(str, range(1500)))
     content = f"{long_line}\n" + "".join(f"line {n}\n" for n in range(900))
     terminal = Terminal(tmp_path, writes("a.md", content), FINAL)
-    first, *more = terminal.answer("?", "?", "n").split("[?] show all (cut above): ")
+    first, *more = re.split(r"\[\?\]\s+show\s+all\s+\(cut\s+above\): ", terminal.answer("?", "?", "n"))
     assert "more characters\r\n" in first and "more lines\r\n" in first
     assert " 1499" not in first and "+line 899" not in first
     assert " 1499\r\n" in more[0] and "part 1 of 2: [?] shows the next one" in more[0] and "+line 899" not in more[0]
