@@ -195,7 +195,7 @@ class QuestionPane:
         """Answer, if the question takes answers by now, and offers this one; else say that it wasn't one."""
         question, offered = self._question, key in dict(self._choices())
         assert question is not None
-        if not self._armed(self._key_before_at):
+        if not offered or not self._armed(self._key_before_at):
             self._early = self._early + key if self._is_typed_on else key
         if not offered:
             self._remark = f"[{key}] is no answer to this"

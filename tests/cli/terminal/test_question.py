@@ -248,6 +248,17 @@ def test_a_text_that_is_typed_on_while_it_comes_is_whole(text: str) -> None:
     play(scene)
 
 
+def test_a_text_may_begin_with_a_letter_that_answers_other_questions() -> None:
+    async def scene(stage: Stage) -> None:
+        stage.now += WAIT
+        await stage.press("l")
+        assert stage.shown.endswith("[l] is no answer to this")
+        await stage.press(*"et us", after_s=0.2)
+        assert (stage.answers, stage.line.text) == ([], "let us")
+
+    play(scene)
+
+
 def test_letters_that_came_too_early_are_no_beginning_of_a_later_text() -> None:
     async def scene(stage: Stage) -> None:
         await stage.press("y", after_s=0.1)
