@@ -34,12 +34,12 @@ def with_settings(text: str) -> str:
     from ossia.cli.settings.table import SETTINGS
 
     flags = {param.name: sorted(param.opts, key=len) for param in command.params}
-    rows = ["| key | flag | variable | default | |", "|---|---|---|---|---|"]
+    rows = ["| key, variable | flag | default | |", "|---|---|---|---|"]
     for key, one in SETTINGS.items():
         about, _, default = one.flag.help.removesuffix("]").partition(" [default: ")
         *short, long = flags[key]
         flag = ", ".join(f"`{name}`" for name in (*short, f"{long} {one.flag.metavar or ''}".rstrip()))
-        cells = (f"`{key}`", flag, f"`{one.variable}`", default or _default(one.default), about)
+        cells = (f"`{key}`, `{one.variable}`", flag, default or _default(one.default), about)
         rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return _between(text, "<!-- settings -->", rows)
 

@@ -14,14 +14,15 @@ from ossia.cli.commands import exit_error
 from ossia.cli.streams import shown, stdout
 
 _BEGINS = re.compile(r"\s*(?:$|[-*] |\d+\. |[|#])")
-"""A line of Markdown that begins a block, or the lack of one."""
+"""A line of Markdown that begins a block, or an empty one."""
+_LINK = re.compile(r"\[([^\[\]]*)\]\((?!https?:)(?:([a-z]+)\.md)?[^()]*\)")
+"""A link to a page or a heading."""
 
 
 def pages() -> dict[str, Path]:
     """The pages by topic: `{"safety": Path("…/docs/safety.md"), …}`."""
     folder = next((docs for root in ossia.__path__ if (docs := Path(root, "docs")).is_dir()), None)
-    found = sorted(folder.glob("[a-z]*.md")) if folder else []
-    return {page.stem: page for page in found}
+    return {page.stem: page for page in sorted(folder.glob("[a-z]*.md") if folder else ())}
 
 
 def help_(
@@ -31,11 +32,9 @@ def help_(
     """Print a page of the documentation, or the help of a command."""
     found = pages()
     if topic is None:
-        width = max(map(len, found), default=0)
         for name, page in found.items():
-            with page.open(encoding="utf-8") as lines:
-                heading = lines.readline().strip("# \n").replace("`", "")
-            print(f"{name:<{width}}  {heading}")
+            heading = page.read_text(encoding="utf-8").partition("\n")[0].strip("# ").replace("`", "")
+            print(f"{name:<{max(map(len, found))}}  {heading}")
         print("\nossia help TOPIC prints a page, ossia --help the commands and flags.")
         return
     group = context.parent.command if context.parent else None
@@ -69,16 +68,17 @@ def _print(page: str) -> None:
 
 
 def _joined(page: str) -> str:
-    """The page with each paragraph on one line, since a line that ends is drawn as one; without comments."""
+    """The page as it is drawn: a paragraph is one line; a link is its text and the other page's name; no comments."""
     lines: list[str] = []
     fenced = False
     for line in page.splitlines():
-        if line.startswith("<!--"):
-            continue
         fence = line.lstrip().startswith("```")
         if fence or fenced or not lines or not lines[-1] or _BEGINS.match(line):
             lines.append(line)
-        else:
+        elif not line.startswith("<!--"):
             lines[-1] += f" {line.strip()}"
         fenced ^= fence
-    return "\n".join(lines) + "\n"
+    text = "\n".join(line for line in lines if not line.startswith("<!--")) + "\n"
+    return _LINK.sub(
+        lambda link: f"{link[1]} ({link[2]})" if link[2] and link[2] not in link[1].lower() else link[1], text
+    )

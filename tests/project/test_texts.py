@@ -55,7 +55,7 @@ def test_the_page_on_configuration_lists_every_setting() -> None:
     """`python -m tests.readme` writes it."""
     text = _text("docs/configuration.md")
     assert readme.with_settings(text) == text
-    assert [key for key in Settings.__dataclass_fields__ if f"\n| `{key}` |" not in text] == []
+    assert [key for key in Settings.__dataclass_fields__ if f"\n| `{key}`, `OSSIA_{key.upper()}` |" not in text] == []
 
 
 def test_the_page_on_scripts_lists_every_exit_code() -> None:
