@@ -178,7 +178,7 @@ def test_our_commands_and_flags_in_a_page_exist(page: str) -> None:
         flags = [word.partition("=")[0] for word in span.split() if re.match(r"--[a-z]", word)]
         if page not in OF_OTHERS and span.startswith(("-", "ossia")):
             assert set(flags) <= known | FOREIGN_FLAGS, f"{page}: `{span}`"
-        if span.startswith("ossia ") and not span.startswith("ossia demo"):
+        if span.startswith("ossia "):
             _check_span(page, span)
 
 
@@ -221,7 +221,7 @@ def test_the_files_in_a_page_can_be_read(page: str, tmp_path: Path) -> None:
 def test_each_link_leads_to_a_heading(page: str) -> None:
     for link in links(TEXTS[page]):
         path, anchor = target(PAGES[page], link)
-        assert path.exists() or link == "docs/picture.svg", f"{page}: {link}"
+        assert path.exists(), f"{page}: {link}"
         assert not anchor or anchor in anchors(path.read_text(encoding="utf-8")), f"{page}: {link}"
 
 
