@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from ossia.cli.app import command
+from ossia.cli.chat.commands.table import GROUPS
 from ossia.cli.commands import UsageError
 from ossia.cli.settings.config import resolve
 from ossia.cli.settings.mcp import configured_servers
@@ -191,6 +192,14 @@ def _check_span(page: str, span: str) -> None:
         assert unfinished, f"{page}: `{span}`: {said}"
     except Exception as error:
         assert type(error).__name__ in ("Exit", "ConfigError"), f"{page}: `{span}`: {error}"
+
+
+@pytest.mark.parametrize("page", sorted(TEXTS.keys() - {"docs/cluster.md", "docs/confinement.md"}))
+def test_the_chats_commands_in_a_page_exist(page: str) -> None:
+    """`/undo` is one, `/mnt/data` isn't. (The pages left out name folders and addresses.)"""
+    names = {name for _, group in GROUPS for one in group for name in (one.name, *one.aliases)} | {"review"}  # a skill
+    written = {match[1] for span in spans(TEXTS[page]) if (match := re.match(r"/([a-z]+)(?![\w/.-])", span))}
+    assert written <= names
 
 
 def test_each_line_that_is_not_run_is_in_a_page() -> None:
