@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 
-from ossia.agent._repeats import LOOK_EVERY, in_code, repeats
+from ossia.agent._repeats import LOOK_EVERY, WINDOW_IDS, in_code, is_monotonous, repeats, repeats_as_text
 from ossia.agent.context import context_use
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Constraint, Engine, Generation, Progress, Prompt, Static, Task
@@ -88,6 +88,8 @@ class LocalResponder:
             yield from parser.flush(cut=True)
             error.partial = _completion(parser, "stopped", generation.stats.completion_tokens)
             raise
+        if not broken_off and generation.stats.end == "context" and is_monotonous(self._tail_of(parser)):
+            broken_off = "loop"
         stats = replace(generation.stats, end=broken_off) if broken_off else generation.stats
         yield from parser.flush(cut=stats.end != "stop")
         yield Stats(stats)
@@ -145,10 +147,19 @@ class LocalResponder:
 
     def _repeats_itself(self, parser: StreamParser, request: Request) -> bool:
         """True if the open message repeats itself where it shouldn't. Code in an answer may, calls a little."""
-        header = parser.header or Header("assistant")
-        if header.recipient is not None or (request.response_format is not None and header.channel == FINAL):
-            return repeats(parser.tokens, may=True, body=self._body_of(parser))
-        return repeats(parser.tokens) and not in_code(parser.open_message.text if parser.open_message else "")
+        header, tokens = parser.header or Header("assistant"), parser.tokens
+        may = header.recipient is not None or (request.response_format is not None and header.channel == FINAL)
+        body = self._body_of(parser) if may else 0
+        found = repeats(tokens, may=may, body=body)
+        if not found and len(tokens) % (4 * LOOK_EVERY) == 0:  # it takes longer
+            tail = self._tail_of(parser)
+            found = repeats_as_text(tail, may=may, body=max(0, body - WINDOW_IDS) + len(tail) if may else 0)
+        return found and (may or not in_code(parser.open_message.text if parser.open_message else ""))
+
+    def _tail_of(self, parser: StreamParser) -> str:
+        """The end of the open message's text."""
+        size = min(self._body_of(parser), WINDOW_IDS)
+        return self.codec.tokenizer.decode(parser.tokens[-size:]) if size else ""
 
     def _body_of(self, parser: StreamParser) -> int:
         """The number of ids in the text of the open message."""
