@@ -10,7 +10,7 @@ from ossia.agent.build import Begun
 from ossia.agent.control import Control
 from ossia.agent.conversation import Conversation, OpenSession
 from ossia.agent.errors import EngineFailed
-from ossia.agent.events import Event, MessageAdded, ToolFinished
+from ossia.agent.events import Delta, Event, MessageAdded, ToolFinished
 from ossia.agent.kv_cache import save_prompt_cache
 from ossia.agent.limits import deadline
 from ossia.agent.sessions.session import UserText
@@ -128,10 +128,10 @@ class _Run:
         )
         self._raw = Raw() if settings.raw else None
         self._out: Answer | Json | Raw = self._raw or (
-            Json() if settings.json else Answer(self._report, before=display.pause)
+            Json() if settings.json else Answer(self._report, before=display.pause, plain=settings.plain)
         )
         if isinstance(self._out, Answer):
-            display.before = self._out.end_line
+            display.before = self._out.pause
 
     def answer(self, said: UserText) -> int:
         """The whole run; the `typed` part of `said` wasn't piped in.
@@ -211,7 +211,7 @@ class _Run:
         asker = Asker(self._display, yes=settings.yes, store=tools.store, refused=refused, hint=tools.hint)
         said = with_mentioned(said, settings, talk, display=self._display)
         turn = talk.say(said, limits=limits_of(settings, talk.options.effort))
-        follow(turn, self._display, self._see, asker=asker)
+        follow(turn, self._display, self._see, asker=asker, tick=self._out.tick)
 
     def _give_back(self) -> None:
         """Store the caches of the session and of the prompt's beginning, close everything.
@@ -234,10 +234,13 @@ class _Run:
         talk.close()
 
     def _see(self, event: Event | Tapped) -> None:
+        if not isinstance(event, Delta):  # the answer ends before something is said about it
+            self._out.see(event)
         if not isinstance(event, Tapped):
             self._report.see(event)
             self._display.see(event)
-        self._out.see(event)
+        if isinstance(event, Delta):
+            self._out.see(event)
         if isinstance(event, MessageAdded) and event.message.role == "tool":
             self._warn_of_control_names(event.message.text, f"the result of {event.message.name}")
         if isinstance(event, ToolFinished):

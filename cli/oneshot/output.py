@@ -6,10 +6,10 @@ import codecs
 import json
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ossia.agent.engine.base import Forced
-from ossia.agent.events import Delta, Event, MessageAdded, Progress
+from ossia.agent.events import Delta, Event, MessageAdded, Progress, Stats
 from ossia.agent.kinds import is_answer
 from ossia.agent.turn import Tapped
 from ossia.cli.clean import clean
@@ -23,35 +23,88 @@ if TYPE_CHECKING:
     from ossia.agent.citations import Citations
 
 
+class Sink(Protocol):
+    """The terminal's side of an answer."""
+
+    def write(self, text: str) -> None:
+        """Take more of a message."""
+
+    def tick(self) -> None:
+        """Draw what is due, if anything is."""
+
+    def pause(self) -> None:
+        """Leave the terminal's line, since something else is about to be written there."""
+
+    def end(self) -> None:
+        """Write the rest of the message."""
+
+
+class _AsWritten:
+    """A message as it was written, cleaned."""
+
+    def __init__(self) -> None:
+        self._in_line = False  # the cursor is at the end of an unfinished line
+
+    def write(self, text: str) -> None:
+        stdout().write(clean(text))
+        stdout().flush()
+        self._in_line = not text.endswith("\n")
+
+    def tick(self) -> None:
+        """Does nothing: all is written."""
+
+    def pause(self) -> None:
+        if self._in_line:
+            stdout().write("\n")
+            stdout().flush()
+            self._in_line = False
+
+    end = pause
+
+
 class Answer:
-    """The answer: into a pipe exactly, at the end; on a terminal cleaned, as it comes.
+    """The answer: into a pipe exactly, at the end; on a terminal as it comes, its Markdown drawn, or `plain`.
 
     Like the other two, it sees the events of a turn; `finish` writes what is still owed, however the turn ended.
     Citations in it become numbers, with their footnotes below it. `before` is called before any of it is written, so
     that a live line can leave the terminal; `report` knows the pages that can be cited.
     """
 
-    def __init__(self, report: Report, *, before: Callable[[], None]) -> None:
+    def __init__(self, report: Report, *, before: Callable[[], None], plain: bool) -> None:
         self._streams = stdout().isatty() and report.schema is None  # half a structured answer is useless
-        self._before = before
+        self._before, self._plain = before, plain
         self._report = report
         self._citations: Citations | None = None
+        self._sink: Sink | None = None  # of the message that is open
         self._index = -1  # of the message that the last delta belongs to
-        self._in_line = False  # the cursor is at the end of an unfinished line of the answer
 
     def see(self, event: Event | Tapped) -> None:
-        if self._streams and isinstance(event, Delta):
+        if not self._streams:
+            return
+        if isinstance(event, Delta):
             if not is_answer(event) or event.index != self._index:
-                self.end_line()
+                self._end()
             self._index = event.index
             if is_answer(event):
                 self._write(self._cited(event.text) if event.text else "")
-        elif self._in_line and isinstance(event, Progress):
-            self.end_line()
+        elif isinstance(event, MessageAdded | Stats):
+            self._end()
+        elif isinstance(event, Progress):
+            self.pause()
+
+    def tick(self) -> None:
+        """Draw what is due: some of what came last may wait for that."""
+        if self._sink:
+            self._sink.tick()
+
+    def pause(self) -> None:
+        """Leave the terminal's line, since something else is about to be written to the terminal."""
+        if self._sink:
+            self._sink.pause()
 
     def finish(self, report: Report) -> None:
         if self._streams:
-            self.end_line()
+            self._end()
             notes = self._citations.notes if self._citations else ()
         else:
             answer, notes = report.cited_answer
@@ -74,21 +127,28 @@ class Answer:
         return self._citations.feed(text) if self._citations else text
 
     def _write(self, text: str) -> None:
-        if text or self._in_line:
+        if text or self._sink:
             self._before()  # also while a citation is held back: a live line would be drawn over the answer
         if text:
-            stdout().write(clean(text))
-            stdout().flush()
-            self._in_line = not text.endswith("\n")
+            self._sink = self._sink or self._new_sink()
+            self._sink.write(text)
 
-    def end_line(self) -> None:
-        """End the answer's line, since something else is about to be written to the terminal."""
-        if self._citations:
-            self._write(self._citations.finish())
-        if self._in_line:
-            stdout().write("\n")
-            stdout().flush()
-            self._in_line = False
+    def _new_sink(self) -> Sink:
+        if self._plain:
+            return _AsWritten()
+        from ossia.cli.oneshot.drawn import Drawn
+
+        return Drawn()
+
+    def _end(self) -> None:
+        """End the open message."""
+        rest = self._citations.finish() if self._citations else ""
+        if rest:
+            self._write(rest)
+        if self._sink:
+            self._before()
+            self._sink.end()
+            self._sink = None
 
 
 def _escaped(text: str) -> str:
@@ -115,6 +175,9 @@ class Raw:
         elif isinstance(event, MessageAdded) and event.message.role == "tool" and self.codec:
             self._write(tuple(self.codec.render([event.message]).ids))
 
+    def tick(self) -> None:
+        """Does nothing."""
+
     def finish(self, report: Report) -> None:
         if self.codec is None:  # no model was loaded: there is no stream
             return
@@ -138,6 +201,9 @@ class Json:
 
     def see(self, event: Event | Tapped) -> None:
         """Does nothing: the report has everything."""
+
+    def tick(self) -> None:
+        """Does nothing."""
 
     def finish(self, report: Report) -> None:
         print(json_line(report.to_json()), file=stdout(), flush=True)

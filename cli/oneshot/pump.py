@@ -22,9 +22,12 @@ def follow(
     see: Callable[[Event | Tapped], object],
     *,
     asker: Asker | None,
+    tick: Callable[[], None] = lambda: None,
     grace_s: float = 0.6,
 ) -> None:
     """Show `see` every event of a turn, to its end. `asker` answers what is asked, None: the answer is no.
+
+    `tick` is called all the while, as the live line is drawn.
 
     On Ctrl-C the turn is stopped; what still comes within `grace_s` is shown, then KeyboardInterrupt is raised. (A run
     has to be over within a second.) Raises the error of a bug.
@@ -34,6 +37,7 @@ def follow(
         event = turn.next(_TICK_S)
         if event is not None:
             see(event)
+        tick()
         display.line.tick()
         if isinstance(event, ApprovalAsked):
             turn.answer(asker.decide(event, given_up=lambda: turn.control.stopped) if asker else None)

@@ -153,6 +153,7 @@ class Settings:
         Flag("Say more, on stderr.", listed=_RUN_TOOLS, short="-v"), replaces="quiet")
     quiet: bool = _setting(False, kinds.switch(),
         Flag("Print only errors and security notices.", listed=_RUN_TOOLS, short="-q"), replaces="verbose")
+    plain: bool = _setting(False, kinds.switch(), Flag("On a terminal, print the answer as written, not drawn."))
     raw: bool = _setting(False, kinds.switch(), Flag("Print the Harmony stream as it comes."), replaces="json")
     json: bool = _setting(False, kinds.switch(), Flag("Print one line of JSON about the whole turn.", listed=_RUN_TOOLS,
         tools="Print JSON, one line per result.", short="-j"), replaces="raw")
@@ -217,7 +218,7 @@ SAMPLING = tuple(one.name for one in SETTINGS.values() if one.in_chat and one.in
 
 # -- flags -------------------------------------------------------------------------------------------------------------
 
-_LAST = ("raw", "json", "private")
+_LAST = ("plain", "raw", "json", "private")
 """These are at the end of the help of `ossia run`: what is printed, and what is stored."""
 _RUN_KEYS = sorted((key for key, one in SETTINGS.items() if "run" in one.flag.listed), key=lambda key: key in _LAST)
 _CHAT_KEYS = [*_RUN_KEYS, *(key for key in SETTINGS if key not in _RUN_KEYS)]

@@ -13,6 +13,7 @@ from ossia.cli.clean import fitted
 from ossia.cli.terminal.keyboard import KEYS_BACK, PLAIN_KEYS
 from tests.support.command import write_script
 from tests.support.documents import counted
+from tests.support.emulator import Emulator, Stream
 from tests.support.pty import spawn
 from tests.support.work_calls import wants
 
@@ -20,8 +21,8 @@ THINK = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
 CALL = "<|channel|>analysis to=python code<|message|>print(6*7)<|call|>"
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
 HOSTILE = "a\x1b]52;c;ZXZpbA==\x07b\x1b[2Jc\u202ed\x9be"
-# What we write ourselves: carriage return and erase, dim, plain.
-OURS = re.compile(r"\r\x1b\[K|\x1b\[2m|\x1b\[0m")
+# What we write ourselves: moves of the cursor and erasures, frames, dim, plain.
+OURS = re.compile(r"\r(?=\x1b)|\x1b\[(?:2?K|\d*[AB]|\?2026[hl]|[02]m)|\x1b[78]")
 
 
 def _screen(
@@ -37,9 +38,10 @@ def _screen(
 
 
 def _lines(text: str) -> list[str]:
-    """The lines that stay: each after its last erasure, without colours."""
-    stay = [line.rsplit("\r\x1b[K", 1)[-1] for line in text.split("\r\n")]
-    return [OURS.sub("", line) for line in stay if OURS.sub("", line)]
+    """The lines that stay, on a terminal on which none is wrapped."""
+    screen = Emulator(1000, 200)
+    Stream(screen).feed(text.encode())
+    return [row for row in screen.shown if row]
 
 
 def test_a_call_by_hand_hints_at_the_workspace() -> None:
@@ -121,15 +123,16 @@ def test_no_colour_and_dumb_terminals(tmp_path: Path) -> None:
 
 
 def test_what_verbose_adds_stands_on_lines_of_its_own(tmp_path: Path) -> None:
-    lines = _screen("hi", "--engine", write_script(tmp_path, FINAL), "--no-tools", "--verbose", TERM="dumb").split(
-        "\r\n"
-    )
+    flags = ("--no-tools", "--verbose")
+    lines = _screen("hi", "--engine", write_script(tmp_path, FINAL), *flags, TERM="dumb").split("\r\n")
     assert lines[0] == "Done." and lines[1].startswith("step: ")
     assert lines[2].startswith("script · ") and lines[3:] == [""]
 
 
 def test_quiet_is_only_the_answer(tmp_path: Path) -> None:
-    assert _screen("hi", "--engine", write_script(tmp_path, THINK + FINAL), "--quiet") == "Done.\r\n"
+    assert _lines(_screen("hi", "--engine", write_script(tmp_path, THINK + FINAL), "--quiet")) == ["Done."]
+    plain = _screen("hi", "--engine", write_script(tmp_path, THINK + FINAL), "--quiet", "--plain")
+    assert plain == "Done.\r\n"
 
 
 def test_two_answers_of_a_turn_stand_on_lines_of_their_own(tmp_path: Path) -> None:
@@ -193,7 +196,7 @@ def test_ctrl_c(tmp_path: Path) -> None:
     rest = child.read()
     child.close()
     assert child.exitstatus == 130
-    assert b"Traceback" not in rest and rest.endswith(f"\r\n{KEYS_BACK}".encode())
+    assert b"Traceback" not in rest and rest.endswith(f"\r\n\x1b[?2026l{KEYS_BACK}".encode())
 
 
 @pytest.mark.parametrize(
