@@ -43,7 +43,8 @@ class OpenSession:
     """A session, and the store that records it. `store` None: it isn't stored; `problem` says why, if not on purpose.
 
     `before`: the id it was stored under until it became private, and what it held then. `worked_in` is the
-    workspace that it was begun in.
+    workspace that it was begun in. `title`: of a resumed one; `elsewhere`: it is the last of all, the
+    current folder has none.
     """
 
     session: Session
@@ -53,6 +54,8 @@ class OpenSession:
     problem: str | None = None
     before: tuple[str, tuple[Entry, ...]] | None = None
     worked_in: str | None = None
+    title: str = ""
+    elsewhere: bool = False
 
 
 class Conversation:

@@ -20,17 +20,21 @@ AgentError
 ├── SessionInvalid            a file is no session that can be imported (exits 2)
 └── SessionsError             stored sessions
     ├── SessionMissing        no session has that name (exits 2)
+    ├── SessionUnclear        several may be meant (exits 2)
     ├── SessionInUse          another process is using it (exits 2)
     └── SessionsUnusable      their file is damaged, of a newer version, or something else (exits 1)
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ossia.harmony.messages import Completion
+
+if TYPE_CHECKING:
+    from ossia.agent.sessions.store import SessionInfo
 
 
 class AgentError(Exception):
@@ -129,6 +133,14 @@ class SessionsError(AgentError):
 
 class SessionMissing(SessionsError):
     """No stored session is called that."""
+
+
+class SessionUnclear(SessionsError):
+    """Several stored sessions, `found`, may be called that."""
+
+    def __init__(self, ref: str, found: Sequence[SessionInfo]) -> None:
+        super().__init__(f"{len(found)} sessions may be meant by {ref!r}: name one by its id")
+        self.found = found
 
 
 class SessionInUse(SessionsError):

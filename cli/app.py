@@ -50,7 +50,9 @@ def ossia(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
     ] = False,
-    latest: Annotated[bool, typer.Option("-c", "--continue", help="Continue the session that was used last.")] = False,
+    latest: Annotated[
+        bool, typer.Option("-c", "--continue", help="Continue this folder's last session, or else the last of all.")
+    ] = False,
     resume: Annotated[
         str | None,
         typer.Option("-r", "--resume", metavar="ID|TEXT", help="Continue a session: its id, or part of its title."),

@@ -80,7 +80,7 @@ def exit_code(error: BaseException) -> ExitCode | None:
         return error.code
     if isinstance(error, OSError) and (error.errno in _FULL or _is_stored(error)):
         return ExitCode.FAILED  # the disk is full, or a file of ossia's can't be used, wherever it was noticed
-    sessions = (errors.SessionInvalid, errors.SessionMissing, errors.SessionInUse)
+    sessions = (errors.SessionInvalid, errors.SessionMissing, errors.SessionUnclear, errors.SessionInUse)
     by_kind: tuple[tuple[type[Exception] | tuple[type[Exception], ...], ExitCode], ...] = (
         (errors.ModelError, ExitCode.MODEL),
         (errors.DoesNotFit, ExitCode.NO_ROOM),

@@ -73,12 +73,20 @@ def _explain(error: Exception) -> int:
 
     code = exit_code(error)
     if code is not None:
-        _complain(line_of(error))
+        _complain(line_of(error), *_rows_of(error))
         return code
     import traceback
 
     traceback.print_exception(error)
     return 1
+
+
+def _rows_of(error: Exception) -> list[str]:
+    """The sessions that may be meant."""
+    from ossia.agent.errors import SessionUnclear
+    from ossia.cli.commands.sessions import choice_of
+
+    return [choice_of(info) for info in error.found] if isinstance(error, SessionUnclear) else []
 
 
 def _complain(message: str, *rows: str) -> None:

@@ -16,6 +16,7 @@ from ossia.tools.present import present_of
 
 if TYPE_CHECKING:
     from ossia.agent.events import TurnEnd
+    from ossia.agent.sessions.store import SessionInfo
     from ossia.tools.undo.restore import Undone
     from ossia.tools.undo.turns import Turn
 
@@ -83,6 +84,15 @@ def git_stays(undone: Undone) -> str:
 def when(seconds: float) -> str:
     """A moment in local time: `2026-11-22 02:27`."""
     return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
+
+
+def titled(info: SessionInfo) -> str:
+    """A session's title, on one line, and of a fork its origin: `↳ fork at turn 3 of "What is 48*17?"`."""
+    if info.parent is None:
+        return one_line(info.title)
+    at = "" if info.forked is None else f" at turn {info.forked}"
+    origin = f'"{one_line(info.parent_title)}"' if info.parent_title is not None else f"{info.parent} (removed)"
+    return f"{'' if info.title == info.parent_title else f'{one_line(info.title)}  '}↳ fork{at} of {origin}"
 
 
 def bytes_of(text: str) -> int:

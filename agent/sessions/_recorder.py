@@ -94,15 +94,16 @@ class StoreRecorder:
     _count_tokens: Callable[[], CountTokens | None]
     problem: str | None = None
     _hold: Hold | None = None
-    _workspace: str = ""
+    _workspace: str | None = None
+    _folder: str | None = None
     _title: str = ""
     _number: int | None = None  # the session's row
     _rows: list[tuple[int, int]] = field(default_factory=list)  # of each entry: its row, its turn
     _waiting: list[_Change] = field(default_factory=list)
 
-    def begin(self, session: Session, *, workspace: str | None, title: str) -> None:
+    def begin(self, session: Session, *, workspace: str | None, folder: str | None, title: str) -> None:
         """Store a new session with what it has so far, in one transaction."""
-        self._workspace, self._title = workspace or "", title_of(title)
+        self._workspace, self._folder, self._title = workspace, folder, title_of(title)
         if not session.entries:
             return
         self._waiting += [partial(self._add, entry=entry) for entry in session.entries]
@@ -170,10 +171,10 @@ class StoreRecorder:
     def _row(self, db: sqlite3.Connection) -> int:
         """The number of the session's row, which is made if it is missing."""
         if self._number is None:
-            keys = "id, title, titled, created, updated, workspace, options"
+            keys = "id, title, titled, created, updated, workspace, folder, options"
             at, options = self._now(), json.dumps(options_to_json(self._options))
-            values = (self.id, self._title, bool(self._title), at, at, self._workspace or None, options)
-            self._number = db.execute(f"INSERT INTO sessions({keys}) VALUES(?,?,?,?,?,?,?)", values).lastrowid
+            values = (self.id, self._title, bool(self._title), at, at, self._workspace, self._folder, options)
+            self._number = db.execute(f"INSERT INTO sessions({keys}) VALUES(?,?,?,?,?,?,?,?)", values).lastrowid
         assert self._number is not None
         return self._number
 

@@ -1,7 +1,8 @@
 """The tables of the stored sessions, and entries as their rows.
 
 sessions   one row each; `options` and `summary` are JSON, `titled` says who has given the title: 1 a person,
-           2 the model, 0 nobody: it is what was asked
+           2 the model, 0 nobody: it is what was asked; `folder` is where it was begun, `forked` the number of
+           turns that it had from its `parent`
 turns      how each turn ended; NULL: it is under way, or the process died
 entries    the messages, in the order of `number`; `replaced`: when a retry or an edit replaced the entry
 words      the FTS5 index over the texts of `entries`: trigrams, so that any part of a word is found, in any script
@@ -91,9 +92,14 @@ UPDATE entries SET more = json_set(json_remove(more, '$.brings'), '$.taints', js
 WHERE json_valid(more) AND json_type(more, '$.brings') = 'array';
 """
 
+_ORIGIN: Final = """
+ALTER TABLE sessions ADD COLUMN forked INTEGER;
+ALTER TABLE sessions ADD COLUMN folder TEXT;
+"""
+
 SESSIONS: Final = Format(
     0x6F737373,  # "osss"
-    (_FIRST, _OWN_TEMPERATURE, _TAINTS),
+    (_FIRST, _OWN_TEMPERATURE, _TAINTS, _ORIGIN),
     SessionsUnusable,
     pragmas=("secure_delete=ON",),  # what is deleted is overwritten
 )

@@ -20,7 +20,8 @@ _LAST_TIME: Final = 253_402_214_400.0  # 9999-12-31: the last day that `datetime
 _INFO: Final = """
     SELECT id, title, created, updated,
         (SELECT count(*) FROM turns WHERE session=sessions.number), model, workspace, parent,
-        (SELECT coalesce(sum(tokens), 0) FROM entries WHERE session=sessions.number AND replaced IS NULL)
+        (SELECT coalesce(sum(tokens), 0) FROM entries WHERE session=sessions.number AND replaced IS NULL),
+        forked, (SELECT title FROM sessions AS origin WHERE origin.id=sessions.parent)
     FROM sessions"""
 
 
@@ -29,8 +30,8 @@ class SessionInfo:
     """The facts that a list shows of a stored session. Times are unix seconds.
 
     `title`: what the user asked first, until the model or a person gives another. `model` is the one that spoke last.
-    `parent`: the id of the session that it was forked from. `tokens`: those of its messages, as far as they were
-    counted.
+    `parent`: the id of the session that it was forked from, with its first `forked` turns (None: unknown);
+    `parent_title` is None once that one is removed. `tokens`: those of its messages, as far as they were counted.
 
         SessionInfo("k7m2v9xq", "What is 48*17?", 1763775000.0, 1763775012.5, 1, "gpt-oss-20b", None, None, 61)
     """
@@ -44,6 +45,8 @@ class SessionInfo:
     workspace: str | None
     parent: str | None
     tokens: int
+    forked: int | None = None
+    parent_title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +86,10 @@ def infos(db: sqlite3.Connection, rest: str, *values: object) -> list[SessionInf
 
 def _info(row: Sequence[Any]) -> SessionInfo:
     """Leave out what isn't a text or a number in a damaged row, so that the session can be listed and removed."""
-    session_id, title, created, updated, turns, model, workspace, parent, tokens = row
+    session_id, title, created, updated, turns, model, workspace, parent, tokens, forked, parent_title = row
     first = (_text(session_id) or "?", _text(title) or "", _time(created), _time(updated), int(turns))
-    return SessionInfo(*first, _text(model), _text(workspace), _text(parent), int(tokens))
+    origin = forked if isinstance(forked, int) else None, _text(parent_title)
+    return SessionInfo(*first, _text(model), _text(workspace), _text(parent), int(tokens), *origin)
 
 
 def _text(value: object) -> str | None:
@@ -96,22 +100,20 @@ def _time(value: object) -> float:
     return value if isinstance(value, float) and 0 <= value <= _LAST_TIME else 0.0
 
 
-def find(db: sqlite3.Connection, ref: str) -> SessionInfo | None:
-    """The session with this id, or the only one whose id begins with it, or the newest with this text in its title.
+def find(db: sqlite3.Connection, ref: str) -> list[SessionInfo]:
+    """The session with this id, or the only one whose id begins with it, or all that `ref` may mean, newest first.
 
-    Raises `SessionMissing` if several ids begin with it and no title contains it.
+    Those have it as their title; if none has, they contain it in their title; if none does, their ids begin with it.
     """
     ref = storable(ref.replace("\0", "")[: 2 * TITLE_CHARS])
     if not ref:
-        return None
-    begun = infos(db, "WHERE substr(id, 1, ?)=? LIMIT 2", len(ref), ref.lower())
+        return []
+    newest = "ORDER BY updated DESC, number DESC"
+    begun = infos(db, f"WHERE substr(id, 1, ?)=? {newest}", len(ref), ref.lower())
     if len(begun) == 1:
-        return begun[0]
-    pattern = like_pattern(ref)
-    titled = infos(db, r"WHERE title LIKE ? ESCAPE '\' ORDER BY updated DESC, number DESC LIMIT 1", pattern)
-    if not titled and begun:
-        raise SessionMissing(f"the ids of several sessions begin with {ref!r}: `ossia sessions list` shows them")
-    return titled[0] if titled else None
+        return begun
+    titled = infos(db, rf"WHERE title LIKE ? ESCAPE '\' {newest}", like_pattern(ref))
+    return [info for info in titled if info.title.casefold() == ref.casefold()] or titled or begun
 
 
 def like_pattern(text: str) -> str:
@@ -151,14 +153,15 @@ def remove(db: sqlite3.Connection, number: int) -> None:
 def copy(db: sqlite3.Connection, number: int, *, turns: int | None, at: float) -> str:
     """Copy the first `turns` turns of a session (None: all); returns the id of the copy."""
     copied_id = new_id(db)
-    keys = "title, titled, workspace, model, options"
+    keys = "title, titled, workspace, folder, model, options"
     (parent, summary) = db.execute("SELECT id, summary FROM sessions WHERE number=?", (number,)).fetchone()
     if turns is not None and turns_summarised(db, number) > turns:
         summary = None
     cursor = db.execute(
-        f"""INSERT INTO sessions(id, parent, summary, created, updated, {keys})
-        SELECT ?, ?, ?, ?, ?, {keys} FROM sessions WHERE number=?""",
-        (copied_id, parent, summary, at, at, number),
+        f"""INSERT INTO sessions(id, parent, summary, created, updated, forked, {keys})
+        SELECT ?, ?, ?, ?, ?, (SELECT min(count(*), ?) FROM turns WHERE session=?), {keys}
+        FROM sessions WHERE number=?""",
+        (copied_id, parent, summary, at, at, turns if turns is not None else 1 << 62, number, number),
     )
     which: tuple[Any, ...] = (cursor.lastrowid, number, turns if turns is not None else 1 << 62)
     db.execute("INSERT INTO turns SELECT ?, turn, end FROM turns WHERE session=? AND turn<?", which)

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ossia.agent.errors import SessionMissing, SessionsUnusable
+from ossia.agent.errors import SessionMissing, SessionsUnusable, SessionUnclear
 from ossia.agent.sessions import _sessions as rows
 from ossia.agent.sessions._recorder import Hold, StoreRecorder, users_of
 from ossia.agent.sessions._rows import SESSIONS, UNREADABLE, CountTokens, read_entries, read_session, unreadable
@@ -56,15 +56,17 @@ class SessionStore:
 
     # -- one session ---------------------------------------------------------------------------------------------------
 
-    def keep(self, session: Session, *, workspace: str | None = None, title: str = "") -> str:
-        """Store `session` as a new one, as it is and as it grows; returns its id.
+    def keep(
+        self, session: Session, *, workspace: str | None = None, folder: str | None = None, title: str = ""
+    ) -> str:
+        """Store `session` as a new one, as it is and as it grows; returns its id. `folder`: where it is begun.
 
         Nothing is written before it has a message. What can't be written later is no error: see `problem`.
         """
         with self._database.reading() as db:
             session_id = rows.new_id(db)
         recorder = self._recorder(session_id, session)
-        recorder.begin(session, workspace=workspace, title=title)
+        recorder.begin(session, workspace=workspace, folder=folder, title=title)
         session.recorder = recorder
         return session_id
 
@@ -125,19 +127,25 @@ class SessionStore:
     # -- finding -------------------------------------------------------------------------------------------------------
 
     def find(self, ref: str) -> SessionInfo:
-        """The session with this id, or whose id begins with it, or the newest one with this text in its title.
+        """The session with this id, or whose id begins with it, or the one with this text in its title.
 
-        Raises `SessionMissing`.
+        Raises `SessionMissing`, and `SessionUnclear` for several.
         """
         with self._database.reading() as db:
-            found = rows.find(db, ref.strip()) if db is not None else None
-        if found is None:
+            found = rows.find(db, ref.strip()) if db is not None else []
+        if not found:
             raise SessionMissing(f"no session is called {ref!r}: `ossia sessions list` shows the stored ones")
-        return found
+        if found[1:]:
+            raise SessionUnclear(ref, found)
+        return found[0]
 
-    def latest(self) -> SessionInfo | None:
-        """The session used last; None without any."""
-        return next(iter(self.list(limit=1)), None)
+    def latest(self, *, folder: str | None = None) -> SessionInfo | None:
+        """The session used last; None without any. `folder`: of those that were begun in it, or worked in it."""
+        if folder is None:
+            return next(iter(self.list(limit=1)), None)
+        with self._database.reading() as db:
+            rest = "WHERE ? IN (workspace, folder) ORDER BY updated DESC, number DESC LIMIT 1"
+            return next(iter(rows.infos(db, rest, folder)), None) if db is not None else None
 
     def list(self, *, limit: int | None = 20) -> Sequence[SessionInfo]:
         """The sessions, the one that was used last first. `limit` None: all of them."""

@@ -45,8 +45,7 @@ class ChatPanes:
             spin = _SPINNER[int(time.monotonic() * 10) % len(_SPINNER)]
             rows.append(_one_row(f"{spin} {self._activity}", width, "dim"))
         if face.replaces is not None:
-            line = f"Enter replaces turn {face.replaces + 1} with this, Esc cancels"
-            rows.append(_one_row(line, width, "dim italic"))
+            rows.append(_one_row(_replacing(face.replaces, len(talk.session.ends), width), width, "dim italic"))
         rows += _few([f"attached: {one.shown}" for one in talk.outbox.attaching.pending], width, "dim")
         when = "after the next result" if talk.turn.calls_tools else "queued"
         waiting = [f"{when}: {line.shown}" for line in talk.outbox.steering]
@@ -112,6 +111,16 @@ class ChatPanes:
         if view.busy:
             return f"ossia: {view.activity().partition(' ')[0]}"
         return "ossia: idle" if self._talk.loaded or self._talk.model.absent else "ossia: loading"
+
+
+def _replacing(turn: int, turns: int, width: int) -> str:
+    """The effect of Enter on an earlier turn that is edited, counted from 0, in as many words as fit."""
+    later = turns - turn - 1
+    if not later:
+        return f"Enter replaces turn {turn + 1} · Esc cancels"
+    gone = "the turn" if later == 1 else f"the {later} turns"
+    long = f"Enter replaces turn {turn + 1} and removes {gone} after it · Esc cancels"
+    return long if len(long) < width else f"replaces turn {turn + 1}, removes {later} after it · Esc cancels"
 
 
 def _few(lines: list[str], width: int, style: str) -> list[Row]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ossia.agent.errors import AgentError
 from ossia.agent.events import ApprovalAsked, Decision, Event, MessageAdded, ToolFinished, ToolStarted, TurnEnded
-from ossia.agent.prompt import tool_texts
+from ossia.agent.prompt import is_planned, tool_texts
 from ossia.agent.sessions.session import UserText
 from ossia.agent.turn import Tapped, Turn
 from ossia.cli.runtime.approval_text import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 _TRUST = "/tools trust"
 _OF_FOLDER = ("container.", "repo_browser.", "python")
 """The tools whose results come from the workspace."""
+_AFTER_PLAN = "/go carries the plan out · /go TEXT adds a remark · /plan off ends planning"
 _EVENTS_S = 0.02  # events are taken in together: waking this thread for each token would slow the decoding threads
 
 
@@ -120,6 +122,7 @@ class ChatTurn:
             self.unanswered = None
             unanswered()
         if replaces is not None:
+            self._keep_after(replaces)
             chat.go_back(replaces)
         if conversation.offer_browser(text.typed or text.text):
             self._note_the_browser(chat.loaded)
@@ -131,6 +134,19 @@ class ChatTurn:
         chat.control, self.calls_tools = turn.control, False
         turn.done.add_done_callback(lambda _: chat.background.on_loop(lambda: self._over(turn)))
         chat.face.wake()
+
+    def _keep_after(self, turn: int) -> None:
+        """Store the conversation as a fork before turns after this one are removed."""
+        conversation = self._chat.conversation
+        turns, store, session_id = len(conversation.session.ends), conversation.store, conversation.opened.session_id
+        if turn + 1 == turns or store is None or session_id is None:
+            return
+        try:
+            forked = store.fork(session_id)
+        except AgentError as error:
+            self._chat.face.note(f"the turns that are removed can't be kept: {error}", "yellow")
+        else:
+            self._chat.face.note(f"the conversation of {turns} turns is kept: /resume {forked} goes back to it")
 
     def _warn_of_control_names(self, text: str, where: str, loaded: Loaded) -> None:
         if warning := control_names(text, loaded.model, where):
@@ -157,6 +173,9 @@ class ChatTurn:
         if problem and problem != self._unstored:  # storing is tried again with each message
             chat.face.note(f"not stored: {problem}", "yellow")
         self._unstored = problem
+        session = chat.conversation.session
+        if chat.settings.plan and session.ends[-1:] == ("answered",) and is_planned(session) and not chat.outbox:
+            chat.face.note(_AFTER_PLAN)
         chat.measure()
         chat.go_on()
 

@@ -17,7 +17,7 @@ from ossia.agent.models.catalog import DOWNLOADS, ETUDE, download_of, name_of
 from ossia.agent.models.memory import Memory, read_memory, size_text
 from ossia.cli.chat.commands.trust import enter
 from ossia.cli.clean import clean, one_line
-from ossia.cli.runtime.session import moved_from
+from ossia.cli.runtime.session import ELSEWHERE, moved_from
 from ossia.cli.words import count
 
 if TYPE_CHECKING:
@@ -60,8 +60,7 @@ def still_planning(talk: Chat, face: Face) -> None:
 def _lines(talk: Chat, face: Face) -> list[str]:
     opened, turns, title = talk.opened, len(talk.session.ends), None
     if opened.resumed:
-        stored = opened.store.find(opened.session_id) if opened.store and opened.session_id else None
-        title = stored.title if stored else "a private copy"
+        title = opened.title if opened.store else "a private copy"
     folder = talk.folder.workspace.root if talk.folder else None
     facts = gather(talk.settings, workspace=folder, title=title, turns=turns)
     return greeting(facts, keys=PLAIN_KEYS if face.plain else KEYS)
@@ -79,6 +78,8 @@ def _show(talk: Chat, face: Face, lines: list[str]) -> None:
     if talk.session.options.response_format:
         face.note("answers are JSON that matches this session's schema: /schema off ends that")
     if talk.opened.resumed:
+        if talk.opened.elsewhere:
+            face.note(ELSEWHERE)
         still_planning(talk, face)
         recall(talk, face)
 

@@ -24,7 +24,10 @@ def run(
     ] = None,
     save: Annotated[bool, typer.Option("--save", help="Store the session. (A run stores nothing otherwise.)")] = False,
     latest: Annotated[
-        bool, typer.Option("-c", "--continue", help="Continue the session that was used last, and store it.")
+        bool,
+        typer.Option(
+            "-c", "--continue", help="Continue this folder's last session, or else the last of all, and store it."
+        ),
     ] = False,
     resume: Annotated[
         str | None,

@@ -77,7 +77,7 @@ def search(
 ) -> None:
     """Search the messages and titles of all sessions. Prints the best match of each."""
     from ossia.cli.clean import one_line
-    from ossia.cli.words import when
+    from ossia.cli.words import titled, when
 
     with opened_sessions() as store:
         hits = store.search(text, limit=limit, thinking=thinking)
@@ -88,7 +88,7 @@ def search(
     if not hits:
         say("nothing found")
     for hit in hits:
-        print(f"{hit.info.id:<8}  {when(hit.info.updated):<16}  {shown(one_line(hit.info.title))}")
+        print(f"{hit.info.id:<8}  {when(hit.info.updated):<16}  {shown(titled(hit.info))}")
         more = f"  (+{hit.matches - 1})" if hit.matches > 1 else ""
         print(f"          {hit.kind}: {shown(one_line(hit.snippet))}{more}")
 
@@ -171,10 +171,16 @@ def fork(
 
 def row_of(info: SessionInfo) -> str:
     """`k7m2v9xq  2026-11-22 18:00      2  What is 48*17?`: a session in a list, unclean."""
-    from ossia.cli.clean import one_line
-    from ossia.cli.words import when
+    from ossia.cli.words import titled, when
 
-    return f"{info.id:<8}  {when(info.updated):<16}  {info.turns:>5}  {one_line(info.title)}"
+    return f"{info.id:<8}  {when(info.updated):<16}  {info.turns:>5}  {titled(info)}"
+
+
+def choice_of(info: SessionInfo) -> str:
+    """The same, with its workspace."""
+    from ossia.cli.clean import one_line
+
+    return row_of(info) + (f"  (in {one_line(info.workspace)})" if info.workspace else "")
 
 
 def _print_json(found: Mapping[str, object]) -> None:
@@ -194,13 +200,14 @@ def _print_one(info: SessionInfo) -> None:
 @contextmanager
 def _holding(ref: str) -> Iterator[SessionStore]:
     """The store that has this session: the user's, else that of `ossia eval`, which the list leaves out."""
-    from ossia.agent.errors import SessionMissing
+    from ossia.agent.errors import SessionMissing, SessionUnclear
 
     with opened_sessions() as own, opened_sessions(evaluated=True) as tasks:
         store = own
         for holder in (tasks, own):
             with suppress(SessionMissing):
-                holder.find(ref)
+                with suppress(SessionUnclear):
+                    holder.find(ref)
                 store = holder
         yield store
 

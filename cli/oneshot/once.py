@@ -17,6 +17,7 @@ from ossia.agent.sessions.session import UserText
 from ossia.agent.turn import Tapped
 from ossia.agent.worker import Worker
 from ossia.cli import paths
+from ossia.cli.clean import one_line
 from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.oneshot.ask import NOBODY, PLANNING, Asker, refused_line
 from ossia.cli.oneshot.output import Answer, Json, Raw
@@ -28,13 +29,14 @@ from ossia.cli.runtime.consent import agree
 from ossia.cli.runtime.ending import end_now, look_to_the_end
 from ossia.cli.runtime.progress import Display, make_display
 from ossia.cli.runtime.schema import read_schema
-from ossia.cli.runtime.session import Resume, moved_from, open_session, read_instructions
+from ossia.cli.runtime.session import ELSEWHERE, Resume, moved_from, open_session, read_instructions
 from ossia.cli.runtime.skills import skill_named, skills_of, with_skill
 from ossia.cli.settings.config import ConfigError, Resolved, resolve
 from ossia.cli.settings.engines import is_server
 from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.streams import end_stdout
 from ossia.cli.terminal.keyboard import plain_keys
+from ossia.cli.words import count
 from ossia.tools.folder import Folder
 
 _SILENT = "no answer came: the model ended its turn without one; ask again, or use another --seed"
@@ -106,6 +108,9 @@ def _prepared(
     opened = open_session(resolved, folder, resume=resume, save=save)
     for problem in filter(None, [opened.problem, moved_from(opened.worked_in, folder)]):
         display.warn(problem)
+    if opened.resumed:
+        turns = count(len(opened.session.ends), "turn")
+        display.aside(f'continuing "{one_line(opened.title)}" ({turns}){f"; {ELSEWHERE}" if opened.elsewhere else ""}')
     if opened.session.options.planning != settings.plan:
         opened.session.options = replace(opened.session.options, planning=settings.plan)
     if schema is not None:

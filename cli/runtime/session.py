@@ -23,6 +23,9 @@ from ossia.tools.folder import NOTES_HEAD, Folder
 from ossia.tools.safe_files import real_name
 from ossia.tools.spec import Taint
 
+ELSEWHERE = "no session was begun in this folder: this is the last of all"
+"""Noted where `--continue` found none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Resume:
@@ -45,7 +48,7 @@ def open_session(resolved: Resolved, folder: Folder | None, *, resume: Resume, s
         return OpenSession(session)
     try:
         store = _store()
-        kept = store.keep(session, workspace=str(folder.workspace.root) if folder else None)
+        kept = store.keep(session, workspace=_root(folder), folder=str(paths.here()))
         return OpenSession(session, store, kept)
     except AgentError as error:
         return OpenSession(session, problem=f"the session is not stored: {error}")
@@ -70,17 +73,22 @@ def _store() -> SessionStore:
 
 def _older(resolved: Resolved, folder: Folder | None, resume: Resume) -> OpenSession:
     store = _store()
-    info = store.find(resume.ref) if resume.ref is not None else store.latest()
+    own = store.latest(folder=_root(folder) or str(paths.here())) if resume.ref is None else store.find(resume.ref)
+    info = own or store.latest()
     if info is None:
         raise ExitError("--continue: no session is stored yet")
     private = resolved.settings.private
     session = store.load(info.id) if private else store.resume(info.id)
     session.options = resumed_options(session.options, resolved, folder)
     worked_in = None if resolved.settings.no_tools else info.workspace
-    opened = OpenSession(session, resumed=True, worked_in=worked_in)
+    opened = OpenSession(session, resumed=True, worked_in=worked_in, title=info.title, elsewhere=own is None)
     if not private:
         opened.store, opened.session_id = store, info.id
     return opened
+
+
+def _root(folder: Folder | None) -> str | None:
+    return str(folder.workspace.root) if folder else None
 
 
 def sampling_of(settings: Settings) -> Sampling:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ossia.agent.conversation import OpenSession
-from ossia.agent.errors import SessionMissing
+from ossia.agent.errors import SessionMissing, SessionUnclear
 from ossia.agent.sessions.session import Session
 from ossia.agent.sessions.store import SessionInfo, SessionStore
 from ossia.cli import paths
@@ -20,7 +20,7 @@ from ossia.cli.chat.welcome import recall, still_planning
 from ossia.cli.export.forms import Form, default_form, export, write_text
 from ossia.cli.runtime.session import following, fresh_options, moved_from
 from ossia.cli.terminal.question import Question
-from ossia.cli.words import count
+from ossia.cli.words import count, titled
 
 if TYPE_CHECKING:
     from ossia.cli.chat.chat import Chat
@@ -42,8 +42,7 @@ def new(talk: Chat, face: Face, argument: str) -> None:
     no_argument(argument, "send the text as the first line of the new conversation")
     before = talk.opened
     session = Session(fresh_options(talk.resolved, talk.folder))
-    workspace = str(talk.folder.workspace.root) if talk.folder else None
-    session_id = talk.store.keep(session, workspace=workspace) if talk.store else None
+    session_id = talk.store.keep(session, **_place(talk)) if talk.store else None
     talk.switch(OpenSession(session, talk.store, session_id))
     talk.conversation.forget_variables()
     back = f" · /resume {before.session_id} goes back" if before.session_id and before.session.entries else ""
@@ -59,12 +58,16 @@ def sessions(talk: Chat, face: Face, argument: str) -> None:
         found = store.list(limit=shown)
     if not found:
         return face.note("no stored sessions yet")
-    block = Block(face, "Sessions")
+    return _show(talk, face, "Sessions", found)
+
+
+def _show(talk: Chat, face: Face, head: str, found: Sequence[SessionInfo]) -> None:
+    block = Block(face, head)
     facts = [(_when(info.updated), count(info.turns, "turn")) for info in found]
     wide = [max(map(len, column)) for column in zip(*facts, strict=True)]
     for info, (when, turns) in zip(found, facts, strict=True):
         mark = "›" if info.id == talk.opened.session_id else " "
-        block.row(f"{mark} {info.id}  {when:>{wide[0]}}  {turns:>{wide[1]}}  {info.title}")
+        block.row(f"{mark} {info.id}  {when:>{wide[0]}}  {turns:>{wide[1]}}  {titled(info)}")
     block.row("  /resume ID continues one, /search TEXT finds one", "dim")
     return block.show()
 
@@ -74,7 +77,10 @@ def resume(talk: Chat, face: Face, argument: str) -> None:
     if not argument:
         return sessions(talk, face, "")
     with _reading(talk) as store:
-        info = store.find(argument)
+        try:
+            info = store.find(argument)
+        except SessionUnclear as error:
+            return _show(talk, face, str(error), error.found[:_MAX_SHOWN])
         if info.id == talk.opened.session_id:
             raise CommandError(f"you are already in {info.id}: /sessions lists the others")
         session = store.resume(info.id) if talk.store else store.load(info.id)
@@ -100,7 +106,7 @@ def search(talk: Chat, face: Face, argument: str) -> None:
     block = Block(face, f"Sessions with {argument!r}")
     for hit in hits:
         more = f" · {count(hit.matches, 'message')}" if hit.matches > 1 else ""
-        block.row(f"  {hit.info.id}  {_when(hit.info.updated):>10}  {hit.info.title}{more}")
+        block.row(f"  {hit.info.id}  {_when(hit.info.updated):>10}  {titled(hit.info)}{more}")
         if hit.kind != "title":
             block.row(f"            {hit.kind}: {hit.snippet}", "dim")
     block.row("  /resume ID continues one", "dim")
@@ -149,7 +155,7 @@ def private(talk: Chat, face: Face, argument: str) -> None:
 def stored_sessions(talk: Chat, prefix: str) -> Sequence[Choice]:
     """Completions of `/resume`."""
     with _reading(talk) as store:
-        return [(info.id, f"{_when(info.updated)} · {info.title}") for info in store.list(limit=50)]
+        return [(info.id, f"{_when(info.updated)} · {titled(info)}") for info in store.list(limit=50)]
 
 
 # -- a session as a file -----------------------------------------------------------------------------------------------
@@ -236,6 +242,10 @@ def _name_of(talk: Chat, form: Form) -> str:
 # -- within ------------------------------------------------------------------------------------------------------------
 
 
+def _place(talk: Chat) -> dict[str, str | None]:
+    return {"workspace": str(talk.folder.workspace.root) if talk.folder else None, "folder": str(paths.here())}
+
+
 def _stored(talk: Chat) -> tuple[SessionStore, str]:
     if talk.store is None or talk.opened.session_id is None:
         raise CommandError("this chat isn't stored: /private off stores it")
@@ -277,8 +287,7 @@ def _store_again(talk: Chat, face: Face) -> None:
 
 def _store_all(talk: Chat, face: Face) -> None:
     store = SessionStore(paths.sessions_file(), now=time.time)
-    workspace = str(talk.folder.workspace.root) if talk.folder else None
-    session_id = store.keep(talk.session, workspace=workspace)
+    session_id = store.keep(talk.session, **_place(talk))
     _store_in(talk, face, OpenSession(talk.session, store, session_id, resumed=talk.opened.resumed))
 
 

@@ -68,6 +68,10 @@ def edit(talk: Chat, face: Face, argument: str) -> None:
         raise CommandError(f"turn {turn + 1} isn't your own text, so it can't be edited: /retry asks it again")
     if asked.typed and asked.message.text.removeprefix(asked.typed).startswith(f"\n\n{OUTPUT}"):
         face.note("the output of your command won't be attached again: run it once more, or use /retry")
+    later = len(talk.session.ends) - turn - 1
+    if later and talk.store is None:
+        gone = "the turn" if later == 1 else f"the {later} turns"
+        face.note(f"this chat isn't stored: {gone} after it can't be brought back", "yellow")
     typed = asked.typed or asked.message.text
     face.put_into_input(typed if Skill.is_called(asked.message.text, typed) else as_text(typed), replaces=turn)
 

@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ossia.agent.engine.base import Sampling
-from ossia.agent.errors import SessionInUse, SessionMissing, SessionsUnusable
+from ossia.agent.errors import SessionInUse, SessionMissing, SessionsUnusable, SessionUnclear
 from ossia.agent.events import Event, MessageAdded
 from ossia.agent.sessions._rows import SESSIONS
 from ossia.agent.sessions.session import Entry, Options, Session, Summary, UserText
@@ -354,8 +354,12 @@ def test_a_session_is_found_by_its_id_or_title(opened: Open) -> None:
     for n, ref in enumerate(["the PARSER", "0% of_", "tell"]):
         assert store.find(ref).id == ids[n]
     assert store.find(ids[0]).id == store.find(ids[0].upper()[:5]).id == ids[0]
-    assert store.find("fix").id == ids[1]  # the newest
     assert store.find("%").id == ids[1]
+    with pytest.raises(SessionUnclear, match="2 sessions may be meant by 'fix': name one by its id") as unclear:
+        store.find("fix")
+    assert [info.id for info in unclear.value.found] == [ids[1], ids[0]]
+    store.rename(ids[0], "Fix")
+    assert store.find("fix").id == ids[0]  # all of its title
     for ref in ("", " ", "0% of-", "zzzzzzzz", "x" * 100_000, "\udcff", "\0"):
         with pytest.raises(SessionMissing, match="ossia sessions list"):
             store.find(ref)
@@ -365,8 +369,20 @@ def test_the_beginning_of_several_ids_is_none(opened: Open) -> None:
     store = opened()
     ids = [store.keep(_spoken("0")) for _ in range(28)]  # one more than there are letters
     begin = next(session_id[0] for session_id in ids if sum(one[0] == session_id[0] for one in ids) > 1)
-    with pytest.raises(SessionMissing, match=f"several sessions begin with '{begin}': `ossia sessions list`"):
+    with pytest.raises(SessionUnclear, match=f"sessions may be meant by '{begin}'") as unclear:
         store.find(begin)
+    assert {info.id for info in unclear.value.found} == {one for one in ids if one.startswith(begin)}
+
+
+def test_the_last_session_of_a_folder(opened: Open) -> None:
+    store = opened()
+    begun, worked, last = (
+        store.keep(_spoken(text), workspace=workspace, folder=folder)
+        for text, workspace, folder in (("one", None, "/a"), ("two", "/b", "/c"), ("three", None, None))
+    )
+    found = [store.latest(folder=folder) for folder in ("/a", "/b", "/c", "/d")]
+    assert [info and info.id for info in found] == [begun, worked, worked, None]
+    assert (store.latest() or found[0]).id == last
 
 
 def test_a_title_is_the_first_line_until_one_is_given(opened: Open) -> None:
@@ -472,6 +488,9 @@ def test_a_fork_has_the_turns_that_were_asked_for(opened: Open) -> None:
     assert (store.load(part).ends, store.load(part).summary, store.load(none).entries) == (("answered",), None, ())
     info = store.find(part)
     assert (info.parent, info.title, info.turns, info.workspace) == (session_id, "one", 1, "/w")
+    assert [store.find(one).forked for one in (whole, part, none, session_id)] == [3, 1, 0, None]
+    store.rename(session_id, "Numbers")
+    assert (store.find(part).parent_title, store.find(session_id).parent_title) == ("Numbers", None)
     assert store.replaced(whole) == ()
     went_on = store.resume(part)
     went_on.open_turn("elsewhere")
@@ -556,7 +575,7 @@ def test_a_newer_one_is_left_alone_with_its_log(opened: Open, path: Path) -> Non
     before = {file.name: file.read_bytes() for file in copy.iterdir()}
     assert before["sessions.sqlite-wal"]
     newer = SessionStore(copy / "sessions.sqlite", now=lambda: 0.0)
-    _unusable(newer, "must be of version 3, not 4: use the ossia that wrote it")
+    _unusable(newer, "must be of version 4, not 5: use the ossia that wrote it")
     assert {file.name: file.read_bytes() for file in copy.iterdir()} == before
 
 
@@ -571,12 +590,12 @@ def test_an_older_one_is_brought_up_to_date(tmp_path: Path) -> None:
     migrate(db, path, newer)
     migrate(db, path, newer)
     assert db.execute("SELECT title, mood FROM sessions").fetchall() == [("one", "fine; still")]
-    assert db.execute("PRAGMA user_version").fetchone() == (5,)
+    assert db.execute("PRAGMA user_version").fetchone() == (6,)
     with pytest.raises(sqlite3.OperationalError):
         migrate(
             db, path, replace(newer, steps=(*newer.steps, "ALTER TABLE sessions ADD COLUMN more TEXT;", "nonsense;"))
         )
-    assert db.execute("PRAGMA user_version").fetchone() == (5,)  # all of it or nothing
+    assert db.execute("PRAGMA user_version").fetchone() == (6,)  # all of it or nothing
     assert "more" not in [row[1] for row in db.execute("PRAGMA table_info(sessions)")]
     db.close()
 
@@ -590,10 +609,17 @@ def test_the_temperature_that_every_session_got_is_the_models_own(
     session_id = store.keep(session)
     store.close()
     with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA user_version=1")
+        _without_origin(db, version=1)
     assert opened().load(session_id).options.sampling == Sampling(now, seed=7)
     with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (3,)
+        assert db.execute("PRAGMA user_version").fetchone() == (4,)
+
+
+def _without_origin(db: sqlite3.Connection, *, version: int) -> None:
+    """Make it one of an older version, which didn't store where sessions were begun and forked."""
+    for column in ("forked", "folder"):
+        db.execute(f"ALTER TABLE sessions DROP COLUMN {column}")
+    db.execute(f"PRAGMA user_version={version}")
 
 
 def test_taints_of_an_older_store_stay(opened: Open, path: Path) -> None:
@@ -606,7 +632,7 @@ def test_taints_of_an_older_store_stay(opened: Open, path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute("""UPDATE sessions SET options = replace(options, '"taints"', '"brings"')""")
         db.execute("""UPDATE entries SET more = replace(more, '"taints"', '"brings"')""")
-        db.execute("PRAGMA user_version=2")
+        _without_origin(db, version=2)
         db.commit()
     stored = opened().load(session_id)
     assert stored.options == session.options and stored.entries == session.entries

@@ -115,7 +115,7 @@ def test_list(sessions: Command, store: SessionStore) -> None:
     (first, second) = json.loads(sessions("list", "--limit", "0", "--json").out)["sessions"]
     assert second == {
         "id": ids[0], "title": "Fix the", "created": 1e9, "updated": 1e9, "turns": 2, "model": None, "workspace": "/w",
-        "parent": None, "tokens": 0,
+        "parent": None, "tokens": 0, "forked": None, "parent_title": None,
     }  # fmt: skip
     assert first["id"] == ids[1]
 
@@ -207,6 +207,28 @@ def test_fork(sessions: Command, store: SessionStore) -> None:
     whole, first = (sessions("fork", session_id, *turn).out.strip() for turn in ((), ("--turn", "1")))
     assert [len(store.load(one).ends) for one in (session_id, whole, first)] == [2, 2, 1]
     assert store.find(first).parent == session_id
+    titles = {row[:8]: row[35:] for row in sessions("list").out.splitlines()[1:]}
+    assert titles == {
+        session_id: "One", whole: '↳ fork at turn 2 of "One"', first: '↳ fork at turn 1 of "One"'
+    }  # fmt: skip
+    store.rename(session_id, "Numbers")
+    assert 'One  ↳ fork at turn 2 of "Numbers"\n' in sessions("search", "said two").out
+    sessions("rm", session_id)
+    assert f"↳ fork at turn 1 of {session_id} (removed)" in sessions("list").out
+
+
+def test_a_text_that_several_titles_have_is_unclear(here: Command, store: SessionStore, tmp_path: Path) -> None:
+    ids = [_keep(store, _spoken("Are llamas kind?"), workspace="/w"), _keep(store, _spoken("Are llamas tall?"))]
+    script = ("--engine", write_script(tmp_path, FINAL), "--no-tools")
+    for command in (["run", "And?", *script, "--resume", "llamas"], ["sessions", "show", "llamas"]):
+        said = here(*command)
+        line, *rows = said.err.splitlines()
+        assert (said.code, said.out) == (2, "")
+        assert line == "ossia: error: 2 sessions may be meant by 'llamas': name one by its id"
+        assert [(row[:8], row[26:]) for row in rows] == [
+            (ids[1], "      1  Are llamas tall?"), (ids[0], "      1  Are llamas kind?  (in /w)")
+        ]  # fmt: skip
+    assert here("sessions", "show", "are llamas KIND?").code == 0
 
 
 def test_a_store_that_cannot_be_used_is_one_line(sessions: Command, tmp_path: Path) -> None:
@@ -250,6 +272,30 @@ def test_a_run_stores_nothing_unless_it_is_asked_to(here: Command, store: Sessio
     assert [message.text for message in session.messages] == ["What is 2+2?\n\npiped", "Secret thought.", "Four."]
     assert session.said == "What is 2+2?" and session.options.effort == "low" and session.ends == ("answered",)
     assert all(entry.vocabulary and entry.message.sampled for entry in session.entries[1:])
+
+
+def test_to_continue_prefers_the_last_session_of_this_folder(store: SessionStore, tmp_path: Path) -> None:
+    """It was begun there, or works in it; where there is none, it is the last of all, and a terminal says so."""
+    a, b, c = (tmp_path / name for name in "abc")
+    for folder in (a, b, c):
+        folder.mkdir()
+    script = ("--engine", write_script(tmp_path, FINAL))
+    for folder, more in ((a, ()), (c, ("-w", str(b))), (tmp_path, ())):
+        assert ossia("run", f"From {folder.name}", "--save", *script, *more, cwd=folder).returncode == 0
+
+    def continued(folder: Path, *more: str) -> str:
+        assert ossia("run", "And?", "-c", *script, *more, cwd=folder).returncode == 0
+        return store.list()[0].title
+
+    seen = [continued(a), continued(b), continued(c), continued(tmp_path), continued(tmp_path, "-w", str(b))]
+    assert seen == ["From a", "From c", "From c", f"From {tmp_path.name}", "From c"]
+    (d := tmp_path / "d").mkdir()
+    assert continued(d) == "From c"
+    child = spawn("run", "So?", "-c", *script, "-w", str(d), columns=200)
+    printed = str(child.read())
+    assert 'continuing "From c" (5 turns); no session was begun in this folder: this is the last of all' in printed
+    child = spawn("run", "So?", "-c", *script, "-w", str(b), columns=200)
+    assert 'continuing "From c" (6 turns)\r\n' in str(child.read())
 
 
 def test_a_run_goes_on_with_a_session(here: Command, store: SessionStore, tmp_path: Path) -> None:
