@@ -29,12 +29,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ossia.harmony.messages import Completion
-
-if TYPE_CHECKING:
-    from ossia.agent.sessions.store import SessionInfo
 
 
 class AgentError(Exception):
@@ -136,9 +133,9 @@ class SessionMissing(SessionsError):
 
 
 class SessionUnclear(SessionsError):
-    """Several stored sessions, `found`, may be called that."""
+    """Several stored sessions may be called that: `found`, each a `SessionInfo`."""
 
-    def __init__(self, ref: str, found: Sequence[SessionInfo]) -> None:
+    def __init__(self, ref: str, found: Sequence[Any]) -> None:
         super().__init__(f"{len(found)} sessions may be meant by {ref!r}: name one by its id")
         self.found = found
 

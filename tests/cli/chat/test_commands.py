@@ -462,7 +462,7 @@ def test_retry_and_edit_go_back(tmp_path: Path) -> None:
             assert [row for row in stage.rows if row == "› two"] == ["› two", "› two"]
             await send(stage, "/edit 1")
             assert stage.face.editor.text == "one" and len(talk.session.ends) == 2
-            assert "Enter replaces turn 1 with this, Esc cancels" in stage.rows
+            assert "Enter replaces turn 1 and removes the turn after it · Esc cancels" in stage.rows
             await stage.type("\x1b")
             await stage.until(lambda: stage.face.editor.text == "")
             await stage.settle()
