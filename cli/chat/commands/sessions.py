@@ -42,7 +42,7 @@ def new(talk: Chat, face: Face, argument: str) -> None:
     no_argument(argument, "send the text as the first line of the new conversation")
     before = talk.opened
     session = Session(fresh_options(talk.resolved, talk.folder))
-    session_id = talk.store.keep(session, **_place(talk)) if talk.store else None
+    session_id = _keep(talk, talk.store, session) if talk.store else None
     talk.switch(OpenSession(session, talk.store, session_id))
     talk.conversation.forget_variables()
     back = f" · /resume {before.session_id} goes back" if before.session_id and before.session.entries else ""
@@ -242,8 +242,9 @@ def _name_of(talk: Chat, form: Form) -> str:
 # -- within ------------------------------------------------------------------------------------------------------------
 
 
-def _place(talk: Chat) -> dict[str, str | None]:
-    return {"workspace": str(talk.folder.workspace.root) if talk.folder else None, "folder": str(paths.here())}
+def _keep(talk: Chat, store: SessionStore, session: Session) -> str:
+    workspace = str(talk.folder.workspace.root) if talk.folder else None
+    return store.keep(session, workspace=workspace, folder=str(paths.here()))
 
 
 def _stored(talk: Chat) -> tuple[SessionStore, str]:
@@ -287,7 +288,7 @@ def _store_again(talk: Chat, face: Face) -> None:
 
 def _store_all(talk: Chat, face: Face) -> None:
     store = SessionStore(paths.sessions_file(), now=time.time)
-    session_id = store.keep(talk.session, **_place(talk))
+    session_id = _keep(talk, store, talk.session)
     _store_in(talk, face, OpenSession(talk.session, store, session_id, resumed=talk.opened.resumed))
 
 
