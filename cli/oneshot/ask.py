@@ -130,6 +130,7 @@ class Asker:
         lines = [f"  {line}" for line in detail.split("\n")] if detail else []
         head = seen_line(f"{title_of(asked)} ({reason_of(asked)})")
         width = columns(sys.stderr) - 1
+        lines = [] if widest(head) <= width and title_of(asked).endswith(f" {detail}") else lines  # `Run ls -l`
         head = "\n".join(hanging(head, width))
         keyboard.write(f"{_BOLD}{head}{_PLAIN}\n" if self._colour else f"{head}\n")
         shown = _cut(lines)

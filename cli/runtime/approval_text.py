@@ -103,7 +103,7 @@ def question_of(
         asked.preview.language,
         f"Your change can't be used: {asked.fault}" if asked.fault else "",
         tuple((key, word) for key, word in WORDS.items() if key in offered),
-        "; ".join(f'"{key}" will always allow {_allowed(asked, key)} {where}' for key in "ap" if key in offered),
+        "; ".join(f'"{key}" always allows {_allowed(asked, key)} {where}' for key in "ap" if key in offered),
         explanation(asked, spec=spec, trust=trust),
         careful=asked.firm or bool(asked.preview.caution) or bool(_warning(asked)),
         elsewhere="Ctrl-O",

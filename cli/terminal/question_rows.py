@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rich.segment import Segment
 from rich.style import Style
 
+from ossia.cli.clean import widest
 from ossia.cli.terminal.diff_rows import diff_rows
 from ossia.cli.terminal.fold import folded
 from ossia.cli.terminal.markdown.segment import Chunk
@@ -31,12 +32,16 @@ def head_rows(question: Question, paint: Painter) -> list[Row]:
 
 
 def detail_rows(question: Question, paint: Painter) -> list[Row]:
-    """All that is agreed to: a diff with its numbers, code with its colours; rows of code may be too wide."""
+    """All that is agreed to: a diff with its numbers, code with its colours; rows of code may be too wide.
+
+    Nothing if it is one line, and the title, on one row, ends with it: `Run ls -l`.
+    """
     language = question.language
     if language == "diff" and question.detail:
         return diff_rows(question.detail, paint.width)
     detail = seen(question.detail, language).removesuffix("\n").expandtabs(_TAB)
-    if not detail:
+    title = seen_line(question.title)
+    if not detail or ("\n" not in detail and title.endswith(f" {detail}") and widest(title) <= paint.width):
         return []
     lines = detail.split("\n")
     code = Chunk("code", f"{detail}\n", gap=False, info=language)

@@ -28,7 +28,7 @@ from ossia.tools.spec import CHANGED, Preview, ToolCall, ToolSpec
 from tests.support.command import write_script
 from tests.support.mcp_servers import hostile
 from tests.support.screen import ChatScreen, Clock
-from tests.support.work_calls import patch, wants, writes
+from tests.support.work_calls import patch, reads, wants, writes
 
 SHELL = ToolSpec("container.exec", "", effects=frozenset({"run", "write"}), provenance="built-in")
 
@@ -54,9 +54,9 @@ def test_a_question_as_the_screen_gets_it() -> None:
     assert not question.careful
     assert (question.detail, question.language) == ("ls -l", "sh")
     assert [key for key, _ in question.keys] == ["y", "n", "s", "a", "p", "e"]
-    assert question.note == '"a" will always allow `ls -l` here; "p" will always allow `ls *` here'
+    assert question.note == '"a" always allows `ls -l` here; "p" always allows `ls *` here'
     anywhere = question_of(replace(LS, rules=("functions.send",), wider=()), workspace=False)
-    assert anywhere.note == '"a" will always allow `functions.send` where there is no workspace'
+    assert anywhere.note == '"a" always allows `functions.send` where there is no workspace'
 
 
 def test_what_must_be_answered_each_time() -> None:
@@ -80,7 +80,7 @@ def test_a_need_may_be_given_for_the_session_or_always() -> None:
     asked = _asked("container.exec", {"command": ["uv", "sync"]}, preview, firm=True, rules=rules, lasting=True)
     question = question_of(asked)
     assert [key for key, _ in question.keys] == ["y", "n", "s", "a", "e"] and question.careful
-    assert question.note == '"a" will always allow `uv sync` with network here'
+    assert question.note == '"a" always allows `uv sync` with network here'
     assert lasting_line(asked, "s") == "allowed until ossia ends: exactly `uv sync` with network"
     assert "`--yes` doesn't answer it." in question.explanation
     read = replace(asked, reason=f"it needs network; {FROM_OUTSIDE}", lasting=False)
@@ -247,6 +247,31 @@ def test_a_call_that_is_changed_in_the_editor_and_then_allowed_always(
             assert result.startswith(f"{CHANGED} repo_browser.apply_patch ") and "three" in result
             (rule,) = stage.talk.loaded.tools.grants.rules(work)  # type: ignore[union-attr]
             assert str(rule) == "repo_browser.apply_patch:a.md"
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("read", ["file", "server"])
+def test_the_folder_is_named_as_the_cause_only_where_trusting_it_helps(tmp_path: Path, home: Path, read: str) -> None:
+    servers = home / ".config" / "ossia" / "mcp.json"
+    servers.parent.mkdir(parents=True)
+    servers.write_text(json.dumps({"mcpServers": {"asks": hostile("asks")} if read == "server" else {}}))
+    work = tmp_path / "work"
+    work.mkdir()
+    (work / "notes.md").write_text("Notes.\n")
+    first = reads("notes.md") if read == "file" else wants("functions.asks__echo", text="{}")
+    clock = Clock()
+
+    async def scene() -> None:
+        script = write_script(tmp_path, first, writes("a.md"), FINAL)
+        flags = {"workspace": str(work), "no_tools": None, "allow": "functions.asks__echo", "columns": 120}
+        async with ChatScreen(engine=script, clock=clock, **flags) as stage:
+            await stage.type("go\r")
+            await stage.until(lambda: "New a.md +1" in stage.rows)
+            cause = "this folder isn't trusted. Your own files? /tools trust" if read == "file" else FROM_OUTSIDE
+            assert f"asked each time, because {cause}" in stage.rows
+            await _answer(stage, clock, "w")
+            await stage.settle()
 
     asyncio.run(scene())
 

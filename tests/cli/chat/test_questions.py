@@ -111,7 +111,7 @@ def test_ctrl_c_empties_the_line_that_takes_the_answers(tmp_path: Path, work: Pa
 
 
 ASKED = ["› Change it.", "", "Edit a.py +30 −30", "it can change files"]
-NOTE = ['"a" will always allow patches of `a.py` here', "", "waiting for your answer", "›"]
+NOTE = ['"a" always allows patches of `a.py` here', "", "waiting for your answer", "›"]
 EDITS = "all edits, till I leave"
 
 

@@ -539,6 +539,18 @@ def test_colours_of_diffs_and_of_code() -> None:
     play(scene)
 
 
+def test_a_command_that_the_title_holds_whole_is_shown_once() -> None:
+    async def scene(stage: Stage) -> None:
+        assert stage.shown.startswith("Run ls -l\nit can run code\n[y] yes")
+        await stage.ask(Question("Run ls -l", "it can run code", "ls -l\n\nrm x", "bash"))
+        assert stage.shown.startswith("Run ls -l\nit can run code\nls -l\n\nrm x\n[y] yes")
+        stage.painter.width = 40
+        await stage.ask(Question(f"Run {'ls  ' * 20}", "", "ls  " * 20, "bash"))
+        assert stage.shown.count("ls") == 40, "words are broken in the title: all blanks stand below it"
+
+    play(scene, Stage(Question("Run ls -l", "it can run code", "ls -l", "bash")))
+
+
 def test_a_fault_of_an_edit_is_shown() -> None:
     async def scene(stage: Stage) -> None:
         assert stage.shown.splitlines()[2] == "Your change was not taken: no JSON"
