@@ -392,20 +392,20 @@ def test_questions_are_answered_by_deliberate_keys_alone(tmp_path: Path) -> None
         ) as stage:
 
             async def asked(name: str, key: str) -> None:
-                await stage.until(lambda: stage.face.question.open and f"make {name}.txt" in shown(stage))
+                await stage.until(lambda: stage.face.question.open and f"New {name}.txt" in shown(stage))
                 await stage.until(lambda: "[y] yes" in shown(stage))
                 clock.now += 0.6
                 await stage.type(key)
 
             await stage.type("Write.\r")
             await stage.until(lambda: "[y] yes" in shown(stage))
-            await stage.type("yes")  # the question has just come: this goes on with what was being typed
-            await stage.until(lambda: stage.face.editor.text == "yes")
+            await stage.type("yes, ")  # the question has just come: this goes on with what was being typed
+            await stage.until(lambda: stage.face.editor.text == "yes, ")
             assert stage.face.question.open
             await stage.type("\x15")  # while the line holds text, letters belong to it
             await asked("a", "?")
             await stage.until(lambda: "Asked because: " in shown(stage))
-            await asked("a", "n")  # the same call again isn't asked about: it was refused
+            await asked("a", "n\r")  # the same call again isn't asked about: it was refused
             await asked("b", "y")
             await asked("c", "s")  # the same call again isn't asked about: it was allowed
             await stage.until(lambda: "Done." in stage.rows)
