@@ -86,6 +86,14 @@ def when(seconds: float) -> str:
     return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M")
 
 
+def moment(seconds: float) -> str:
+    """`14:02` today, `Nov 20` this year, `2024-03-01` before."""
+    then, now = datetime.fromtimestamp(seconds), datetime.now()
+    if then.date() == now.date():
+        return f"{then:%H:%M}"
+    return f"{then:%b} {then.day}" if then.year == now.year else f"{then:%Y-%m-%d}"
+
+
 def titled(info: SessionInfo) -> str:
     """A session's title, on one line, and of a fork its origin: `↳ fork at turn 3 of "What is 48*17?"`."""
     if info.parent is None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -79,20 +79,20 @@ class Root(Group):
 
 def _is_path(ctx: typer.Context, word: str) -> bool:
     """True for a folder named as a path, as in `ossia .`; a usage error for one by its bare name, or no folder."""
-    path, is_one_word = expanded(word), bool(word) and not any(char.isspace() for char in word)
+    path, is_one_word = expanded(word), not any(char.isspace() for char in word)
     begins = word in (".", "..", "~") or word.startswith(("./", "../", "~/", "/"))
-    if not (begins or "/" in word or is_one_word):
+    is_named = begins or Path(word).name != word
+    try:
+        found = bool(word) and (is_named or is_one_word) and is_folder(path)
+    except ExitError:  # a long question
         return False
-    with suppress(ExitError):  # a long question
-        if is_folder(path):
-            if begins or "/" in word:
-                return True
-            quoted = shlex.quote(word)
-            ctx.fail(f"{word} is a folder: ossia ./{quoted} works in it; to ask a question: ossia run {quoted}")
-    if begins and is_one_word:
+    ask = f"to ask a question: ossia run {shlex.quote(word)}"
+    if found and not is_named:
+        ctx.fail(f"{word} is a folder: ossia ./{shlex.quote(word)} works in it; {ask}")
+    if begins and is_one_word and not found:
         wrong = "is a file, not a folder: ossia -w FOLDER works in one" if path.exists() else "doesn't exist"
-        ctx.fail(f"{word} {wrong}; to ask a question: ossia run {shlex.quote(word)}")
-    return False
+        ctx.fail(f"{word} {wrong}; {ask}")
+    return found
 
 
 class Question(TyperCommand):

@@ -104,6 +104,7 @@ def test_a_path_opens_the_folder(named: str, tmp_path: Path) -> None:
             "to ask a question: ossia run ./a.txt (see `ossia --help`)"),
         (["."], 'no question: ask one, as in: ossia run "What is 48*17?"'),
         ([".", "--schema", "{}"], 'no question: ask one, as in: ossia run "What is 48*17?"'),
+        (["/" + "x" * 5000, "--engine", "script:none"], "none: can't be read: No such file or directory"),
         (["./src", "models", "list"], "--workspace must come after models (see `ossia --help`)"),
     ],
 )  # fmt: skip

@@ -6,7 +6,6 @@ import re
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from ossia.cli.chat.welcome import recall, still_planning
 from ossia.cli.export.forms import Form, default_form, export, write_text
 from ossia.cli.runtime.session import following, fresh_options, moved_from
 from ossia.cli.terminal.question import Question
-from ossia.cli.words import count, titled
+from ossia.cli.words import count, moment, titled
 
 if TYPE_CHECKING:
     from ossia.cli.chat.chat import Chat
@@ -53,23 +52,20 @@ def sessions(talk: Chat, face: Face, argument: str) -> None:
     """`/sessions [N]`: the stored sessions, the last used first."""
     if argument and not (argument.isdecimal() and int(argument)):
         must_be("the number of sessions to list", argument, "/search TEXT finds one")
-    shown = min(int(argument or _SHOWN), _MAX_SHOWN)
     with _reading(talk) as store:
-        found = store.list(limit=shown)
-    if not found:
-        return face.note("no stored sessions yet")
-    return _show(talk, face, "Sessions", found)
+        found = store.list(limit=min(int(argument or _SHOWN), _MAX_SHOWN))
+    return _show(talk, face, "Sessions", found) if found else face.note("no stored sessions yet")
 
 
 def _show(talk: Chat, face: Face, head: str, found: Sequence[SessionInfo]) -> None:
     block = Block(face, head)
-    facts = [(_when(info.updated), count(info.turns, "turn")) for info in found]
+    facts = [(moment(info.updated), count(info.turns, "turn")) for info in found]
     wide = [max(map(len, column)) for column in zip(*facts, strict=True)]
     for info, (when, turns) in zip(found, facts, strict=True):
         mark = "›" if info.id == talk.opened.session_id else " "
         block.row(f"{mark} {info.id}  {when:>{wide[0]}}  {turns:>{wide[1]}}  {titled(info)}")
     block.row("  /resume ID continues one, /search TEXT finds one", "dim")
-    return block.show()
+    block.show()
 
 
 def resume(talk: Chat, face: Face, argument: str) -> None:
@@ -106,7 +102,7 @@ def search(talk: Chat, face: Face, argument: str) -> None:
     block = Block(face, f"Sessions with {argument!r}")
     for hit in hits:
         more = f" · {count(hit.matches, 'message')}" if hit.matches > 1 else ""
-        block.row(f"  {hit.info.id}  {_when(hit.info.updated):>10}  {titled(hit.info)}{more}")
+        block.row(f"  {hit.info.id}  {moment(hit.info.updated):>10}  {titled(hit.info)}{more}")
         if hit.kind != "title":
             block.row(f"            {hit.kind}: {hit.snippet}", "dim")
     block.row("  /resume ID continues one", "dim")
@@ -155,7 +151,7 @@ def private(talk: Chat, face: Face, argument: str) -> None:
 def stored_sessions(talk: Chat, prefix: str) -> Sequence[Choice]:
     """Completions of `/resume`."""
     with _reading(talk) as store:
-        return [(info.id, f"{_when(info.updated)} · {titled(info)}") for info in store.list(limit=50)]
+        return [(info.id, f"{moment(info.updated)} · {titled(info)}") for info in store.list(limit=50)]
 
 
 # -- a session as a file -----------------------------------------------------------------------------------------------
@@ -295,11 +291,3 @@ def _store_all(talk: Chat, face: Face) -> None:
 def _store_in(talk: Chat, face: Face, opened: OpenSession) -> None:
     talk.store_as(opened, private=False)
     face.note(f"stored from now on, as {opened.session_id}")
-
-
-def _when(seconds: float) -> str:
-    """`14:02` today, `Nov 20` this year, `2024-03-01` before."""
-    then, now = datetime.fromtimestamp(seconds), datetime.now()
-    if then.date() == now.date():
-        return f"{then:%H:%M}"
-    return f"{then:%b} {then.day}" if then.year == now.year else f"{then:%Y-%m-%d}"
