@@ -473,8 +473,10 @@ It hums, for three reasons:
    they are content
 2. 漢字 🙂
 
+── python ──
 print('a line of code is that line, howe
 ver long it may be')
+────────────
 
 a │  b
 ──┼───
@@ -498,7 +500,9 @@ It hums, for three reasons:
 1. it is a llama, and llamas hum when they are content
 2. 漢字 🙂
 
+── python ──
 print('a line of code is that line, however long it may be')
+────────────
 
 a │  b
 ──┼───
@@ -525,7 +529,6 @@ def test_a_turn_on_any_width(
             wanted = expected
             if no_color:
                 wanted = wanted.replace("It hums, for three", "It **hums**, for `three`")
-                wanted = wanted.replace("print(", "```python\nprint(").replace("be')", "be')\n```")
             assert re.sub(r"[\d,]+ tok/s", "N tok/s", "\n".join(rows)) == wanted.strip()
             colours = re.findall("\x1b\\[[0-9;]*?\\b(3[0-7]|9[0-7])(?:;[0-9;]*)?m", "".join(stage.terminal.sent))
             assert bool(colours) == (not no_color)
