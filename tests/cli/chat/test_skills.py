@@ -117,7 +117,7 @@ def test_the_prompt_names_them_where_a_tool_can_read_them(own: Path, tmp_path: P
             await send(stage, "hi")
             assert theirs not in prompt_of(stage) and mine in prompt_of(stage) and "loud" not in prompt_of(stage)
             assert stage.talk.session.options.taints == {"private"}
-            assert "skills    release: instructions that the model may follow" in stage.rows
+            assert any("its skills are not used" in row for row in stage.rows)
             await send(stage, "/skills")
             assert "  those of work aren't read: /tools trust, if its files are your own" in stage.rows
             await send(stage, "/release now", "\x15/tools off repo_browser", "hi")
