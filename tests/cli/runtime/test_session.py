@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ossia.cli.runtime.session import Resume
+from ossia.cli.runtime.session import ELSEWHERE, Resume
 from tests.support.command import ossia, write_script
 from tests.support.documents import answer
 from tests.support.pty import PtyChat
@@ -52,6 +52,18 @@ def test_a_chat_says_how_to_open_it_again(work: Path) -> None:
             await stage.until(lambda: stage.talk.folder is None and stage.talk.loaded is not None)
             await stage.type("/new\r/resume llamas\r")
             await stage.until(lambda: stage.rows.count(said) == 2)
+
+    chatting(case)
+
+
+def test_a_chat_that_continues_the_last_of_all_says_so(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def case() -> None:
+        for folder, noted in ((Path.cwd(), False), (work, False), (work.parent, True)):
+            monkeypatch.chdir(folder)
+            async with ChatScreen(resume=Resume(latest=True), columns=120) as stage:
+                await stage.until(lambda: "One." in stage.rows)
+                assert 'resumed "Are llamas kind?" (1 turn)' in stage.rows
+                assert (ELSEWHERE in stage.rows) == noted
 
     chatting(case)
 
