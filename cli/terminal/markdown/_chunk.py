@@ -84,7 +84,8 @@ class Fence:
         return [chunk]
 
     def live(self, partial: str, max_rows: int) -> Chunk | None:
-        """The last lines in no piece yet."""
+        """The last lines in no piece yet, without what may become the mark that closes it."""
+        partial = partial if partial.strip(f" {self._marker[0]}") else ""
         lines = [*self._code, *([partial] if partial else [])]
         if not lines:
             return None

@@ -56,7 +56,7 @@ def readable(formula: str) -> str:
     if not begin or not inner.endswith(end) or len(inner) > _MAX_CHARS:
         return formula
     inner = inner.removesuffix(end)
-    if begin == "$" and _is_no_formula(inner):
+    if _is_words(inner) or (begin == "$" and _is_money(inner)):
         return formula
     try:
         text = _Reader(inner).whole()
@@ -72,16 +72,19 @@ def formulas(source: str) -> list[tuple[int, int, str]]:
     return [(start, stop, text) for start, stop, text in found if text != source[start:stop]]
 
 
-def _is_no_formula(inner: str) -> bool:
-    """Money, a variable of a shell, words between two dollars that have nothing to do with each other."""
+def _is_words(inner: str) -> bool:
+    """Words between marks that meant something else: `\\[not a link\\]`, `$HOME and $`."""
     if "\\" in inner:
         return False
     bare = _NAMES.sub("", _GROUP.sub("", inner))
-    longest = max(map(len, re.findall(r"[^\W\d_]+", bare)), default=0)
-    if re.search(r"[\^_]", inner):
-        return longest > 2
-    operates = re.search(r"[=<>+*/]", inner) is not None
-    return longest > 2 or (not operates and (longest != 1 or inner[0].isdecimal()))
+    return re.search(r"[^\W\d_]{3}", bare) is not None
+
+
+def _is_money(inner: str) -> bool:
+    """An amount, or a variable of two letters, between two dollars."""
+    if re.search(r"[\\^_=<>+*/]", inner):
+        return False
+    return inner[0].isdecimal() or re.search(r"[^\W\d_]", inner) is None or re.search(r"[^\W\d_]{2}", inner) is not None
 
 
 class _Reader:

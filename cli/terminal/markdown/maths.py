@@ -14,6 +14,7 @@ _MATHS_LINES = 60  # display maths that nobody closes ends here, or at a blank l
 _MATHS_CHARS = 2000
 # An opening $ has no blank after it, a closing one none before it and no digit after it: "$5 and $6" is money.
 _DOLLARS = re.compile(r"\$\$(?!\$).{1,2000}?\$\$|\$(?![\s$])[^$\n]{0,500}?(?<![\s\\])\$(?!\d)", re.DOTALL)
+_IN_A_WORD = re.compile(r"[A-Za-z0-9_)\]]")
 _OPENERS = {"$$": "$$", "\\[": "\\]"}
 
 
@@ -57,6 +58,8 @@ def _maths_inline(state: StateInline, silent: bool) -> bool:
     if source[start] == "$":
         match = _DOLLARS.match(source, start, state.posMax)
         stop = match.end() if match else -1
+    elif source.startswith("\\[", start) and _IN_A_WORD.match(source, start - 1):
+        return False  # `array\[0\]`
     elif source.startswith(("\\(", "\\["), start):
         closer = "\\)" if source[start + 1] == "(" else "\\]"
         found = source.find(closer, start + 2, min(state.posMax, start + _MATHS_CHARS))

@@ -38,6 +38,8 @@ from ossia.cli.terminal.markdown.latex import readable
         (r"\[\begin{pmatrix} 1 & 2 \\ 3 & 4 \end{pmatrix}\]", "(1 2; 3 4)"),
         (r"\[|x| = \begin{cases} x & x \ge 0 \\ -x & \text{else} \end{cases}\]", "|x| = { x, x ≥ 0; -x, else"),
         ("$n$ ", "n"),
+        (r"\(100\)", "100"),
+        (r"\[ 42 \]", "42"),
         ("$F = ma$", "F = ma"),
         ("$f(x)$", "f(x)"),
         (r"\(H_2O\)", "H₂O"),
@@ -52,6 +54,7 @@ def test_a_formula_is_text(formula: str, text: str) -> None:
     [
         *(r"$\mystery{x}$", r"\(\frac{a}\)", r"\(x^\)", r"\(\)", r"$$$$", r"\(\text{a $x$}\)"),
         *("\\(\\alpha\x1b[2J\\q\\)", r"\(50%\)", r"\(#1\)"),
+        *(r"\[not a link\]", "$ $", "$a b c and$", "$5 = 6 EUR$"),
         *("$5, or 6$", "$5 a 6$", "$100$", "$HOME$", "$PATH and $", "$FOO_BAR$", "$5/month, 6$", r"$C:\new\x$"),
         *(r"\(\begin{tikz}x\end{tikz}\)", r"\(\begin{matrix}x\)", r"\({x\)", r"\(x}\)", "\\(x\\\\)", r"\(\hat{ab}\)"),
         *("\\(" + "{" * 50 + "x" + "}" * 50 + "\\)", "\\(" + "\\sqrt{" * 50 + "x" + "}" * 50 + "\\)", "x^2"),

@@ -118,6 +118,7 @@ def test_formulas_are_text_but_not_in_code() -> None:
     assert plain(text) == [
         *("So x², √x, a₁ and $x^2$:", "", "a/b ≤ c", "", "────────", "$x^2$ \\(y\\)", "────────", "", "a²", "──"),
     ]
+    assert plain("array\\[0\\] and \\[a link\\], as \\(0\\)") == ["array[0] and \\[a link\\], as 0"]
     assert plain("> \\[\n> x^2 + y^2\n> \\]\n\n$$\nopen x^2") == ["│ x² + y²", "", "$$", "open x^2"]
     assert plain("\\[\n" + "a + " * 10 + "b\n\\]", width=20) == ["a + a + a + a + a +", "a + a + a + a + a +", "b"]
 

@@ -159,6 +159,12 @@ def test_a_long_live_part_is_its_end() -> None:
     assert code == Chunk("code", "x67\nx68\nx69\npart", False, "py", "".join(f"x{n}\n" for n in range(27, 67)))
 
 
+def test_a_mark_that_may_close_a_fence_is_not_live() -> None:
+    for partial in ("", "`", " ``", "```"):
+        assert live(f"```py\nx\n{partial}") == Chunk("code", "x\n", False, "py", begins=True)
+    assert live("```py\nx\n`y") == Chunk("code", "x\n`y", False, "py", begins=True)
+
+
 def test_a_live_item_has_its_number() -> None:
     assert live("1. a\n1. b\n1. c") == Chunk("ordered_list_open", "1. b\n1. c", gap=False, context="2")
     assert live("- a\n\n- b\n  - c") == Chunk("bullet_list_open", "- b\n  - c", gap=True)
