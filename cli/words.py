@@ -27,7 +27,7 @@ ENDS: dict[TurnEnd | None, str] = {
     "time": "cut off: the time was up",
     "context": "cut off: the context is full",
     "loop": "cut off: the model repeated itself",
-    "steps": "the step limit was reached: this is the answer from what there was",
+    "steps": "the step limit was reached: the answer is from what was found until then",
     "error": "it broke off",
     None: "unfinished: the program was closed",
 }
@@ -75,10 +75,10 @@ def may_force(undone: Undone) -> bool:
 
 def git_stays(undone: Undone) -> str:
     """The line before `Undone.git`, which may hold nothing but comments."""
-    stays = "branches and commits are as they were left"
+    stays = "git's branches and commits are not undone"
     if all(line.startswith("#") for line in undone.git):
         return f"{stays}:"
-    return f"{stays}; in the workspace, this brings them back:"
+    return f"{stays}: run this in the workspace to restore them:"
 
 
 def when(seconds: float) -> str:
@@ -150,7 +150,7 @@ def parsed(arguments: str) -> object:
 
 def thinking_cut(tokens: int) -> str:
     """The notice of reasoning at its limit."""
-    return f"the thinking reached {count(tokens, 'token')} (think-tokens): answering with what there is"
+    return f"the thinking was cut at {count(tokens, 'token')} (think-tokens): it answers now"
 
 
 def speed_of(tokens_per_s: float) -> str:

@@ -272,7 +272,7 @@ class SummaryMaker:
         if completion.end == "stop":
             return text, None if text else "the model wrote none"
         hurried = self.control.answer_now_asked
-        return text, "the answer was asked for now" if hurried else "the model's own didn't come to its end"
+        return text, "the answer was asked for now" if hurried else "the model's own was cut off"
 
     def _hurried(
         self, step: Generator[StepEvent, None, Completion], step_control: Control
@@ -301,7 +301,7 @@ class SummaryMaker:
 
     def _by_rule(self, older: tuple[Message, ...], why: str) -> Made:
         """The beginnings of what was said, with a line that says what this is."""
-        how = f"made by rule, the beginning of each message, since {why}"
+        how = f"only the beginning of each message, since {why}"
         chars = 4 * self.most
         while True:
             text = f"(The beginnings of the messages, no real summary: {why}.)\n{transcript(older, chars)}"

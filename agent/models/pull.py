@@ -157,7 +157,7 @@ def _listed(repo: str, endpoint: str | None) -> tuple[str | None, list[_RemoteFi
         raise
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, TooLong) as error:
         raise DownloadFailed(
-            f"{repo}: what answers isn't the hub's list of files: check HF_ENDPOINT, and the network's sign-in page"
+            f"{repo}: the answer isn't the hub's list of files: check HF_ENDPOINT, or sign in to the network"
         ) from error
 
 

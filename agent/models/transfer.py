@@ -44,7 +44,7 @@ class TooLong(DownloadFailed):
     """More came than was announced."""
 
     def __init__(self) -> None:
-        super().__init__("more came than was announced, and nothing was kept: pull it again")
+        super().__init__("more arrived than announced, so nothing was kept: pull it again")
 
 
 def free_disk(folder: Path) -> int:
@@ -97,7 +97,7 @@ def blocks_of(got: Any, came: int, total: int) -> tuple[int, Iterable[bytes]]:
     The bytes are taken as they were sent: a compressed answer could unfold to any size. Raises `DownloadFailed`.
     """
     if got.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise DownloadFailed("the server sends the file compressed, which wasn't asked for: pull it from another one")
+        raise DownloadFailed("the server compressed the file, which ossia didn't ask for: pull it from another one")
     if got.status_code != 206:  # it ignores ranges, or has another version: this is the whole file
         return 0, got.iter_raw()
     if not re.fullmatch(rf"bytes {came}-\d+/(?:{total}|\*)", got.headers.get("Content-Range", "").strip()):

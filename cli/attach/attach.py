@@ -46,7 +46,7 @@ _MAX_NOTES = 3
 """Notes on words that look like paths: pasted code is full of such words (`@pytest.mark.slow`)."""
 _GRACE_S = 3.0
 """The user's command has half a second to end, then it is killed."""
-_NOT_SENT = "not sent; send the line again to leave that out"
+_NOT_SENT = "not sent: send the line again to go without it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ _R = TypeVar("_R")
 _HERE = {
     "ossia models pull": "/model pull",
     "`ossia sessions list` shows": "/sessions shows",
-    "name one with --model": "/model SERVER MODEL takes one",
-    "name one of these with --model": "/model SERVER MODEL takes one of these",
+    "name one with --model": "/model SERVER MODEL uses one",
+    "name one of these with --model": "/model SERVER MODEL uses one of these",
 }
 """Next steps in errors: for a shell, and for the chat."""
 

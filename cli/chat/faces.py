@@ -97,7 +97,7 @@ class DrawnFace(Face):
             self.note(habit)
         self.talk.outbox.send(typed, replaces=replaces)
         if self.talk.model.absent:
-            self.note("no model is loaded: /model takes one, which then answers", "yellow")
+            self.note("no model is loaded: /model NAME loads one, which then answers", "yellow")
         return None
 
     def _run(self, command: str) -> None:

@@ -134,7 +134,7 @@ class ChatModel:
             if failed:
                 failed(GivenUp() if stopped else error)
             else:
-                gave_up = f"gave up on {chat.settings.engine}: /model takes another model, or tries again"
+                gave_up = f"gave up on {chat.settings.engine}: /model NAME uses another model, or tries again"
                 chat.face.note(gave_up, "yellow")
             return self._go_back(before, stayed=control is not None)
 
@@ -287,5 +287,5 @@ class ChatModel:
         """Note once if no question fits."""
         self.use, alone = use, use.used_tokens - sum(use.messages)
         if alone >= use.total_tokens and not self._no_room:
-            self._chat.face.note(f"no question fits: {ContextFull(alone, use.total_tokens)}", "yellow")
+            self._chat.face.note(f"there is no room for a question: {ContextFull(alone, use.total_tokens)}", "yellow")
         self._no_room = alone >= use.total_tokens

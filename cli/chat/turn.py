@@ -45,7 +45,7 @@ class Approvals:
         loaded = self._chat.loaded
         assert loaded is not None  # a call runs only where it was loaded
         if self._chat.face.asks:
-            self._chat.face.note("a call is asked about first: give the command of the question before again", "yellow")
+            self._chat.face.note("a call needs an answer first: after it, give your last command again", "yellow")
         self._asked = asked
         tools = loaded.tools
         spec = tools.toolbox.by_name.get(asked.call.name)
@@ -159,7 +159,7 @@ class ChatTurn:
         tokens = tools.counter("".join(texts)) + (use.used_tokens if use else 0)
         left_s = sums.prefill_s / sums.evaluated * tokens if sums.evaluated else 0
         how_long = f", about {left_s:.0f} s" if left_s >= 1 else ""
-        self._chat.face.note(f"the browser joins: about {tokens:,} tokens of the prompt are read again{how_long}")
+        self._chat.face.note(f"the browser is on now: about {tokens:,} tokens of the prompt are read again{how_long}")
 
     def _over(self, turn: Turn) -> None:
         chat, store = self._chat, self._chat.conversation.store

@@ -149,7 +149,7 @@ def login(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
         servers.close()
     if status.error is not None:
         raise exit_error(f"mcp {name}: {status.error}", "ENGINE")
-    say(f"{name}: logged in" if is_kept else f"{name}: connected, and it wanted no login")
+    say(f"{name}: logged in" if is_kept else f"{name}: connected, and needs no login")
 
 
 @app.command()
@@ -157,7 +157,7 @@ def logout(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
     """Delete the key that `ossia mcp login` stored. The server isn't notified."""
     with writing(paths.data_dir()):
         was_kept = _servers(()).logins.forget(name)
-    say(f"{name}: logged out" if was_kept else f"{name}: there was no login")
+    say(f"{name}: logged out" if was_kept else f"{name}: not logged in")
 
 
 @app.command()
@@ -218,7 +218,7 @@ def _typed_secret(config: McpConfig) -> str:
     from ossia.cli.visible import seen_line
 
     whose = f"ossia: secret of the client {seen_line(config.client_id)}"
-    return getpass(f"{whose} (Enter: none, or the one that is kept): ").strip()
+    return getpass(f"{whose} (Enter: none, or the stored one): ").strip()
 
 
 def _trusted_here() -> Offer | None:

@@ -202,7 +202,7 @@ def _elsewhere(one: Found) -> str:
             return f"{one.path} is LM Studio's; remove it there, under My Models"
         case "llama.cpp":
             return f"{one.path} is in llama.cpp's cache; `rm {path}` removes it there"
-    return f"{one.path} is no model that ossia downloaded; `rm {path}` removes it"
+    return f"{one.path} wasn't downloaded by ossia; `rm {path}` removes it"
 
 
 # -- downloading -------------------------------------------------------------------------------------------------------

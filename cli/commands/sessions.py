@@ -228,5 +228,5 @@ def _by_id(store: SessionStore, ref: str) -> SessionInfo:
     """The session with this id, never one found by its title: a text that is in a title by chance removes nothing."""
     info = store.find(ref)
     if not info.id.startswith(ref.strip().lower()):
-        raise exit_error(f"rm: needs an id, {ref!r} is only in the title of {info.id}")
+        raise exit_error(f"rm: needs an id: {ref!r} is only part of the title of {info.id}")
     return info

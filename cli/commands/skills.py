@@ -47,7 +47,7 @@ def list_(workspace: Workspace = None, trust: Trust = None, json: Json = False) 
     for line in found.skipped:
         say(line)
     if not found.every:
-        say("there are no skills: yours are ~/.agents/skills/NAME/SKILL.md, a project's need --workspace DIR")
+        say("there are no skills: yours go into ~/.agents/skills/NAME/SKILL.md; --workspace DIR reads a project's")
         return
     width = max(len(one.name) for one in found)
     for one in found:

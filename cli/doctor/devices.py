@@ -82,7 +82,7 @@ class Engine:
             return f"it hasn't answered for {_ENGINE_TIMEOUT_S:.0f} s"
         code = self._process.returncode
         if code < 0:
-            return f"it ends the process that loads it ({signal.Signals(-code).name})"
+            return f"loading it crashes ({signal.Signals(-code).name})"
         if code:
             return (error.decode("utf-8", "replace").strip().splitlines() or [f"exit status {code}"])[-1]
         said: dict[str, Any] = json.loads(out.splitlines()[-1])
@@ -98,7 +98,7 @@ def llama(machine: Machine) -> Iterator[Finding]:
         yield Finding("fault", text, fix, rebuild(how, here=paths.here()))
         return
     if how.version and build.version != how.version:
-        text = f"{PACKAGE} {build.version} is installed, ossia needs {how.version}: its structs differ"
+        text = f"{PACKAGE} {build.version} is installed, but ossia needs {how.version}"
         yield Finding("fault", text, "install that version", rebuild(how, here=paths.here()))
     features = ", ".join(build.features) or "no features named"
     text = f"{PACKAGE} {build.version}, compiled for {' and '.join(build.backends) or '?'} ({features})"

@@ -35,7 +35,7 @@ def config(machine: Machine) -> Iterator[Finding]:
     for warning in resolved.warnings:
         yield Finding("warning", warning, "unset the variable, or correct its name")
     there = [key for key, origin in resolved.origins.items() if origin != "default"]
-    text = f"{path} {'can be read' if path.exists() else 'is not there, which is fine'}"
+    text = f"{path} can be read" if path.exists() else f"{path} isn't there, and needn't be"
     yield Finding("ok", f"{text}; set there or in the environment: {', '.join(there) or 'nothing'}")
 
 

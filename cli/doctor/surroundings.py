@@ -28,8 +28,8 @@ def sandbox(machine: Machine) -> Iterator[Finding]:
         interpreter_of(settings.python, paths.host(), python)
     yield from (_about(way, machine.resolved.origins["unconfined"]) for way in ways)
     if any(way.name in ("bwrap", "landlock") for way in ways):
-        how = "by a control group" if has_control_groups() else "by a look four times a second (no control group)"
-        yield Finding("ok", f"the memory of what a call starts is limited {how}")
+        how = "by a control group" if has_control_groups() else "by checks four times a second (no control group)"
+        yield Finding("ok", f"a call's memory is limited {how}")
     if settings.python is None and own_environment(paths.host()).executable is None:
         text = "the model's Python has only the standard library"
         yield Finding("ok", text, "give it numpy, pandas, matplotlib and sympy", "ossia python setup")
@@ -72,7 +72,7 @@ def terminal(machine: Machine) -> Iterator[Finding]:
 
     out, environ = streams.stdout(), machine.environ
     if (out.encoding or "").lower().replace("-", "") not in ("utf8", "utf8sig"):
-        text = f"output is encoded as {out.encoding}: what that lacks becomes `?`"
+        text = f"output is encoded as {out.encoding}: other characters become `?`"
         yield Finding("warning", text, "use a UTF-8 locale", "export LANG=C.UTF-8")
     if not (sys.stdin.isatty() and out.isatty()):
         text = "stdin or stdout isn't a terminal: there, `ossia` alone is `ossia run`"

@@ -205,7 +205,7 @@ class _Run:
         except EngineFailed:
             if control.stop_reason != "time":
                 raise
-            raise ExitError(f"the server said too little within --timeout ({limit_s:g} s)", ExitCode.CUT) from None
+            raise ExitError(f"the server wasn't ready within --timeout ({limit_s:g} s)", ExitCode.CUT) from None
 
     def _turn(self, said: UserText) -> None:
         settings, talk = self._settings, self._talk

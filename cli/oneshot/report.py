@@ -54,7 +54,7 @@ _CUT: dict[TurnEnd, str] = {
     "time": "the answer is cut: --timeout was reached",
     "context": "the answer is cut: the context is full; ask for less, or use a larger --context, up to the model's own",
     "loop": "the answer is cut: the model repeated itself; ask again in other words",
-    "steps": "the step limit was reached: this is the answer from what there is",
+    "steps": "the step limit was reached: the answer is from what was found until then",
 }
 _UNBOUND: dict[TurnEnd, str] = {
     "loop": "the answer is cut: the model repeated itself",

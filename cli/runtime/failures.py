@@ -105,9 +105,9 @@ class Fixes:
         if why := self.off.get(whole):
             return f"{whole} is off: {why}"
         if family in TRAINED and self.settings.no_tools:
-            return "all tools are off: --no-tools is set, here or among the settings"
+            return "all tools are off: --no-tools is set, here or in the config"
         if family in TRAINED:
-            return f"--tools {family} turns it on, beside what else --tools names" if self.settings.tools else ""
+            return f"--tools {family} turns it on: name it beside the other --tools" if self.settings.tools else ""
         if work_tool(meant) and not self.folder:
             return f"{self._flag('--workspace DIR', '/tools workspace DIR')} gives it a folder to work in"
         return self._of_server(name)

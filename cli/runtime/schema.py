@@ -57,11 +57,11 @@ def _not_enforced(schema: Any) -> str:
 
     words = idle_keywords(schema)
     null = '; where null may stand, write {"type": ["string", "null"]}' if "nullable" in words else ""
-    return f"ignored, since it demands nothing of an answer: {', '.join(words)}{null}" if words else ""
+    return f"ignored, since it restricts nothing: {', '.join(words)}{null}" if words else ""
 
 
 def fault_of(text: str, schema: Any) -> str | None:
-    """The fault of an answer by its schema: `"it is no JSON (…)"`. None: it follows it. No `$ref` is fetched."""
+    """The fault of an answer by its schema: `"it isn't JSON (…)"`. None: it follows it. No `$ref` is fetched."""
     from jsonschema.exceptions import best_match
     from referencing import Registry
     from referencing.exceptions import Unresolvable
@@ -70,9 +70,9 @@ def fault_of(text: str, schema: Any) -> str | None:
         value = json.loads(text, parse_constant=_refuse)
         fault = best_match(_draft_of(schema)(schema, registry=Registry()).iter_errors(value))
     except (ValueError, RecursionError) as error:
-        return f"it is no JSON ({one_line(str(error), 200)})"
+        return f"it isn't JSON ({one_line(str(error), 200)})"
     except Unresolvable as error:
-        return f"its schema refers to what isn't in it ({one_line(str(error), 200)})"
+        return f"its schema refers to something that isn't in it ({one_line(str(error), 200)})"
     return None if fault is None else f"{one_line(fault.message, 200)} (at {fault.json_path})"
 
 

@@ -36,7 +36,7 @@ def skill_named(name: str, skills: Skills, *, of: str = "--skill") -> Skill:
     known = [skill.name for skill in skills if skill.for_user or of != "--skill"]
     near = "".join(f": did you mean {one}?" for one in get_close_matches(name, known, n=1))
     names = f"{', '.join(known[:_SHOWN])}{', …' if len(known) > _SHOWN else ''}"
-    names = names or "none here; a project's need --workspace DIR"
+    names = names or "none here; --workspace DIR reads a project's"
     raise ExitError(f"{of}: there is no skill {one_line(name, 80)!r}{near} ({names}; `ossia skills list`)")
 
 

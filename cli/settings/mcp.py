@@ -52,7 +52,7 @@ def configured_servers(environ: Mapping[str, str], *, folder: Offer | None = Non
                 server = replace(server, read_only=())
                 if taken := variables_in(server) & key_variables(environ):
                     raise McpConfigInvalid(
-                        f"{server.where}: {min(taken)} is the key of an engine, for that one's host alone: take it out"
+                        f"{server.where}: {min(taken)} is an engine's key, for its host alone: remove it here"
                     )
             found[server.name] = server
     return tuple(found.values())

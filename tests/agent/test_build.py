@@ -124,7 +124,7 @@ def test_a_server(host: Host, site: Site, etude_tokenizer: Tokenizer) -> None:
     built = model(spec, host, heard)
     assert built.name == f"etude @ 127.0.0.1:{site.port}"
     assert [one.level for one in heard.notices] == ["note", "warning"]
-    assert heard.notices[1].text == "--threads: without effect, since the server decides this"
+    assert heard.notices[1].text == "--threads: ignored, since the server decides this"
     assert set(heard.loading) <= {"asking the server", ""}
     built.close().result()
     built.worker.close()

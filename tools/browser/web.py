@@ -164,7 +164,7 @@ class WebSource:
             fault = Fault("key") if getattr(failure, "status", None) in (401, 403) else None
             raise ToolFailed(self._explained(failure), fault=fault) from failure
         if not isinstance(answer, dict):
-            raise ToolFailed(f"{self.kind} gave JSON of another kind than search results")
+            raise ToolFailed(f"{self.kind} answered with JSON that isn't search results")
         return tuple(_hits(self._service, answer, limit))
 
     def _ask(self, query: str, limit: int, stop: Stop) -> object:

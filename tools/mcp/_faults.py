@@ -28,7 +28,7 @@ def fault_of(fault: BaseException, config: McpConfig) -> str:
         text = f"{config.command!r} can't be started: {fault.strerror}"
     elif isinstance(fault, ValidationError):
         first = fault.errors(include_url=False, include_input=False)[0]
-        text = f"its answer is not as MCP has it ({'.'.join(map(str, first['loc']))}: {first['msg']})"
+        text = f"its answer isn't valid MCP ({'.'.join(map(str, first['loc']))}: {first['msg']})"
     elif str(fault).startswith(("Failed to parse JSON response", "Failed to parse SSE message")):
         text = "its answer is not valid JSON"
     elif str(fault).startswith("Unexpected content type"):

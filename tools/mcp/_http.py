@@ -118,13 +118,13 @@ def _json(body: bytes) -> dict[str, Any]:
 
 
 def _fault_of(response: httpx2.Response, said: dict[str, Any], name: str) -> str:
-    """The meaning of a status and a next step, in one line: `it wants a login (HTTP 401): …`."""
+    """The meaning of a status and a next step, in one line: `it needs a login (HTTP 401): …`."""
     status, retry_after = response.status_code, response.headers.get("retry-after", "")
     when = f"in {retry_after} s" if retry_after.isdecimal() else "later"
     meant = {
-        401: ("it wants a login", f"run `ossia mcp login {name}`, or give it a valid key as a header"),
+        401: ("it needs a login", f"run `ossia mcp login {name}`, or give it a valid key as a header"),
         403: ("it refuses access", f"check what the key may do, or run `ossia mcp login {name}` for another one"),
-        404: ("nothing is at this address", "check the URL"),
+        404: ("there is nothing at this address", "check the URL"),
         405: ("this address doesn't take MCP over streamable HTTP", "check the URL (one that ends in /sse is too old)"),
         406: ("this address doesn't take MCP over streamable HTTP", "check the URL"),
         429: ("it takes no more calls for now", f"try again {when}"),

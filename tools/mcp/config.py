@@ -244,7 +244,7 @@ def _check_kind(config: McpConfig, kind: object) -> None:
         both = ", not both" if config.command is not None else ""
         raise McpConfigInvalid(f'{config.where}: needs "command" or "url"{both}')
     if kind == "sse":
-        raise McpConfigInvalid(f"{config.where}.type: sse is not supported: take the server's streamable HTTP address")
+        raise McpConfigInvalid(f"{config.where}.type: sse is not supported: use the server's streamable HTTP address")
     fits = ("stdio",) if config.command is not None else ("http", "streamable-http", "streamableHttp")
     if kind is not None and kind not in fits:
         raise McpConfigInvalid(f"{config.where}.type: must be {' or '.join(map(repr, fits))}, not {_short(kind)}")

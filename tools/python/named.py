@@ -74,7 +74,7 @@ def _at(executable: Path, ours: Interpreter, host: Host) -> Interpreter:
         own = executable.parent.parent
     real = executable.resolve()
     if not real.is_file() or real.parent.name != "bin" or not _holds_python(real.parent.parent):
-        raise InterpreterUnusable(f"{real} is no installed Python: name the interpreter itself, no script that runs it")
+        raise InterpreterUnusable(f"{real} isn't a Python: name the interpreter itself, not a script that starts it")
     shown = Places(own, host.home, host.environ, host.data)
     on_path = {*map(shown.place, filter(os.path.isabs, host.environ.get("PATH", "").split(os.pathsep)))}
 
@@ -84,8 +84,8 @@ def _at(executable: Path, ours: Interpreter, host: Host) -> Interpreter:
         return bool(known) and _holds_python(prefix)
 
     if is_venv and not opens(real.parent.parent):
-        where = f"stands on {real.parent.parent}, in no manager's folder of versions: put its bin on PATH"
-        raise InterpreterUnusable(f"{executable} {where}, or name {real}")
+        unknown = f"is an environment of {real}, which is neither on PATH nor where versions of Python are managed"
+        raise InterpreterUnusable(f"{executable} {unknown}: name {real}, or put its folder on PATH")
     base = base_of(own) if is_venv else None
     prefixes = [*prefixes_behind(executable), *(prefixes_behind(base / "python3") if base else ())]
     parts = [part for prefix in (own, *filter(opens, prefixes)) for part in parts_of(prefix)]

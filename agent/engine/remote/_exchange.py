@@ -85,7 +85,7 @@ class Exchange:
             response = self._line.http.send(self._request, stream=True)
             try:
                 if response.headers.get("content-encoding", "identity") != "identity":
-                    raise httpx2.DecodingError("it compressed its answer, which wasn't asked for")
+                    raise httpx2.DecodingError("it compressed its answer, which ossia didn't ask for")
                 if not response.is_success:
                     raise Refused(response.status_code, _start_of(response), response.headers)
                 for item in self._read(response):

@@ -245,9 +245,9 @@ class Client:
 
     def _reason(self, error: Exception) -> str:
         if isinstance(error, httpx2.ConnectTimeout) and self.address.url.startswith("https:"):
-            return "no word from it in time: if it speaks no TLS, give http://"
+            return "it didn't answer in time: if it speaks no TLS, give http://"
         if isinstance(error, httpx2.TimeoutException):
-            return "no word from it in time"
+            return "it didn't answer in time"
         text = self.said(str(error).partition(": bytearray(")[0])  # a broken header, which may hold part of the key
         text = text.partition("] ")[2] if text.startswith("[Errno") else text
         hints = [f": {hint}" for part, hint in _HINTS.items() if part in text]

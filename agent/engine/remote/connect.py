@@ -202,7 +202,7 @@ class _Connection:
             idle.append(f"--model {self._shown(unheard)}")
         if "context" in spec.explicit and isinstance(spec.context, int) and spec.context > context_tokens:
             idle.append(f"--context (it has {context_tokens:,} tokens)")
-        return f"{', '.join(idle)}: without effect, since the server decides this" if idle else ""
+        return f"{', '.join(idle)}: ignored, since the server decides this" if idle else ""
 
     def _name(self, model: str) -> str:
         """`gpt-oss-120b @ gpu.example:8000`: for the status line, and stored with what it writes."""

@@ -320,7 +320,7 @@ def ids_of(value: object, client: Client) -> tuple[int, ...]:
         return tuple(value)
     came = client.said(repr(value), 60)
     raise EngineFailed(
-        f"{client.address.name}: expected a list of ids, not {came}: is a proxy between that changes answers?"
+        f"{client.address.name}: expected a list of ids, not {came}: does a proxy in between change its answers?"
     )
 
 

@@ -88,7 +88,7 @@ def loaded(talk: Chat) -> Loaded:
     """The model and its tools. Raises CommandError before they are loaded, and while a next model is looked up."""
     if talk.loaded is None or talk.model.lookup:
         if talk.model.absent:
-            raise CommandError("no model is loaded: /model takes one")
+            raise CommandError("no model is loaded: /model NAME loads one")
         raise CommandError("the model is still loading: try again in a moment")
     return talk.loaded
 

@@ -195,7 +195,7 @@ def _whose(instructions: str | None) -> str:
     whole = instructions or ""
     own = "yours" if own_instructions(whole) else "ossia's own for work in a folder" if whole.startswith(WORK) else ""
     authors = ", ".join(filter(None, [own, "AGENTS.md" if NOTES_HEAD in whole else ""]))
-    return f"{authors} (/system shows them)" if authors else "ossia's own about what tools read"
+    return f"{authors} (/system shows them)" if authors else "one sentence of ossia's about tools"
 
 
 def _replaced(block: Block, session: Session) -> None:
@@ -223,6 +223,6 @@ def _sums(block: Block, sums: Sums, turn_s: float | None) -> None:
     if sums.unreported:
         block.row(f"    other  {sums.unreported:>9,} in {sums.unreported_s:.1f} s: the server doesn't report its cache")
     if sums.lost:
-        block.row(f"    {sums.lost:,} of these had to be read again: they had left the cache")
+        block.row(f"    {sums.lost:,} of these were read a second time: the cache had dropped them")
     if sums.trimmed:
         block.row(f"  older text was shortened {count(sums.trimmed, 'time')}: /context shows it")

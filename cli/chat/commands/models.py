@@ -119,7 +119,7 @@ def _show(talk: Chat, face: Face, found: Sequence[_Row]) -> None:
         for one in theirs[:_MOST_LISTED]:
             block.row(f"{'›' if _is_in_use(talk, one) else ' '} {one}")
         if len(theirs) > _MOST_LISTED:
-            block.row(f"  and {len(theirs) - _MOST_LISTED:,} more: /model NAME takes one", "dim")
+            block.row(f"  and {len(theirs) - _MOST_LISTED:,} more: /model NAME uses one", "dim")
     block.item("Models on this machine", "bold")
     width = max(len(row[0]) for row in found)
     for name, size, fit, path in found:
@@ -135,9 +135,9 @@ def _show(talk: Chat, face: Face, found: Sequence[_Row]) -> None:
         block.row(f"{mark} {one_line(clean(name)):<{width}}  {url if url != name else ''}".rstrip())
     block.item("  /model NAME switches; NAME can be a GGUF file's path or http://HOST:PORT", "dim")
     if servers:
-        block.item("  /model SERVER MODEL takes one of a server's models", "dim")
+        block.item("  /model SERVER MODEL uses one of a server's models", "dim")
     if theirs:
-        block.item("  /model llama MODEL takes one on this machine, even if the server has one of that name", "dim")
+        block.item("  /model llama MODEL uses one on this machine, even if the server has one of that name", "dim")
     block.show()
 
 

@@ -46,9 +46,9 @@ def skills(talk: Chat, face: Face, argument: str) -> None:
     for line in found.skipped:
         block.item(f"  {line}", "yellow")
     if folder := _unread(talk):
-        block.item(f"  those of {folder} aren't read: /tools trust, if its files are your own", "yellow")
+        block.item(f"  the skills of {folder} aren't read until you trust it: /tools trust", "yellow")
     elif not found.every:
-        block.item("  a folder with a SKILL.md in ~/.agents/skills, or in .agents/skills of a workspace, is one", "dim")
+        block.item("  a skill is a folder with a SKILL.md, in ~/.agents/skills or a workspace's .agents/skills", "dim")
     block.show()
 
 
@@ -72,10 +72,10 @@ def _callable(talk: Chat) -> list[Skill]:
 def _summary(talk: Chat) -> str:
     every, named = talk.skills.every, [skill for skill in talk.skills if _is_named(talk, skill)]
     if not talk.loaded or not named:
-        return f"{len(every)}, the prompt names none of them"
+        return f"{len(every)}; the prompt lists none of them"
     tokens = talk.loaded.tools.counter(talk.session.skills)
     most = room_for_skills(talk.loaded.model.engine.context_tokens)
-    return f"{len(every)}, the prompt names {len(named)} of them in {tokens:,} of at most {count(most, 'token')}"
+    return f"{len(every)}; the prompt lists {len(named)} of them ({tokens:,} of at most {count(most, 'token')})"
 
 
 def _unread(talk: Chat) -> str:

@@ -216,7 +216,7 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
             Command("model", "[NAME|pull NAME]", "switch models; alone: list them", models.model,
                     more="The conversation continues. NAME can be the path of a GGUF file, or a server: "
                     "http://HOST:PORT, or the NAME of an [engines.NAME]. "
-                    "/model SERVER MODEL takes one of a server's models, /model llama MODEL one on this machine.",
+                    "/model SERVER MODEL uses one of a server's models, /model llama MODEL one on this machine.",
                     arguments=models.names, aliases=("models",)),
             Command("effort", "[low|medium|high]", "how long it thinks", settings.effort,
                     arguments=lambda talk, prefix: settings.EFFORTS),

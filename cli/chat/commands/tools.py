@@ -108,7 +108,7 @@ def _off(talk: Chat) -> list[tuple[str, str, str]]:
     never_loaded = [name for name in TRAINED if name not in trained_tools(settings)]
     off = [(name, f"/tools on {name}", "") for name in (*sorted(groups), *never_loaded)]
     if "browser" in missing:
-        off.append(("browser", "/tools on browser", "joins once there is something: documents, the web, an address"))
+        off.append(("browser", "/tools on browser", "comes on once there are documents, a web search or an address"))
     if "python" in missing:
         off.append(("python", missing["python"], ""))  # with the next step
     for name, why in missing.items():

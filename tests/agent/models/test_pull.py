@@ -119,11 +119,11 @@ def test_a_transfer_that_claims_to_be_complete_goes_on(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"sent": {NAME: CONTENT + b"x"}}, "more came than was announced|another part than"),
-        ({"sent": {NAME: CONTENT * 2}, "chunked": True}, "more came than was announced|another part than"),
-        ({"sent": {NAME: CONTENT + b"x"}, "ignores_range": True}, "more came than was announced"),
-        ({"endless": "storage"}, "more came than was announced"),
-        ({"sent": {NAME: bytes(4 << 20)}, "compressed": True}, "sends the file compressed"),
+        ({"sent": {NAME: CONTENT + b"x"}}, "more arrived than announced|another part than"),
+        ({"sent": {NAME: CONTENT * 2}, "chunked": True}, "more arrived than announced|another part than"),
+        ({"sent": {NAME: CONTENT + b"x"}, "ignores_range": True}, "more arrived than announced"),
+        ({"endless": "storage"}, "more arrived than announced"),
+        ({"sent": {NAME: bytes(4 << 20)}, "compressed": True}, "compressed the file"),
         ({"endless": "/api/models/"}, "isn't the hub's list of files"),
         ({"endless": "/api/models/", "status": {"/api/models/": 500}}, "the hub answered 500"),
         ({"endless": f"/{MODEL.repo}", "status": {f"/{MODEL.repo}": 404}}, "the hub answered 404"),
@@ -229,7 +229,7 @@ def test_an_answer_that_is_not_the_hubs(tmp_path: Path, answer: str) -> None:
     with Site() as site:
         site.page(f"/api/models/{MODEL.repo}", answer, type="application/json")
         endpoint = site.url("").rstrip("/")
-        said = "what answers isn't the hub's list of files: check HF_ENDPOINT"
+        said = "the answer isn't the hub's list of files: check HF_ENDPOINT"
         with pytest.raises(DownloadFailed, match=said):
             pull(MODEL, tmp_path, on_progress=[].append, endpoint=endpoint)
         with pytest.raises(DownloadFailed, match=said):

@@ -91,9 +91,9 @@ def test_a_part_of_it_is_gone_on_with(tmp_path: Path) -> None:
 def test_a_file_of_known_size_and_hash(tmp_path: Path) -> None:
     target, size, sha256 = tmp_path / "a" / "file", len(CONTENT), hashlib.sha256(CONTENT).hexdigest()
     answers = {
-        "/endless": (itertools.repeat(CONTENT), "more came than was announced"),
+        "/endless": (itertools.repeat(CONTENT), "more arrived than announced"),
         "/other": (iter([bytes(size)]), "127.0.0.1 sent another file"),
-        "/compressed": (iter([CONTENT]), "the server sends the file compressed"),
+        "/compressed": (iter([CONTENT]), "the server compressed the file"),
     }
     with Site() as site:
         site.page("/file", CONTENT)

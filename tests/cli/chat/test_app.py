@@ -223,7 +223,7 @@ def test_older_turns_become_a_summary_that_is_said_and_shown(tmp_path: Path) -> 
 def test_a_context_that_no_question_fits_into_is_said_once_at_the_start(tmp_path: Path) -> None:
     async def case() -> None:
         async with ChatScreen(engine=write_script(tmp_path, ANSWER), context=40, columns=300) as stage:
-            said = "no question fits: the prompt has "
+            said = "there is no room for a question: the prompt has "
             await stage.until(lambda: said in "\n".join(stage.rows))
             await stage.type("hello\r")
             await stage.settle()

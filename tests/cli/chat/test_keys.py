@@ -113,7 +113,7 @@ def test_an_address_within_a_turn_waits_for_the_browser(tmp_path: Path) -> None:
             said = [(one.turn, one.message.text) for one in stage.talk.session.entries if one.message.role == "user"]
             assert said == [(0, "Look."), (0, "<|end|>"), (1, "https://a.example/b"), (2, "and then")]
             text = shown(stage)
-            assert text.index("your text spells <|end|>") < text.index("the browser joins") < text.index("Then this.")
+            assert text.index("your text spells <|end|>") < text.index("the browser is on") < text.index("Then this.")
             await stage.type("/edit 1\r")
             await stage.until(lambda: "what you said during turn 1 goes, too" in shown(stage))
 
@@ -271,7 +271,7 @@ def test_what_can_not_be_attached_keeps_the_line(mention: str, tmp_path: Path, m
             await stage.settle()
             assert stage.face.editor.buffer.cursor_position == len(line)
             assert f"{mention}: not attached: " in shown(stage)
-            assert "not sent; send the line again to leave that out" in stage.rows
+            assert "not sent: send the line again to go without it" in stage.rows
             assert not stage.talk.session.entries and len(stage.talk.outbox.attaching.pending) == 1
             await stage.type("\r")
             await stage.until(lambda: "Yes." in stage.rows)

@@ -352,7 +352,7 @@ def test_a_commands_question_is_lost_to_no_turn_and_to_a_calls_question_with_a_w
             assert switch in stage.terminal.display
             await stage.type("Change it.\r")
             await stage.until(lambda: any("functions.wait" in row for row in stage.terminal.display))
-            assert "a call is asked about first: give the command of the question before again" in stage.rows
+            assert "a call needs an answer first: after it, give your last command again" in stage.rows
             assert switch not in stage.terminal.display
             await asked(stage, clock)
             await stage.type("y")

@@ -146,8 +146,8 @@ def test_a_chat_whose_server_is_given_up_has_no_model(tmp_path: Path, etude_toke
             await said("\x03", "gave up on http://127.0.0.1")
             assert stage.face.input_text == "hello there"
             await stage.until(lambda: stage.rows[-1].strip().startswith("no model"))
-            await said("\r", "no model is loaded: /model takes one, which then answers")
-            await said("/context\r", "/context: no model is loaded: /model takes one")
+            await said("\r", "no model is loaded: /model NAME loads one, which then answers")
+            await said("/context\r", "/context: no model is loaded: /model NAME loads one")
             await said(f"/model {mute.url('/nothing')}\r", "has neither /v1/responses")
             await stage.until(lambda: stage.talk.model.absent and stage.face.input_text == "hello there")
             await stage.type("\r")
@@ -171,7 +171,7 @@ def test_one_of_a_servers_models_is_chosen() -> None:
                 return [value for value, _ in arguments(stage.talk, "/model", prefix) or ()]
 
             url, place = server.url(""), f"127.0.0.1:{server.port}"
-            await say(url, f"{place} has gpt-oss:20b, gpt-oss:120b, etude: /model SERVER MODEL takes one")
+            await say(url, f"{place} has gpt-oss:20b, gpt-oss:120b, etude: /model SERVER MODEL uses one")
             await stage.until(lambda: stage.talk.loaded)
             await say(f"{url} gpt-oss:20b", f"using gpt-oss:20b at {place}")
             await stage.until(lambda: stage.talk.loaded and stage.talk.loaded.model.served)
@@ -180,7 +180,7 @@ def test_one_of_a_servers_models_is_chosen() -> None:
             rows = [row.strip() for row in stage.rows]
             at = rows.index(f"Models of {url}")
             assert rows[at + 1 : at + 5] == ["› gpt-oss:20b", "gpt-oss:120b", "etude", "Models on this machine"]
-            assert "/model SERVER MODEL takes one of a server's models" in rows
+            assert "/model SERVER MODEL uses one of a server's models" in rows
             for name, model in (("etude", "etude"), ("gpt-oss-20b", "gpt-oss:20b")):
                 await say(name, f"switching to {name}")
                 await stage.until(lambda: stage.talk.loaded)

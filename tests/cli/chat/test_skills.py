@@ -85,7 +85,7 @@ def test_the_list_completion_and_help(own: Path, tmp_path: Path) -> None:
         async with ChatScreen(engine=write_script(tmp_path, DONE), columns=80, rows=40) as stage:
             await send(stage, "/skills")
             text = " ".join(" ".join(stage.rows).split())
-            assert "Skills: 4, the prompt names none of them" in text  # there is no workspace, so nothing reads them
+            assert "Skills: 4; the prompt lists none of them" in text  # there is no workspace, so nothing reads them
             assert "/undo is a command of the chat, which wins" in text
             names = [row.strip() for row in stage.rows if row.startswith("  ") and row[2] != " "][:4]
             assert names == ["/loud", "quiet", "/review [file]", "undo"]
@@ -119,7 +119,7 @@ def test_the_prompt_names_them_where_a_tool_can_read_them(own: Path, tmp_path: P
             assert stage.talk.session.options.taints == {"private"}
             assert any("its skills are not used" in row for row in stage.rows)
             await send(stage, "/skills")
-            assert "  those of work aren't read: /tools trust, if its files are your own" in stage.rows
+            assert "  the skills of work aren't read until you trust it: /tools trust" in stage.rows
             await send(stage, "/release now", "\x15/tools off repo_browser", "hi")
             assert "no command /release" in " ".join(stage.rows) and mine not in prompt_of(stage)
             await send(stage, "/tools on")
@@ -128,7 +128,7 @@ def test_the_prompt_names_them_where_a_tool_can_read_them(own: Path, tmp_path: P
             await send(stage, "/release now", "/skills", "/context")
             assert said(stage)[-1].endswith("ARGUMENTS: now") and f"{theirs}\n" in prompt_of(stage)
             before = prompt_of(stage)
-            assert "Skills: 5, the prompt names 4 of them" in " ".join(stage.rows)
+            assert "Skills: 5; the prompt lists 4 of them" in " ".join(stage.rows)
             at = next(at for at, row in enumerate(stage.rows) if row.startswith("  skills  "))
             assert stage.rows[at + 1].strip() == "of at most 1,500 (/skills lists them)"
             await send(stage, "more")

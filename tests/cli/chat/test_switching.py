@@ -221,7 +221,7 @@ def test_a_name_that_the_server_and_this_machine_have() -> None:
                 await stage.until(lambda: stage.talk.loaded and stage.talk.loaded.model.name == to)
 
             there = f"etude @ 127.0.0.1:{server.port}"
-            await _says(stage, "/model", "/model llama MODEL takes one on this machine")
+            await _says(stage, "/model", "/model llama MODEL uses one on this machine")
             await switch("etude", there)
             await switch("etude", "etude")  # not the one that answers already
             await switch(f"{server.url('')} etude", there)

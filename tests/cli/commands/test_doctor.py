@@ -256,7 +256,7 @@ def test_a_llama_cpp_that_was_compiled_for_another_processor(tmp_path: Path) -> 
     build = ["cc", "-shared", "-fPIC", "-o", str(tmp_path / "libllama.so"), str(tmp_path / "llama.c")]
     subprocess.run(build, check=True, timeout=60)
     for folder, why in (
-        (tmp_path, "it ends the process that loads it (SIG"),
+        (tmp_path, "loading it crashes (SIG"),
         (tmp_path / "none", "FileNotFoundError: "),
     ):
         said = _said(ossia("doctor", "--json", env={"LLAMA_CPP_LIB_PATH": str(folder)}))

@@ -334,7 +334,7 @@ def test_what_another_program_owns_stays(
         (str(snapshot), "`hf cache rm model/ggml-org/gpt-oss-20b-GGUF` removes it there"),
         ("gpt-oss-x", "LM Studio's; remove it there, under My Models"),
         ("gpt-oss-y", f"`rm {llama}` removes it there"),
-        (str(elsewhere), f"is no model that ossia downloaded; `rm '{elsewhere}'` removes it"),
+        (str(elsewhere), f"wasn't downloaded by ossia; `rm '{elsewhere}'` removes it"),
         ("etude", "étude is a part of ossia, and stays"),
     ):
         assert how in _said("rm", "--yes", model, code=2)
@@ -354,6 +354,6 @@ def test_a_link_in_our_folder_is_removed_and_not_what_it_leads_to(toy: Path, tmp
 def test_a_link_to_ours_from_elsewhere_stays(toy: Path, tmp_path: Path) -> None:
     own, link = _own(toy), tmp_path / "gpt-oss-x.gguf"
     link.symlink_to(own)
-    assert "is no model that ossia downloaded" in _said("rm", "--yes", str(link), code=2)
+    assert "wasn't downloaded by ossia" in _said("rm", "--yes", str(link), code=2)
     assert link.is_symlink()
     assert own.exists()

@@ -144,7 +144,7 @@ def test_the_etude_stays_the_etude(toy: Path, models: Path) -> None:
 
 def test_what_is_no_model_file(toy: Path, models: Path) -> None:
     (models / "d.gguf").mkdir()
-    assert "is no model that ossia downloaded" in _run("rm", "--yes", str(models / "d.gguf"), code=2)[1]
+    assert "wasn't downloaded by ossia" in _run("rm", "--yes", str(models / "d.gguf"), code=2)[1]
     odd, nowhere, around = (models / name for name in ("x-00005-of-00003.gguf", "gone.gguf", "around.gguf"))
     _put(toy, odd)
     nowhere.symlink_to("nothing")

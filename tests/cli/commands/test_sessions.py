@@ -192,7 +192,7 @@ def test_what_cannot_be_exported_or_imported(sessions: Command, store: SessionSt
 def test_rm_takes_an_id_only(sessions: Command, store: SessionStore) -> None:
     ids = [_keep(store, _spoken(text)) for text in ("One", "Two", "Three")]
     said = sessions("rm", "two")
-    assert (said.code, said.err) == (2, f"ossia: error: rm: needs an id, 'two' is only in the title of {ids[1]}\n")
+    assert (said.code, said.err) == (2, f"ossia: error: rm: needs an id: 'two' is only part of the title of {ids[1]}\n")
     said = sessions("rm", ids[0], "nowhere")
     assert said.code == 2 and len(store.list()) == 3  # all of them or none
     assert sessions("rm", ids[0], ids[2][:6]).out == f"removed {ids[0]} One\nremoved {ids[2]} Three\n"

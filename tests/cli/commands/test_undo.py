@@ -51,7 +51,7 @@ def test_a_turn_that_moved_a_branch(home: Path, root: Path) -> None:
     assert ossia_text("undo", "--list", cwd=root).stdout.endswith("   only git  commit it\n")
     done = ossia_text("undo", cwd=root)
     assert done.stdout == f"  git reset {'f' * 40}\n  git update-ref -d refs/tags/t {new}\n" and done.returncode == 0
-    stays = "branches and commits are as they were left; in the workspace, this brings them back:"
+    stays = "git's branches and commits are not undone: run this in the workspace to restore them:"
     assert done.stderr == f"ossia: nothing was restored: commit it\nossia: {stays}\n"
     assert ossia_text("undo", cwd=root).returncode == 1
 

@@ -65,7 +65,7 @@ def test_half_an_answer_is_none() -> None:
     [
         ('{"age":3}\n', 0, ""),
         ('{"age":"3"}', 10, "'3' is not of type 'integer' (at $.age)"),
-        ("three", 10, "it is no JSON (Expecting value: line 1 column 1 (char 0))"),
+        ("three", 10, "it isn't JSON (Expecting value: line 1 column 1 (char 0))"),
     ],
 )
 def test_an_engine_that_cannot_be_guided_is_looked_at_afterwards(
@@ -114,7 +114,7 @@ def test_words_that_demand_nothing_are_told_and_openais_form_is_taken(tmp_path: 
     for given in (schema, wrapped):
         done = ossia_here("run", "hi", "--engine", script, "--schema", json.dumps(given))
         assert (done.returncode, done.stdout) == (0, b'{"tags":["a","a"]}\n')
-        ignored = "nothing of an answer: uniqueItems, nullable; where null may stand, write "
+        ignored = "since it restricts nothing: uniqueItems, nullable; where null may stand, write "
         assert ignored in done.stderr.decode()
 
 
@@ -143,14 +143,14 @@ def test_the_guide_can_be_turned_off_by_a_setting(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("constant", ["NaN", "-Infinity"])
 def test_json_has_no_such_numbers(constant: str) -> None:
-    assert fault_of(f'{{"a": {constant}}}', {}) == f"it is no JSON ({constant} isn't a number of JSON)"
+    assert fault_of(f'{{"a": {constant}}}', {}) == f"it isn't JSON ({constant} isn't a number of JSON)"
 
 
 def test_a_reference_to_elsewhere_is_not_followed() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         server.settimeout(0.2)
         schema = {"$ref": f"http://127.0.0.1:{server.getsockname()[1]}/schema.json"}
-        assert str(fault_of("{}", schema)).startswith("its schema refers to what isn't in it (")
+        assert str(fault_of("{}", schema)).startswith("its schema refers to something that isn't in it (")
         with pytest.raises(TimeoutError):
             server.accept()
 
@@ -183,7 +183,7 @@ def test_the_json_line_says_why_there_is_no_answer(tmp_path: Path) -> None:
     done = ossia_here("run", "hi", "--engine", write_script(tmp_path, _answered("three")), "--schema", AGE, "--json")
     line = line_of(done)
     assert (line["answer"], line["exit"], done.returncode) == (None, 10, 10)
-    assert line["error"] == "it is no JSON (Expecting value: line 1 column 1 (char 0))"
+    assert line["error"] == "it isn't JSON (Expecting value: line 1 column 1 (char 0))"
     assert done.stderr.decode().endswith("the answer doesn't follow the schema: " + line["error"] + "\n")
 
 

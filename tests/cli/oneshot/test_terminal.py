@@ -150,7 +150,7 @@ def test_code_in_the_final_channel_is_no_answer(tmp_path: Path) -> None:
         "✗ python: there is no tool 'python'. No tools are on: answer without one.",
         "  print(1)",
     ]
-    assert lines[2] == "  → all tools are off: --no-tools is set, here or among the settings"
+    assert lines[2] == "  → all tools are off: --no-tools is set, here or in the config"
     assert lines[3] == "Done." and lines[4].startswith("script · ") and lines[5:] == [""]
 
 

@@ -11,7 +11,7 @@ from ossia.cli.settings.kinds import thinking_limit
 from tests.support.command import ossia, ossia_here, write_script
 
 THOUGHT = "<|channel|>analysis<|message|>" + "on and on it goes in thoughts without any end " * 3
-TOLD = b"ossia: the thinking reached 20 tokens (think-tokens): answering with what there is\n"
+TOLD = b"ossia: the thinking was cut at 20 tokens (think-tokens): it answers now\n"
 
 
 def test_it_is_told_and_the_answer_comes(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_in_a_chat_it_joins_when_an_address_is_typed_and_that_is_said_once(tmp_p
                 await stage.type(f"{line}\r")
                 await stage.until(lambda: stage.rows.count("Fine.") == answers)
                 await stage.settle()
-                return [row for row in stage.rows if row.startswith("the browser joins: about ")]
+                return [row for row in stage.rows if row.startswith("the browser is on now: about ")]
 
             assert await say("What does setup.py do?", 1) == []
             (told,) = await say("What stands on example.org?", 2)

@@ -104,7 +104,7 @@ def test_an_engines_key_goes_to_no_server_of_a_folder(line: str, config: Path, t
     (folder / ".ossia").mkdir(parents=True)
     (folder / ".ossia" / "config.toml").write_text(servers)
     environ = {"OSSIA_CONFIG": str(config), "TEAM_KEY": "sesame"}
-    with pytest.raises(McpConfigInvalid, match=r"mcpServers\.x: TEAM_KEY is the key of an engine") as caught:
+    with pytest.raises(McpConfigInvalid, match=r"mcpServers\.x: TEAM_KEY is an engine's key") as caught:
         configured_servers(environ, folder=look(folder))
     assert "sesame" not in str(caught.value)
     config.write_text(TEAM + servers)  # what the user writes there is the user's own
@@ -205,7 +205,7 @@ def test_flags_that_a_server_has_no_use_for_are_named(site: Site, etude_tokenize
     quiet = ossia(*asked, "--context", "512")
     assert quiet.returncode == 0 and b"warning" not in quiet.stderr
     told = ossia(*asked, "--context", "9999", "--repack", "on", "--gpu-layers", "3")
-    said = "--gpu-layers, --repack, --context (it has 4,096 tokens): without effect, since the server decides this"
+    said = "--gpu-layers, --repack, --context (it has 4,096 tokens): ignored, since the server decides this"
     assert told.returncode == 0 and f"ossia: warning: {said}\n" in told.stderr.decode()
 
 
@@ -214,7 +214,7 @@ def test_a_model_in_the_command_line_that_the_server_does_not_have_is_told(
 ) -> None:
     serve(site, etude_tokenizer, [FINAL] * 3)
     asked = ["run", "hi", "--engine", site.url(), "--no-tools"]
-    said = "ossia: warning: --model gpt-oss-20b: without effect, since the server decides this\n"
+    said = "ossia: warning: --model gpt-oss-20b: ignored, since the server decides this\n"
     told = ossia(*asked, "--model", "gpt-oss-20b")
     assert (told.returncode, told.stdout) == (0, b"Done.\n") and said in told.stderr.decode()
     for heard in (ossia(*asked, "--model", "etude"), ossia(*asked, env={"OSSIA_MODEL": "gpt-oss-20b"})):
@@ -225,7 +225,7 @@ def test_a_server_that_says_nothing_has_the_seconds_of_a_turn(site: Site) -> Non
     site.silent("/props")
     done = ossia("run", "hi", "--engine", site.url(), "--no-tools", "--timeout", "0.5")
     assert done.returncode == ExitCode.CUT
-    assert done.stderr.decode() == "ossia: error: the server said too little within --timeout (0.5 s)\n"
+    assert done.stderr.decode() == "ossia: error: the server wasn't ready within --timeout (0.5 s)\n"
 
 
 def test_a_turn_with_a_call(site: Site, etude_tokenizer: Tokenizer, tmp_path: Path) -> None:

@@ -181,7 +181,7 @@ def test_a_model_here_that_the_command_line_names_is_told(server: Made) -> None:
     asked = server("chat", chat({"content": ANSWER}))
     done = ossia("run", QUESTION, "--engine", asked.url(), "--no-tools", "--model", str(ETUDE_PATH))
     assert (done.returncode, done.stdout) == (0, f"{ANSWER}\n".encode())
-    assert b"warning: --model etude: without effect, since the server decides this\n" in done.stderr
+    assert b"warning: --model etude: ignored, since the server decides this\n" in done.stderr
 
 
 def test_the_command_line_comes_before_the_config(

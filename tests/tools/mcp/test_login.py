@@ -62,7 +62,7 @@ def test_a_login_is_kept_refreshed_and_forgotten(tmp_path: Path) -> None:
         assert again.logins.forget("g") and not again.logins.forget("g")
         (status,) = (gone := _servers(tmp_path, url)).connect()
         gone.close()
-        assert status.error is not None and "wants a login" in status.error
+        assert status.error is not None and "needs a login" in status.error
 
 
 def test_a_login_that_others_could_have_written_isnt_used(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_login_isnt_sent_to_another_address(tmp_path: Path) -> None:
         site.valid |= {"key-1", "key-2"}
         (status,) = (moved := _servers(tmp_path, other)).connect()
         moved.close()
-        assert status.error is not None and "wants a login" in status.error
+        assert status.error is not None and "needs a login" in status.error
 
 
 def _everything(folder: Path) -> str:
@@ -109,7 +109,7 @@ def test_a_client_that_was_registered_by_hand(tmp_path: Path, method: str) -> No
 
         (status,) = (other := _servers(tmp_path, url, {"client_id": "another"})).connect()
         other.close()
-        assert status.error is not None and "wants a login" in status.error  # keys belong to a client
+        assert status.error is not None and "needs a login" in status.error  # keys belong to a client
 
 
 def test_a_secret_that_is_wrong_or_missing_is_never_shown(tmp_path: Path) -> None:

@@ -108,9 +108,9 @@ def test_a_forgotten_session_is_made_anew_and_the_call_repeated(tmp_path: Path) 
 
 
 STATUSES = {
-    401: "it wants a login (HTTP 401 Unauthorized): run `ossia mcp login odd`",
+    401: "it needs a login (HTTP 401 Unauthorized): run `ossia mcp login odd`",
     403: "it refuses access (HTTP 403 Forbidden): check what the key may do",
-    404: "nothing is at this address (HTTP 404 Not Found): check the URL",
+    404: "there is nothing at this address (HTTP 404 Not Found): check the URL",
     429: "it takes no more calls for now (HTTP 429 Too Many Requests): try again in 30 s",
     500: "it failed (HTTP 500 Internal Server Error): try again later",
 }
@@ -238,7 +238,7 @@ def test_an_answer_that_breaks_off_is_never_shown_as_whole(tmp_path: Path) -> No
         (0, (200, events, b"data: " + whole), broke_off),  # its event has no end
         (0, (200, events, b"data: " + whole[:70] + b"\n\n"), "its answer is not valid JSON"),
         (0, (200, events, note), broke_off),
-        (9, (401, "text/plain", b"log"), "it wants a login"),
+        (9, (401, "text/plain", b"log"), "it needs a login"),
         (9, (500, "application/json", _rpc(-32000, "half a message")[:60]), "it failed (HTTP 500"),
     ]
     odd = Odd(TEXT)

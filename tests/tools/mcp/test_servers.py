@@ -190,7 +190,7 @@ def test_a_servers_own_patterns_are_never_run(connected: Connected) -> None:
 def test_an_answer_that_is_none(connected: Connected) -> None:
     made, _, folder = connected
     called = call(made.tools, "functions.garbage__echo", {"text": "x"}, folder=folder)
-    assert called.result.error and "its answer is not as MCP has it (content: Input should be" in called.text
+    assert called.result.error and "its answer isn't valid MCP (content: Input should be" in called.text
     assert called.result.taints == {"outside", "private"}
 
 

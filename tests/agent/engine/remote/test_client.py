@@ -251,14 +251,14 @@ def test_what_nobody_waits_for_is_tried_once_and_not_told(site: Site, client: Cl
 def test_a_short_answer_has_a_time_limit_in_all(site: Site) -> None:
     """A byte now and then doesn't prolong it."""
     site.drip("/props", every_s=0.02)
-    with pytest.raises(EngineFailed, match="gave no answer: no word from it in time"):
+    with pytest.raises(EngineFailed, match="gave no answer: it didn't answer in time"):
         client_of(site, answer_s=0.2).get("/props", Control())
 
 
 def test_a_late_answer_is_told_once(site: Site, told: list[str]) -> None:
     site.drip("/props", every_s=0.02)
     client = client_of(site, told, patience_s=0.05, answer_s=0.5)
-    with pytest.raises(EngineFailed, match="no word from it in time"):
+    with pytest.raises(EngineFailed, match="it didn't answer in time"):
         client.get("/props", Control())
     assert told == [f"team ({client.address.place}) hasn't answered yet"]
 
@@ -357,7 +357,7 @@ def test_no_packed_answer_is_unpacked(site: Site, client: Client) -> None:
 
 def test_silence_has_an_end(site: Site) -> None:
     site.silent("/completion")
-    assert "gave no answer: no word from it in time" in fault(client_of(site, silence_s=0.1))
+    assert "gave no answer: it didn't answer in time" in fault(client_of(site, silence_s=0.1))
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -438,7 +438,7 @@ def test_a_port_that_is_mute_when_asked_for_tls_is_asked_once(told: list[str]) -
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = Address(f"https://127.0.0.1:{mute.getsockname()[1]}", "team")
         said = fault(Client(address, notice=told.append, back_off_s=0.01, connect_s=0.1))
-    assert said.endswith(" can't be reached: no word from it in time: if it speaks no TLS, give http://")
+    assert said.endswith(" can't be reached: it didn't answer in time: if it speaks no TLS, give http://")
     assert told == []
 
 

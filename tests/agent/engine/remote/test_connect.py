@@ -94,7 +94,7 @@ def test_what_the_server_has_no_use_for_is_named_if_it_is_explicit(
     assert _connected(host, site.url(), **asked).warning == ""
     found = _connected(host, site.url(), **asked, explicit=frozenset({"model", "cpu_moe", "context", "seed"}))
     idle = "--n-cpu-moe, --model gpt-oss-20b, --context (it has 4,096 tokens)"
-    assert found.warning == f"{idle}: without effect, since the server decides this"
+    assert found.warning == f"{idle}: ignored, since the server decides this"
 
 
 @pytest.mark.parametrize(
