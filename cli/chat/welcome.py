@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 from ossia import __version__
 from ossia.agent.models.catalog import DOWNLOADS, ETUDE, download_of, name_of
 from ossia.agent.models.memory import Memory, read_memory, size_text
-from ossia.cli.chat.commands.trust import enter
 from ossia.cli.clean import clean, one_line
 from ossia.cli.runtime.session import ELSEWHERE, moved_from
 from ossia.cli.words import count
@@ -74,7 +73,10 @@ def _show(talk: Chat, face: Face, lines: list[str]) -> None:
     moved = moved_from(talk.opened.worked_in, talk.folder, chat=True)
     for warning in (*others, *filter(None, [talk.opened.problem, moved])):
         face.note(warning, "yellow")
-    enter(talk, face)
+    if talk.folder:
+        from ossia.cli.chat.commands.trust import enter  # with prompt_toolkit
+
+        enter(talk, face)
     if talk.session.options.response_format:
         face.note("answers are JSON that matches this session's schema: /schema off ends that")
     if talk.opened.resumed:
