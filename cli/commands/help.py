@@ -11,7 +11,7 @@ import typer
 
 import ossia
 from ossia.cli.commands import exit_error
-from ossia.cli.streams import shown, stdout
+from ossia.cli.streams import stdout
 
 _BEGINS = re.compile(r"\s*(?:$|[-*] |\d+\. |[|#])")
 """A line of Markdown that begins a block, or an empty one."""
@@ -55,16 +55,11 @@ def _print(page: str) -> None:
     if not stdout().isatty():
         print(page, end="")
         return
-    import os
-    from shutil import get_terminal_size
+    from ossia.cli.oneshot.drawn import Drawn
 
-    from ossia.cli.terminal.markdown.paint import Painter
-    from ossia.cli.terminal.markdown.segment import Segmenter
-
-    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-    painter, segmenter = Painter(get_terminal_size().columns, colour=not plain, links=False), Segmenter()
-    for chunk in [*segmenter.feed(shown(_joined(page))), *segmenter.finish()]:
-        print(*map(painter.ansi, painter.chunk(chunk)), sep="\n")
+    drawn = Drawn()
+    drawn.write(_joined(page))
+    drawn.end()
 
 
 def _joined(page: str) -> str:
