@@ -30,7 +30,7 @@ _TRANSFORMERS: Final = re.compile(r"Unexpected (fields|keys) in the request")
 _CHAT_ONLY: Final = ("router.huggingface.co",)
 """Its Responses API (beta) takes no reasoning items, and turns the model's calls into results: src/schemas.ts and
 src/routes/responses.ts in huggingface/responses.js, c0ac6ee of 26 May 2026."""
-LESS: Final = "fewer guarantees: see docs/servers.md"
+LESS: Final = "fewer guarantees: `ossia help servers`"
 """Said once, when such a server is chosen."""
 NOT_HAD: Final = (
     "it writes the prompts: no replayed ids, no constrained decoding, no kept KV cache, nothing read ahead, "

@@ -61,7 +61,7 @@ def _about(way: Confinement, set_by: str) -> Finding:
         return Finding("warning", text, "turn the confinement on again", command)
     if way.reason:
         text = f"{what} is confined by {way.name}, which holds back less than bubblewrap: {way.reason}"
-        fix = "get bubblewrap 0.8 or later; docs/confinement.md says what isn't confined until then"
+        fix = "get bubblewrap 0.8 or later; `ossia help confinement` says what isn't confined until then"
         return Finding("warning", text, fix)
     return Finding("ok", f"{what} is confined by {way.name}")
 
