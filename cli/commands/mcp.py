@@ -77,7 +77,7 @@ def add(
     path = mcp_file(os.environ)
     with writing(path):
         add_server(os.environ, name, entry)
-    say(f"{path}: {name} added: `ossia mcp test {name}` connects and shows its tools")
+    say(f"{path}: {name} added: `ossia mcp test {name}` shows its tools and asks")
 
 
 @app.command(name="list")

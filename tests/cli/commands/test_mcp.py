@@ -37,7 +37,7 @@ def test_add_list_test_rm(home: Path) -> None:
     _tools(tools, ("look", "Looks\x1b[2J at\u00ad it."), ("send", "Sends it."))
     done = ossia_text("mcp", "add", "my", "--", sys.executable, "-I", str(HOSTILE), "tools", "./tools.json", cwd=home)
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == f"ossia: {_mcp_json(home)}: my added: `ossia mcp test my` connects and shows its tools\n"
+    assert done.stderr == f"ossia: {_mcp_json(home)}: my added: `ossia mcp test my` shows its tools and asks\n"
     command = [sys.executable, "-I", str(HOSTILE), "tools", str(tools)]
     assert json.loads(_mcp_json(home).read_text()) == {
         "mcpServers": {"my": {"command": command[0], "args": command[1:]}}
