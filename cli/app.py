@@ -24,6 +24,7 @@ from ossia.cli.commands.run import run
 from ossia.cli.commands.trust import trust
 from ossia.cli.commands.undo import undo
 from ossia.cli.settings.table import SETTINGS, with_flags
+from ossia.cli.terminal.first_paint import painted
 
 _SHOWN_SESSIONS = 10
 
@@ -69,20 +70,18 @@ def ossia(
         if early:
             raise commands.UsageError(f"{early[0]} must come after {invocation.invoked_subcommand}")
         return
-    from ossia.cli.runtime.session import Resume
-
-    session = Resume(latest, resume)
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         from ossia.cli.oneshot.once import run_once
+        from ossia.cli.runtime.session import Resume
 
-        raise typer.Exit(run_once(None, given, resume=session))
-    if os.environ.get("TERM") == "dumb":  # it can only print lines
-        from ossia.cli.chat.app import plain_chat
+        raise typer.Exit(run_once(None, given, resume=Resume(latest, resume)))
+    with painted(f"ossia {__version__}"):
+        from ossia.cli.chat.app import chat, plain_chat
+        from ossia.cli.runtime.session import Resume
 
-        raise typer.Exit(plain_chat(given, session))
-    from ossia.cli.chat.app import chat
-
-    raise typer.Exit(chat(given, session))
+        talk = plain_chat if os.environ.get("TERM") == "dumb" else chat  # that can only print lines
+        code = talk(given, Resume(latest, resume))
+    raise typer.Exit(code)
 
 
 app.command(cls=commands.Question)(run)

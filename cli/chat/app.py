@@ -54,7 +54,7 @@ async def run(talk: Chat, *, greet: Callable[[Chat, Face], None] = greet) -> Non
     talk.background.begin()
     talk.face.begin()
     greet(talk, talk.face)
-    talk.begin()
+    asyncio.get_running_loop().call_soon(talk.begin)  # behind the first frame
     await talk.face.screen.run()
 
 

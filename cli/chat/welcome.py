@@ -37,8 +37,8 @@ _TITLE_CHARS, _NAME_CHARS = 40, 60
 
 
 def greet(talk: Chat, face: Face) -> None:
-    """Gather the lines on a thread, then show them."""
-    talk.background.run(lambda: _lines(talk, face), lambda lines: _show(talk, face, lines))
+    """Show the lines."""
+    _show(talk, face, _lines(talk, face))
 
 
 def recall(talk: Chat, face: Face, turns: int = 2) -> None:

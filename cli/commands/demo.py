@@ -6,6 +6,9 @@ from typing import Annotated
 
 import typer
 
+from ossia import __version__
+from ossia.cli.terminal.first_paint import painted
+
 
 def demo(
     speed: Annotated[float, typer.Option(metavar="X", min=0.1, max=100, help="Play it X times as fast.")] = 1.0,
@@ -15,6 +18,8 @@ def demo(
     The tools, the question about the patch and the tests are real, in a temporary folder. The model's words are
     recorded: no model is loaded, nothing is stored, nothing goes over the network. Ctrl-C leaves.
     """
-    from ossia.cli.demo.demo import play
+    with painted(f"ossia {__version__}"):
+        from ossia.cli.demo.demo import play
 
-    raise typer.Exit(play(speed))
+        code = play(speed)
+    raise typer.Exit(code)

@@ -12,6 +12,7 @@ from ossia.cli import paths
 from ossia.cli.exits import ExitError
 from ossia.cli.settings.engines import address_of, is_server
 from ossia.cli.settings.table import Settings
+from ossia.cli.terminal.first_paint import clear
 from ossia.cli.terminal.keyboard import plain_keys
 from ossia.cli.visible import seen
 
@@ -42,6 +43,7 @@ def agree(settings: Settings) -> None:
 def confirmed(question: str) -> bool:
     """Ask `question` (clean) on a terminal. True for `y` or `yes`."""
     prompt = f"{question} [y/N] "
+    clear()
     with plain_keys() as keyboard:
         if keyboard is None:  # Windows
             print(prompt, end="", file=sys.stderr, flush=True)

@@ -29,6 +29,7 @@ from prompt_toolkit.output import ColorDepth
 from rich.segment import Segment
 
 from ossia.cli.clean import clean, one_line
+from ossia.cli.terminal.first_paint import replace
 from ossia.cli.terminal.input.editor import Editor
 from ossia.cli.terminal.input.keys import key_parser, take_early_lines
 from ossia.cli.terminal.markdown.paint import Painter, Row
@@ -118,6 +119,7 @@ class Screen(ScreenBase):
         Raises what a callback on the loop raised, once the terminal is restored.
         """
         async with self._on_loop({}):
+            replace()
             self.output.push_title()
             self.output.take_keys()
             self._idle_frames()
