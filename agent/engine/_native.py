@@ -16,16 +16,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import llama_cpp as lib
 import numpy as np
-from llama_cpp._ggml import libggml
 
+from ossia.agent.engine._bare import bare
 from ossia.agent.engine.cache import Logits
 from ossia.agent.engine.devices import Build, backend_names, experts_with_processor, gpu_names, memory_of_gpus
 from ossia.agent.engine.log import Log
 from ossia.agent.engine.threads import Waiting, default_threads, step_tokens, waiting_for
 from ossia.agent.errors import EngineFailed, ModelUnusable, OutOfMemory, SettingRefused
 from ossia.agent.models.memory import GpuMemory
+
+with bare("llama_cpp") as VERSION:
+    import llama_cpp.llama_cpp as lib
+    from llama_cpp._ggml import libggml
 
 _MOST_THREADS = 512  # GGML_MAX_N_THREADS; OpenMP ends the process when it can't start a thread
 _DONE, _ABORTED = 0, 2  # what llama_decode returns
@@ -294,7 +297,7 @@ def _fingerprint(path: Path, settings: LlamaSettings, native: Native) -> str:
     found = path.stat()
     placement = (settings.gpu_layers, settings.cpu_moe, settings.split, gpu_names(libggml))
     facts = {
-        "llama.cpp": lib.__version__,
+        "llama.cpp": VERSION,
         "file": (path.name, found.st_size, found.st_mtime_ns),
         "kv": (_KV_TYPES[settings.kv_type], _KV_TYPES[settings.kv_type], _SWA_FULL),
         "flash attention": lib.LLAMA_FLASH_ATTN_TYPE_AUTO,
@@ -330,7 +333,7 @@ def processor_features() -> frozenset[str]:
 def build() -> Build:
     """The targets of this llama.cpp, and the GPUs that it sees now."""
     names, memory, features = gpu_names(libggml), memory_of_gpus(libggml), tuple(sorted(processor_features()))
-    return Build(lib.__version__, backend_names(libggml), names, memory.free, features, memory.shared)
+    return Build(VERSION, backend_names(libggml), names, memory.free, features, memory.shared)
 
 
 _LOG = Log()

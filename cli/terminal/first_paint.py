@@ -78,5 +78,4 @@ def _restored() -> bool:
 
 def _write(text: str) -> None:
     with suppress(OSError):  # the terminal was closed
-        stdout().write(text)
-        stdout().flush()
+        os.write(stdout().fileno(), text.encode("utf-8"))
