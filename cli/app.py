@@ -102,7 +102,7 @@ app.add_typer(python.app, name="python")
 app.add_typer(harmony.app, name="harmony")
 app.command("help")(help_)
 
-command = typer.main.get_command(app)
+command = commands.command_of(app)
 
 
 def explain_usage(error: typer.BadParameter) -> tuple[str, list[str]]:

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import UserDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
@@ -57,8 +59,7 @@ class Root(Group):
                 return self.parse_args(ctx, ["--workspace", *args])
             return super().parse_args(ctx, ["run", *args])  # `--schema`, which only a question has
         before, first = args[: len(args) - len(rest)], next(iter(rest), "")
-        groups = {name: getattr(command, "commands", {}) for name, command in self.commands.items()}
-        if first not in groups and _is_path(ctx, first):
+        if first not in self.commands and _is_path(ctx, first):
             return self.parse_args(ctx, [*before, "--workspace", first, *rest[1:]])
         if first == "chat":
             return self.parse_args(ctx, [*before, *rest[1:]])
@@ -66,15 +67,44 @@ class Root(Group):
             args = ["--version"]
         elif first == "help" and len(rest) > 2:  # of a command within a group
             args = [*rest[1:], "--help"]
-        elif first and first not in groups:
+        elif any(char.isspace() for char in first):
+            args = ["run", *args]
+        elif first and first not in self.commands:
+            groups = {name: getattr(command, "commands", {}) for name, command in self.commands.items()}
             within = [f"`ossia {name} {first}`" for name, commands in groups.items() if first in commands]
             if within:
                 ctx.fail(f"No such command {first!r}. Did you mean {' or '.join(within)}?")
             # A misspelt command must not start a model; "hello" is no misspelt "help".
-            known = [*groups.keys() - {"help"}, *_OTHER_NAMES]
-            if any(char.isspace() for char in first) or not get_close_matches(first.lower(), known):
+            if not get_close_matches(first.lower(), [*groups.keys() - {"help"}, *_OTHER_NAMES]):
                 args = ["run", *args]
         return super().parse_args(ctx, args)
+
+
+class _Later(UserDict[str, Any]):
+    """Commands by name, each made when it is looked at first."""
+
+    def __getitem__(self, name: str) -> Any:
+        if isinstance(made := self.data[name], partial):
+            made = self.data[name] = made()
+        return made
+
+
+def command_of(app: typer.Typer) -> TyperGroup:
+    """The command that typer makes of `app`. Those below it are made when they are needed: all of them take 50 ms."""
+    from typer.main import get_command_from_info, get_command_name, get_group, get_group_from_info
+
+    own, below = app.registered_commands, app.registered_groups
+    app.registered_commands, app.registered_groups = [], []
+    command = get_group(app)
+    app.registered_commands, app.registered_groups = own, below
+    how: dict[str, Any] = {"pretty_exceptions_short": app.pretty_exceptions_short, "rich_markup_mode": None}
+    later: dict[str, Any] = {
+        one.name or get_command_name(getattr(one.callback, "__name__", "")): partial(get_command_from_info, one, **how)
+        for one in own
+    }
+    later |= {str(one.name): partial(get_group_from_info, one, suggest_commands=True, **how) for one in below}
+    command.commands = _Later(later)  # a mapping, as typer wants it
+    return command
 
 
 def _is_path(ctx: typer.Context, word: str) -> bool:
