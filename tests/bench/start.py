@@ -1,96 +1,114 @@
-"""How long the command takes to start, and with what: `python -m tests.bench.start [--model M] [--runs 20]`.
+"""How long the command takes to start, and with what: `python -m tests.bench.start [--model M] [--peer CHECKOUT]`.
 
-Wall time of whole commands in new processes, of those that load no model and of those that answer; then the phases of
-an answer's way to its first token, in the order in which `ossia run` goes through them, each in a process that did
-nothing else before. (`ossia run` reads the header while another thread loads the library: the sum is a bit more than
-its time.) Files are in the page cache: the first run isn't counted.
+Wall time and processor time of whole commands in new processes: those that load no model, those that answer, and the
+chat up to its first paint, to a key on its input line, and to its model. Then the phases of an answer's way to its
+first token, in the order in which `ossia run` goes through them, each in a process that did nothing else before.
+(`ossia run` reads the header while another thread loads the library: the sum is a bit more than its time.) Files are in
+the page cache: the first run isn't counted. A peer, another checkout with an environment of its own, takes turns with
+this one.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
-from tests.bench.processes import first_byte_s, measure, own_home
+from tests.bench.processes import measure, own_home
 from tests.bench.report import Report, options
 from tests.support.command import OSSIA
+from tests.support.pty import PtyChat
 
-_QUESTION = ("run", "What is 48*17?", "--raw", "--seed", "1")
+_INPUT = "›".encode()
+_Times = Mapping[str, float]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
     parser = options(__doc__)
     parser.add_argument("--model", default="etude", metavar="PATH|NAME", help="what answers (étude)")
-    parser.add_argument("--runs", type=int, default=20, metavar="K", help="of a command; half as many of an answer")
+    parser.add_argument("--runs", type=int, default=20, metavar="K", help="of each command")
+    parser.add_argument("--peer", metavar="CHECKOUT", help="another checkout, to take turns with")
     given = parser.parse_args(argv)
     report = Report("start", "typer")
-    few = max(1, given.runs // 2)
     report.settings |= {"model": Path(given.model).name, "runs": given.runs}
-    for args in (["--version"], ["--help"], ["run", "--help"], ["config", "show"]):
-        _tell(report, f"ossia {' '.join(args)}", _repeat(given.runs, lambda args=args: [_wall_s(args)])[0])  # type: ignore[misc]
-    with tempfile.TemporaryDirectory() as home:
-        first, end = _repeat(few, lambda: _run_s(given.model, Path(home)))
-        _tell(report, "ossia run: first token", first)
-        _tell(report, "ossia run: to the end", end)
+    programs = {"this": str(OSSIA)}
+    if given.peer:
+        programs["peer"] = str(Path(given.peer, ".venv", "bin", "ossia").resolve())
+    with tempfile.TemporaryDirectory() as folder:
+        home = own_home(Path(folder))
+        for arguments in (["--version"], ["--help"], ["run", "--help"], ["config", "show"]):
+            _pair(report, programs, given.runs, f"ossia {' '.join(arguments)}: ", _command(arguments, home))
+        for asked in ("Hello", "What is 48*17?"):
+            arguments = ["run", asked, "--model", given.model]
+            _pair(report, programs, given.runs, f"ossia run {asked!r}: ", _command(arguments, home))
         if os.name == "posix":
-            prompt, ready = _repeat(few, lambda: _chat_s(given.model, Path(home)))
-            _tell(report, "ossia: prompt that takes a key", prompt)
-            _tell(report, "ossia: model ready", ready)
-    _tell_phases(report, given.model, few)
+            _pair(report, programs, given.runs, "chat: ", lambda program: _chat(program, given.model, home))
+    _tell_phases(report, given.model, max(1, given.runs // 2))
     report.print(as_json=given.json)
 
 
-def _repeat(count: int, run: Callable[[], Sequence[float]]) -> list[tuple[float, ...]]:
-    """The times of `count` runs after one that isn't counted; a tuple for each moment that a run tells."""
-    run()
-    return list(zip(*(run() for _ in range(count)), strict=True))
+def _pair(report: Report, programs: Mapping[str, str], runs: int, what: str, run: Callable[[str], _Times]) -> None:
+    """Add the times of each program, which take turns; the first round isn't counted."""
+    found: dict[str, list[_Times]] = {who: [] for who in programs}
+    for number in range(runs + 1):
+        for who, program in programs.items():
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            times = run(program)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            if number:
+                found[who].append({**times, "processor": cpu_s})
+    for who, rounds in found.items():
+        for moment in rounds[0]:
+            walls = [1e3 * one[moment] for one in rounds]
+            report.row("commands", what=what + moment, who=who, best_ms=min(walls), median_ms=median(walls))
 
 
-def _tell(report: Report, what: str, walls_s: Sequence[float]) -> None:
-    report.row("commands", what=what, best_ms=1e3 * min(walls_s), median_ms=1e3 * median(walls_s))
+def _command(arguments: Sequence[str], home: Mapping[str, str]) -> Callable[[str], _Times]:
+    def run(program: str) -> _Times:
+        """Seconds to the first byte on stdout, and to the end."""
+        begin = time.perf_counter()
+        pipe, nothing = subprocess.PIPE, subprocess.DEVNULL
+        with subprocess.Popen(
+            [program, *arguments], stdin=nothing, stdout=pipe, stderr=nothing, env={**os.environ, **home}
+        ) as process:
+            assert process.stdout is not None
+            os.read(process.stdout.fileno(), 1)
+            first = time.perf_counter() - begin
+            process.stdout.read()
+        if process.returncode:
+            raise RuntimeError(f"{program} {' '.join(arguments)} ended with {process.returncode}")
+        return {"first word": first, "end": time.perf_counter() - begin}
+
+    return run
 
 
-def _wall_s(args: Sequence[str]) -> float:
+def _chat(program: str, model: str, home: Mapping[str, str]) -> _Times:
+    """Seconds to the first paint of the input line, to a key on it, and until the title says that the model answers."""
     begin = time.perf_counter()
-    subprocess.run([OSSIA, *args], stdout=subprocess.DEVNULL, check=True)
-    return time.perf_counter() - begin
-
-
-def _run_s(model: str, home: Path) -> tuple[float, float]:
-    """Seconds until the first token is in our pipe, and until the process has ended."""
-    return first_byte_s([*_QUESTION, "--model", model], own_home(home))
-
-
-def _chat_s(model: str, home: Path) -> tuple[float, float]:
-    """Seconds until the chat shows a key that was pressed, and until its title says that the model is there."""
-    import pexpect  # type: ignore[import-untyped]
-
-    env: Any = {**os.environ, **own_home(home), "TERM": "xterm-256color"}
-    begin = time.perf_counter()
-    chat = pexpect.spawn(str(OSSIA), ["--model", model], env=env, dimensions=(24, 80), timeout=30, encoding="utf-8")
-    chat.delaybeforesend = None
-    chat.expect_exact("›")
-    chat.send("q")
-    chat.expect_exact("q")
-    prompt = time.perf_counter() - begin
-    chat.expect_exact("ossia: idle")
-    ready = time.perf_counter() - begin
-    chat.send("\x7f\x04")
-    chat.expect(pexpect.EOF)
-    chat.close()
-    return prompt, ready
+    with PtyChat("--model", model, command=[program], environ=home, name="XTerm(388)") as chat:
+        while _INPUT not in chat.sent:
+            chat.read(0.005)
+        paint = time.perf_counter() - begin
+        chat.press("q")
+        chat.until("› q")
+        key = time.perf_counter() - begin
+        chat.idle()
+        ready = time.perf_counter() - begin
+        chat.press("\x7f\x04")
+        chat.wait()
+    return {"first paint": paint, "a key on the input line": key, "model ready": ready}
 
 
 def _tell_phases(report: Report, model: str, runs: int) -> None:
-    python_s = _repeat(runs, lambda: [_python_s()])[0]
+    python_s = [_python_s() for _ in range(runs + 1)][1:]
     report.row("phases of a run", phase="Python itself", best_ms=1e3 * min(python_s), median_ms=1e3 * median(python_s))
     found = [measure("tests.bench.start_phases", {"model": model}) for _ in range(runs + 1)][1:]
     for phase in found[0]:
