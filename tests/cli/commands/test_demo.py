@@ -36,6 +36,8 @@ def test_no_ends_the_recording(columns: int, rows: int) -> None:
         chat.until(lambda: chat.title == "ossia: asks")
         time.sleep(2 * QUIET_S)
         chat.press("n")
+        chat.until("type why not")
+        chat.press("\r")
         chat.until(END[-1].split("  ")[0])
         chat.idle()
         told = " ".join(chat.text.split())
