@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import get_app
 from prompt_toolkit.filters import Condition, emacs_mode, vi_insert_mode
@@ -27,6 +27,9 @@ from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.terminal.question_rows import detail_rows, head_rows, key_lines, more_line, styled
 from ossia.cli.visible import seen, seen_line
 
+if TYPE_CHECKING:
+    from ossia.cli.terminal.input.editor import Editor
+
 QUIET_S = 0.5
 """An answer counts once the question has been on screen, and no key has come, for this long."""
 LETTERS = "ynsapwel"
@@ -34,8 +37,7 @@ LETTERS = "ynsapwel"
 EXPLAIN = "?"
 
 _OTHER_ROWS, _SPARE_FROM = 2, 13  # the bottom line, one of activity; from so many rows on, a blank one below them
-_AIRY_ROWS = 10  # free ones, for a blank one above it
-_READABLE_ROWS = 3  # left for the text; else the note moves from below the keys to the text's end
+_READABLE_ROWS, _AIRY_ROWS = 3, 10  # left for the text: else the note is at its end; free, for a blank one above all
 _NOTE_ROWS, _HEAD_ROWS = 2, 4
 _TYPING = "keys go to the input line: Enter sends it, Ctrl-C empties it; then answer"
 _REFUSING = (("Enter", "no"), ("Esc", "back"))
@@ -69,30 +71,13 @@ class Question:
     refusable: bool = False
 
 
-class InputLine(Protocol):
-    """The line below the question: where keys go that don't answer, and where the reason of a no is typed."""
-
-    @property
-    def typing(self) -> bool:
-        """Is something being typed? Then all keys but PgUp and PgDn go there."""
-
-    def take(self) -> str:
-        """The text; the line is empty then."""
-
-    def put_aside(self) -> None:
-        """Move the text to the history."""
-
-    def height(self, rows: int) -> int:
-        """The rows of the line on a screen of `rows` rows."""
-
-
 class QuestionPane:
-    """Shows one question at a time above `line`; `answered` gets the pressed key, and the reason of a no, often "".
+    """Shows one question at a time above the input line; `answered` gets the key, and the reason of a no, often "".
 
     pane.ask(Question("Run ls", "it can run code"), answered=print)      # prints y, or n and a reason
     """
 
-    def __init__(self, painter: Painter, line: InputLine, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, painter: Painter, line: Editor, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._painter, self._line, self._clock = painter, line, clock
         self._question: Question | None = None
         self._answered: Callable[[str, str], object] = lambda key, reason: None
@@ -103,13 +88,12 @@ class QuestionPane:
         self._top = 0  # the first row in sight
         self._bodies: dict[tuple[bool, bool, bool, int], list[Row]] = {}
         self.keys = self._bindings()
-        asked = Condition(lambda: self._question is not None)
         window = Window(
             FormattedTextControl(self._fragments),
             height=lambda: Dimension.exact(self.height()),  # it may not be squeezed: the keys stand in its last rows
             dont_extend_height=True,
         )
-        self.container = ConditionalContainer(window, asked)
+        self.container = ConditionalContainer(window, Condition(lambda: self.open))
 
     @property
     def open(self) -> bool:
@@ -128,7 +112,8 @@ class QuestionPane:
             self._line.put_aside()
         self._question = None
         self._explaining = self._refusing = False
-        self._early, self._remark, self._top = "", "", 0
+        self._early = self._remark = ""
+        self._top = 0
         self._bodies.clear()
 
     def covered(self) -> None:
@@ -193,21 +178,21 @@ class QuestionPane:
 
     def _press(self, key: str) -> None:
         """Answer, if the question takes answers by now, and offers this one; else say that it wasn't one."""
-        question, offered = self._question, key in dict(self._choices())
-        assert question is not None
-        if not offered or not self._armed(self._key_before_at):
-            self._early = self._early + key if self._is_typed_on else key
-        if not offered:
+        assert self._question is not None
+        if key not in dict(self._choices()):
             self._remark = f"[{key}] is no answer to this"
         elif not self._armed(self._key_before_at):
             self._remark = f"too early: press {key} again"
         elif key == EXPLAIN:
             self._explaining, self._top = not self._explaining, 0
             self._uncount_key()
-        elif key == "n" and question.refusable:
+        elif key == "n" and self._question.refusable:
             self._refusing = True
         else:
-            self._answer(key)
+            return self._answer(key)
+        if self._remark:
+            self._early = self._early + key if self._is_typed_on else key
+        return None
 
     def _answer(self, key: str, reason: str = "") -> None:
         answered = self._answered
@@ -223,8 +208,8 @@ class QuestionPane:
         question = self._question
         if question is None or self._refusing:
             return _REFUSING if question else ()
-        explain = "back" if self._explaining else "explain"
-        return (*question.keys, (EXPLAIN, explain)) if question.explanation else question.keys
+        explains = ((EXPLAIN, "back" if self._explaining else "explain"),) if question.explanation else ()
+        return (*question.keys, *explains)
 
     def _uncount_key(self) -> None:
         """Let an answer follow at once: this key was meant for the question, not typed into the line."""
@@ -248,8 +233,9 @@ class QuestionPane:
         shown = max(1, room - 1)
         self._top = max(0, min(self._top, len(body) - shown))
         elsewhere = self._question.elsewhere if self._question and not self._explaining else ""
-        more = more_line(self._top, len(body) - self._top - shown, self._painter.width, elsewhere)
-        return [*head, *body[self._top : self._top + shown], styled(more, "dim"), *footer]
+        end = self._top + shown
+        more = more_line(self._top, len(body) - end, self._painter.width, elsewhere)
+        return [*head, *body[self._top : end], styled(more, "dim"), *footer]
 
     def _most_rows(self) -> int:
         """The rows that the input line and the rows around it leave free."""

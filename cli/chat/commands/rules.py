@@ -65,7 +65,7 @@ def _remove(talk: Chat, face: Face, tools: Toolset, text: str) -> None:
     held = own or any(_is(rule, text) for rule in policy.rules) or (text == _EDITS and policy.accepts_edits)
     if held:
         policy.rules = tuple(rule for rule in policy.rules if not _is(rule, text))
-        policy.forget()  # the answer that stored the rule also allowed it for this session, or it was "accept edits"
+        policy.forget()  # the answer that stored the rule also allowed it for this session, or it was "all edits"
     try:
         deleted = tools.grants.forget(text)
     except TrustError as error:

@@ -13,15 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prompt_toolkit.application import Application
-from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.input import create_pipe_input
-from prompt_toolkit.layout import BufferControl, HSplit, Layout, Window
+from prompt_toolkit.key_binding import merge_key_bindings
+from prompt_toolkit.layout import HSplit, Layout, Window
 from prompt_toolkit.layout.dimension import Dimension
 from rich.cells import cell_len
 from rich.segment import Segment
 
 from ossia.cli.clean import clean
 from ossia.cli.terminal.fold import folded
+from ossia.cli.terminal.input.editor import Editor
+from ossia.cli.terminal.input.typed import Typed
 from ossia.cli.terminal.markdown.paint import Painter
 from ossia.cli.terminal.question import QUIET_S, Question, QuestionPane
 from tests.support.screen import Terminal
@@ -35,28 +37,6 @@ WRITE = Question(
 WAIT = QUIET_S + 0.01
 
 
-class InputLine(Buffer):
-    """An input line of one row; `aside` is its history."""
-
-    aside = ""
-    rows = 1
-
-    @property
-    def typing(self) -> bool:
-        return bool(self.text)
-
-    def take(self) -> str:
-        text = self.text
-        self.reset()
-        return text
-
-    def put_aside(self) -> None:
-        self.aside = self.take()
-
-    def height(self, rows: int) -> int:
-        return self.rows
-
-
 class Stage:
     """The pane above an input line, in an application of its own."""
 
@@ -65,23 +45,20 @@ class Stage:
         self.answers: list[str] = []
         self.terminal = Terminal(columns, rows)
         self.painter = Painter(columns)
-        self.line = InputLine()
-        self.pane = QuestionPane(self.painter, self.line, clock=lambda: self.now)
+        self.sent: list[Typed] = []
+        self.editor = Editor(self.sent.append)
+        self.line = self.editor.buffer
+        self.pane = QuestionPane(self.painter, self.editor, clock=lambda: self.now)
         self._first = question
         self._pipe = create_pipe_input()
 
     async def __aenter__(self) -> Stage:
         self._keys = self._pipe.__enter__()
         greedy = Window(height=Dimension(preferred=100))  # what is above must not squeeze it
-        parts = [
-            greedy,
-            self.pane.container,
-            Window(BufferControl(self.line), height=lambda: Dimension.exact(self.line.rows)),
-            Window(height=1),
-        ]
+        parts = [greedy, self.pane.container, self.editor.container, Window(height=1)]
         self.app: Application[None] = Application(
-            Layout(HSplit(parts), focused_element=self.line),
-            key_bindings=self.pane.keys,
+            Layout(HSplit(parts), focused_element=self.editor.window),
+            key_bindings=merge_key_bindings([self.editor.keys, self.pane.keys]),
             input=self._keys,
             output=self.terminal.output,
         )
@@ -99,6 +76,11 @@ class Stage:
         self.app.exit()
         await self._task
         self._pipe.__exit__(kind, error, trace)
+
+    @property
+    def drafts(self) -> str:
+        """The lines in the history."""
+        return "\n".join(entry.text for entry in self.editor.history.entries)
 
     def answered(self, key: str, reason: str) -> None:
         self.answers.append(f"{key} {reason}".rstrip())
@@ -126,7 +108,8 @@ class Stage:
 
     @property
     def shown(self) -> str:
-        return "\n".join(self.terminal.display).strip("\n")
+        """The rows above the input line."""
+        return "\n".join(("", *self.terminal.display)).partition("\n›")[0].strip("\n")
 
 
 def play(scene: Callable[[Stage], Awaitable[None]], stage: Stage | None = None) -> None:
@@ -185,7 +168,7 @@ def test_a_diff_takes_the_free_rows_and_opens_at_the_first_files_name(columns: i
 def test_a_long_line_of_the_input_takes_rows_from_it() -> None:
     async def scene(stage: Stage) -> None:
         assert stage.pane.height() == 20
-        stage.line.rows = 8
+        stage.line.insert_text("\n" * 7)
         await stage.draw()
         assert stage.pane.height() == 13 and "[y] yes" in stage.shown and "too small" not in stage.shown
 
@@ -287,6 +270,7 @@ def test_a_no_takes_a_reason(typed: str, answer: str, columns: int) -> None:
         await stage.draw()
         await stage.press("\r")
         assert (stage.answers, stage.line.text, stage.pane.open) == ([answer], "", False)
+        assert (stage.sent, stage.drafts) == ([], ""), "it is no message"
 
     play(scene, Stage(REFUSABLE, columns=columns))
 
@@ -295,10 +279,10 @@ def test_escape_leaves_the_reason_and_the_question_waits_again() -> None:
     async def scene(stage: Stage) -> None:
         stage.app.timeoutlen = stage.app.ttimeoutlen = 0.01
         await stage.press("n", *"why", "\x1b", after_s=WAIT)
-        while not stage.line.aside:  # the terminal may still send the rest of a sequence
+        while not stage.drafts:  # the terminal may still send the rest of a sequence
             await asyncio.sleep(0.01)
         await stage.draw()
-        assert (stage.answers, stage.line.text, stage.line.aside) == ([], "", "why")
+        assert (stage.answers, stage.line.text, stage.drafts) == ([], "", "why")
         assert "[y] yes" in stage.shown
         await stage.press("y", after_s=0.1)
         assert (stage.answers, stage.line.text) == ([], "")
@@ -317,7 +301,7 @@ def test_a_reason_for_a_question_that_is_gone_goes_nowhere(replaced: bool) -> No
         else:
             stage.pane.withdraw()
         await stage.press("\r", after_s=0.1)
-        assert (stage.answers, stage.line.text.strip(), stage.line.aside) == ([], "", "why")
+        assert (stage.answers, stage.line.text.strip(), stage.drafts, stage.sent) == ([], "", "why", [])
         if replaced:
             await stage.press("y", after_s=0.1)
             assert stage.answers == []
