@@ -112,6 +112,8 @@ def test_it_is_asked_and_runs_again_with_that() -> None:
         (None, "the user said no: do without, or ask them"),
         (Decision("c", False, unasked=True), "only the user can give that, and nobody can be asked: do without"),
         (Decision("another", True), "the user said no: do without, or ask them"),
+        (Decision("another", False, reason="x"), "the user said no: do without, or ask them"),
+        (Decision("c", False, reason="work offline"), "the user refused: work offline"),
     ],
 )
 def test_without_a_yes_the_first_result_stands(decision: Decision | None, why: str) -> None:
