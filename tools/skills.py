@@ -139,7 +139,7 @@ def find_skills(home: Path | None, brought: Offer | None) -> Skills:
             except _Broken as error:
                 skipped.append(f"{shown}: {error}")
         elif found[name][1] != data:
-            skipped.append(f"{shown}: {found[name][0].path} has the same name, and counts")
+            skipped.append(f"{shown}: {found[name][0].path} has the same name and is used")
     skills = sorted((skill for skill, _ in found.values()), key=lambda skill: (skill.of == "user", skill.name))
     return Skills(tuple(skills), tuple(f"skill not used: {one_line(line, 300)}" for line in skipped))
 

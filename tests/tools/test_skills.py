@@ -42,7 +42,7 @@ def test_the_users_and_those_of_a_trusted_folder(home: Path, work: Path) -> None
         Skill("review", "The project's.", ".agents/skills/review/SKILL.md", "Do it."),
         Skill("pdf", "Read PDFs.", path, "# PDFs\n\nRun scripts/read.py.", "user", "[file]"),
     )
-    wins = ".agents/skills/review/SKILL.md has the same name, and counts"
+    wins = ".agents/skills/review/SKILL.md has the same name and is used"
     assert found.skipped == (
         f"skill not used: .claude/skills/review/SKILL.md: {wins}",
         f"skill not used: ~/.agents/skills/review/SKILL.md: {wins}",

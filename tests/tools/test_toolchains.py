@@ -252,7 +252,7 @@ def test_the_links_of_an_environment_open_nothing_else(at: Machine, target: str)
     found = at.find()
     assert found.places == ()
     assert found.refused == (f".venv/bin/python leads to {os.path.realpath(target.format(home=at.home))}, "
-                             "in no manager's folder of versions: --readable DIR shows a folder",)  # fmt: skip
+                             "which commands can't see: --readable DIR shows it to them",)  # fmt: skip
 
 
 def test_a_link_beside_the_table_is_not_shown_to_the_workspace(at: Machine) -> None:

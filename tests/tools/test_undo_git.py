@@ -269,4 +269,4 @@ def test_a_private_conversation_leaves_no_copy_of_the_workspace(root: Path, tmp_
 def test_without_git_commands_are_not_kept(root: Path, tmp_path: Path) -> None:
     journal = Journal(tmp_path / "data", root, programs=())
     assert journal.before_command() is None
-    assert journal.commands_cannot_be_undone() == "git isn't installed, which keeps what commands change"
+    assert journal.commands_cannot_be_undone() == "git, which keeps what commands change, isn't installed"

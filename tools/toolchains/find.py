@@ -198,4 +198,4 @@ class _Search:
                 self._refuse(f"{name}/bin/{link.name}", f"leads to {real(link)}")
 
     def _refuse(self, what: str, said: str) -> None:
-        self._shown.refuse(f"{what} {said[:150]}, in no manager's folder of versions: --readable DIR shows a folder")
+        self._shown.refuse(f"{what} {said[:150]}, which commands can't see: --readable DIR shows it to them")

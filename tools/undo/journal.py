@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Before", "Journal", "KeepLimits", "Skipped", "Turn", "Undone"]
 
 _BY_HAND = "(calls by hand)"
-_NO_GIT = "git isn't installed, which keeps what commands change"
+_NO_GIT = "git, which keeps what commands change, isn't installed"
 _MAX_NAMES, _MAX_NAME_CHARS = 10, 80
 
 

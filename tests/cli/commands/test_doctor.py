@@ -101,7 +101,7 @@ def test_the_toolchains_that_commands_would_see(home: Path, tmp_path: Path) -> N
     assert [text for text, _, _ in found if "for PATH" in text or "--readable" in text] == [
         f"--readable {home}: never shown, for it is the home, or holds it",
         "commands may read, for PATH: ~/.nvm/versions/node/v20.11.1; for --readable: ~/data",
-        f".venv/pyvenv.cfg names {home}/private, in no manager's folder of versions: --readable DIR shows a folder",
+        f".venv/pyvenv.cfg names {home}/private, which commands can't see: --readable DIR shows it to them",
     ]
     (fix,) = (line for text, line, _ in found if "for PATH" in text)
     assert fix.startswith("the model reads: commands can use python 3.11 (.venv)")

@@ -289,7 +289,7 @@ def test_without_a_question_the_first_result_says_what_cannot_be_undone(shell: S
 def test_without_git_commands_cannot_be_undone(shell: Shell) -> None:
     shell.journal = Journal(shell.data, shell.root, programs=())
     conditions = shell.run("true").asked[0].preview.conditions
-    assert "it can't be undone: git isn't installed, which keeps what commands change; only changes of" in conditions
+    assert "it can't be undone: git, which keeps what commands change, isn't installed; only changes of" in conditions
 
 
 def test_what_git_ignores_is_said_once(shell: Shell) -> None:
