@@ -1,4 +1,4 @@
-"""The common words for sizes, times, a call's arguments on one line, the end of a turn."""
+"""The common words for sizes, times, the end of a turn."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from ossia.agent.models.memory import size_text
-from ossia.cli.clean import clean, one_line
+from ossia.cli.clean import one_line
 from ossia.cli.streams import stdout
-from ossia.cli.visible import visible
-from ossia.tools.present import present_of
 
 if TYPE_CHECKING:
     from ossia.agent.events import TurnEnd
@@ -36,9 +33,7 @@ ENDS: dict[TurnEnd | None, str] = {
 FORCED = "⟨⟩"
 """The brackets around ids that weren't sampled, in text for people."""
 
-_PATCHED = re.compile(r"^\*\*\* (?:Update|Add|Delete) File: (.+)$", re.MULTILINE)  # a file in a patch
 _EIGHTHS = " ▏▎▍▌▋▊▉"
-_JSON_CHARS = 200_000  # of arguments; longer ones are shown as they were written
 
 
 def count(number: int, what: str) -> str:
@@ -108,11 +103,6 @@ def bytes_of(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def size_words(text: str) -> str:
-    """The length of a result: `"12 lines, 3.4 kB"`; "nothing" for an empty one."""
-    return f"{count(_lines(text), 'line')}, {size_text(bytes_of(text))}" if text.strip() else "nothing"
-
-
 def length_of(text: str) -> str:
     """The length of a text: `"213 lines"`; of a single line, `"1,200 characters"`."""
     lines = _lines(text)
@@ -121,31 +111,6 @@ def length_of(text: str) -> str:
 
 def _lines(text: str) -> int:
     return text.count("\n") + (not text.endswith("\n"))
-
-
-def short_arguments(name: str, arguments: str, max_chars: int) -> str:
-    """A call's arguments on one clean line: a command as it is typed; a `path` alone; the text that is the only value.
-
-    Hidden characters have signs, as in a question, but lines and blanks are run together.
-
-    short_arguments("functions.write", '{"path": "a.txt", "content": "…"}', 60)      # 'a.txt'
-    """
-    present = present_of(name)
-    text = present.short(parsed(arguments))
-    if text is None:
-        text = arguments[:_JSON_CHARS]
-    if text.lstrip().startswith("*** Begin Patch"):
-        text = ", ".join(_PATCHED.findall(text)) or text
-    shown, _ = visible(text[: 4 * max_chars], "" if present.argument == "" else "sh")
-    return clean(one_line(shown, max_chars))
-
-
-def parsed(arguments: str) -> object:
-    """The JSON object of a call's arguments; None: they aren't one, or are very long."""
-    try:
-        return json.loads(arguments) if len(arguments) <= _JSON_CHARS and arguments.lstrip().startswith("{") else None
-    except (ValueError, RecursionError):
-        return None
 
 
 def thinking_cut(tokens: int) -> str:

@@ -41,17 +41,10 @@ class Present:
         return {**args, self.argument: value} if self.argument and isinstance(args, Mapping) else value
 
     def short(self, args: object) -> str | None:
-        """The arguments in a few words: a command, a query and its path, a path, the only text; None: only all do."""
-        if not isinstance(args, Mapping):
-            return None
-        path, query = args.get("path"), args.get("query")
-        if self.is_command and (command := self.text(args)) is not None:
-            folder = args.get("workdir")
-            return f"cd {shlex.quote(folder)} && {command}" if folder and isinstance(folder, str) else command
-        if isinstance(query, str) and isinstance(path, str):
-            return f"{query} in {path}" if path else query
-        only = path if "path" in args else next(iter(args.values())) if len(args) == 1 else None
-        return only if isinstance(only, str) else None
+        """A command on one line, with the folder that it runs in; None: there is no command."""
+        command = self.text(args) if self.is_command else None
+        folder = args.get("workdir") if isinstance(args, Mapping) else None
+        return f"cd {shlex.quote(folder)} && {command}" if command and folder and isinstance(folder, str) else command
 
 
 CODE = Present("", "python", ".py")

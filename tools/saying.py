@@ -18,6 +18,7 @@ MAX_CHARS = 1_000
 _VALUE_CHARS = 60
 _JSON_CHARS = 200_000  # of arguments; longer ones aren't read
 _HEREDOC = re.compile(r"<<-?[ \t]*['\"\\]?([\w.-]+)['\"]?")
+_BLANKS = re.compile(r"[ \t\n]+")
 _JOINS = re.compile(r"(?:[;&|{(]|\b(?:then|do|else))\s*\Z")
 """The end of a line whose command goes on in the next one."""
 _PATCHED = re.compile(
@@ -66,8 +67,8 @@ def python_line(code: str) -> str:
     """`"Run Python: print(6*7)"`; of several lines, the first that says something, and their number."""
     lines = [line for line in code.strip().splitlines() if line.strip()]
     shown = next((line for line in lines if not re.match(r"(?:import|from)\b|%|```", line.strip())), "")
-    shown = one_line(shown or (lines[0] if lines else "nothing"))
-    return f"Run Python: {shown}" + (f" … ({len(lines)} lines)" if len(lines) > 1 else "")
+    shown = one_line(shown or lines[0]) if lines else ""
+    return f"Run Python{f': {shown}' if shown else ''}" + (f" … ({len(lines)} lines)" if len(lines) > 1 else "")
 
 
 def read_line(path: str, start: object = None, end: object = None) -> str:
@@ -140,8 +141,8 @@ def patched(patch: str) -> list[tuple[str, str, int, int]]:
 
 
 def one_line(text: str) -> str:
-    """The text with each run of whitespace as one blank; beyond `MAX_CHARS` it is cut with an ellipsis."""
-    flat = " ".join(text[: 4 * MAX_CHARS].split())
+    """The text with each run of blanks and line ends as one blank; beyond `MAX_CHARS` it is cut with an ellipsis."""
+    flat = _BLANKS.sub(" ", text[: 4 * MAX_CHARS]).strip(" ")
     return flat if len(flat) <= MAX_CHARS and len(text) <= 4 * MAX_CHARS else f"{flat[: MAX_CHARS - 1]}…"
 
 
@@ -150,10 +151,10 @@ def one_line_of_script(script: str) -> str:
 
     one_line_of_script("cat > a <<'E'\\nx\\nE\\nls")    # "cat > a <<'E' (1 line); ls"
     """
-    lines = iter(script.strip().replace("\\\n", " ").split("\n"))
+    lines = iter(script.strip(" \t\n").replace("\\\n", " ").split("\n"))
     shown = ""
     for line in lines:
-        part = line.strip()
+        part = line.strip(" \t")
         if found := _HEREDOC.search(part):
             size = sum(1 for _ in takewhile(lambda below: below.strip() != found[1], lines))
             part += f" ({size} line{'' if size == 1 else 's'})"

@@ -110,7 +110,7 @@ class Notices(Display):
     def warn(self, text: str) -> None:
         self._post(text, "yellow")
 
-    def aside(self, text: str, *, whole: bool = False) -> None:
+    def aside(self, text: str, *, whole: bool = False, look: str = "") -> None:
         self._post(text, "dim")
 
     @contextmanager

@@ -44,7 +44,7 @@ class DrawnFace(Face):
         settings = talk.settings
         think: Think = "on" if settings.show_thinking and settings.think == "off" else settings.think
         super().__init__(ChatView(painter, think=think, page=talk.page, clock=clock), painter, pictures)
-        self.view.fix = talk.model.fix
+        self.view.calls.fix = talk.model.fix
         self.talk, self._clock = talk, clock
         self._ctrl_c_at = float("-inf")
 
@@ -151,7 +151,7 @@ class PlainFace(DrawnFace):
     def __init__(self, talk: Chat) -> None:
         painter = Painter(terminal_size().columns, colour=False)
         super().__init__(talk, painter, Pictures("off"))
-        self.view.keys = False
+        self.view.calls.keys = False
         self.screen = PlainScreen(ChatPanes(talk, self), painter, submit=self.submit, interrupt=self.interrupt)
 
     @property

@@ -18,18 +18,16 @@ from ossia.agent.events import (
     Stats,
     ThinkingCut,
     ToolFinished,
-    ToolStarted,
     TurnEnd,
     TurnEnded,
 )
 from ossia.agent.kinds import is_answer
-from ossia.cli.chat.pager.items import Item, diff_of, diffstat
-from ossia.cli.chat.summary_rows import beginning, call_row, edit_row, recalled, running_row, thought_row
-from ossia.cli.clean import clean, clean_parts, fitted, one_line
+from ossia.cli.chat.call_rows import CallRows
+from ossia.cli.chat.pager.items import Item
+from ossia.cli.chat.summary_rows import beginning, recalled, thought_row
+from ossia.cli.clean import clean, clean_parts, one_line
 from ossia.cli.footnotes import lines
-from ossia.cli.runtime.activity import Reading, Running
-from ossia.cli.runtime.failures import failure_rows
-from ossia.cli.runtime.writing import Writing
+from ossia.cli.runtime.activity import Reading
 from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
 from ossia.cli.words import ENDS, count, thinking_cut
@@ -40,7 +38,7 @@ Think = Literal["off", "on", "peek"]
 Block = Literal["user", "note", "text", ""]
 """The kind of the last rows: a blank row stands between two kinds, and between two texts."""
 
-_PEEK_ROWS = _OUTPUT_ROWS = 3
+_PEEK_ROWS = 3
 _FEW_TOKENS = 12  # shorter thinking is one line
 
 
@@ -71,17 +69,10 @@ class ChatView:
         self._thought_since = 0.0
         self._thought_tokens = 0
         self._tail = ""  # of the thinking: a screenful
-        self._calls: list[ToolFinished] = []  # of one tool in a row, on an open line
-        self._running = Running(clock)
-        self._stat = ""  # the call's changes of files
-        self._writing = Writing(clock)
+        self.calls = CallRows(painter, clock)
         self._progress: Progress | None = None
         self._reading = Reading(clock)
         self._turn_since = 0.0
-        self.keys = True
-        """Rows mention keys: False on a terminal without any."""
-        self.fix: Callable[[ToolFinished], str] = lambda done: ""
-        """The user's next step after a failed call."""
         self.fold: Callable[[str], str] = lambda text: text
         """Replaces pasted texts by their placeholders."""
         self.recognise: Callable[[str], None] = lambda text: None
@@ -112,14 +103,14 @@ class ChatView:
             match item.kind:
                 case "user":
                     self.recognise(item.text)
-                    self._add("user", self._painter.echo(recalled(self.fold(item.text), keys=self.keys)))
+                    self._add("user", self._painter.echo(recalled(self.fold(item.text), keys=self.calls.keys)))
                 case "thinking":
                     self._thought_row("thought", item.tokens)
                 case "preamble" | "answer":
                     self._write(item.text, cited=item.kind == "answer")
                     self._close_message()
                 case "call":
-                    self._called(item.finished())
+                    self._called(item.finished(), past=True)
                 case "note" | "summary":
                     self.note(one_line(item.text, 300))
         self._close_calls()
@@ -142,8 +133,7 @@ class ChatView:
 
     def see(self, event: Event) -> None:
         """Take in one event."""
-        self._running.see(event)
-        self._writing.see(event)
+        self.calls.see(event)
         match event:
             case Delta():
                 self._delta(event)
@@ -160,10 +150,8 @@ class ChatView:
                 self._progress = event
                 if event.phase == "prefill":
                     self._reading.see(event)
-            case ToolStarted(preview=preview):
-                self._stat = diffstat(diff_of(preview))
             case ToolFinished():
-                self._finished(event)
+                self._called(event)
             case ContextTrimmed(before, after, reason):
                 self.note(f"{reason} · {before:,} → {after:,} tokens · /context shows what was replaced")
             case Stats(step):
@@ -241,41 +229,17 @@ class ChatView:
     def _thought_row(self, thought: str, tokens: int | None) -> None:
         """Show the line, but not for a few tokens: each call would have one."""
         if tokens is None or tokens >= _FEW_TOKENS:
-            self.note(thought_row(thought, tokens, keys=self.keys, width=self._painter.width), "dim italic")
+            self.note(thought_row(thought, tokens, keys=self.calls.keys, width=self._painter.width), "dim italic")
 
-    def _finished(self, done: ToolFinished) -> None:
-        call, result = done.call, done.result
-        if self._stat and not result.error:
-            row = edit_row(call.name, self._stat, keys=self.keys, width=self._painter.width)
-            self._add("note", self._painter.text(row, "cyan"))
-        else:
-            self._called(done, self.fix(done))
-        for attachment in result.attachments:
+    def _called(self, done: ToolFinished, *, past: bool = False) -> None:
+        if rows := self.calls.add(done, past=past):
+            self._add("note", rows, closes=False)
+        for attachment in done.result.attachments:
             self.note(f"  {attachment.path}")
 
-    def _called(self, done: ToolFinished, fix: str = "") -> None:
-        """Show a finished call. Calls of one tool in a row share a line, which is open until something else comes."""
-        if done.result.error:
-            for rows, style in zip(failure_rows(done, self._painter.width, fix=fix), ("red", "yellow"), strict=True):
-                if rows:
-                    self.note("\n".join(rows), style)
-            return
-        if self._calls and self._calls[-1].call.name != done.call.name:
-            self._close_calls()
-        self._calls.append(done)
-        if not self.keys:  # a printed line can't change
-            self._close_calls()
-
     def _close_calls(self) -> None:
-        rows, self._calls = self._call_rows(), []
-        if rows:
+        if rows := self.calls.close():
             self._add("note", rows)
-
-    def _call_rows(self) -> list[Row]:
-        """The open line of the last calls."""
-        if not self._calls:
-            return []
-        return self._painter.text(call_row(self._calls, keys=self.keys, width=self._painter.width), "cyan")
 
     def _ended(self, end: TurnEnd, error: Exception | None) -> None:
         self._close_message()
@@ -287,9 +251,10 @@ class ChatView:
         elif end != "answered":
             self.note(f"{ENDS[end]}; /retry asks again" if end in ("silent", "loop") else ENDS[end], "yellow")
 
-    def _add(self, block: Block, rows: list[Row]) -> None:
-        """Add rows, behind a blank one if another kind of block ends."""
-        self._close_calls()
+    def _add(self, block: Block, rows: list[Row], *, closes: bool = True) -> None:
+        """Add rows, behind a blank one if another kind of block ends. `closes`: the open row of calls ends."""
+        if closes:
+            self._close_calls()
         if self._last and (block != self._last or block == "text"):
             self._rows.append([])
         self._rows += rows
@@ -312,39 +277,24 @@ class ChatView:
         if chunk is not None:
             gap: list[Row] = [[]] if not self._begun and self._last else []
             return [*gap, *self._painter.chunk(chunk)][-max_rows:]
-        rows = self._call_rows() + self._running_rows()
+        rows = self.calls.open() + self.calls.running()
         room = {"off": 0, "peek": min(max_rows, _PEEK_ROWS), "on": max_rows}[self.think]
         if self._thought and room:
             rows += self._painter.text(self._tail[-room * self._painter.width :].strip(), "dim")[-room:]
-        rows += self._dim(self._writing.lines(room) if room else [])
+        rows += self.calls.written(room) if room else []
         gap = [[]] if rows and self._last not in ("", "note") else []  # as in its final form
         return [*gap, *rows][-max_rows:]
-
-    def _running_rows(self) -> list[Row]:
-        """The call under way and its last lines: `▸ running pytest -q · 12 s`; none before it printed something."""
-        call, output = self._running.call, self._running.lines(_OUTPUT_ROWS)
-        if call is None or not output:
-            return []
-        head = running_row(call, self._running.seconds, width=self._painter.width)
-        return [*self._painter.text(head, "cyan"), *self._dim(output)]
-
-    def _dim(self, lines: list[str]) -> list[Row]:
-        """Lines from outside, two columns in, each on one row."""
-        shown = (fitted(clean(f"  {line}"), self._painter.width) for line in lines)
-        return [row for line in shown for row in self._painter.text(line, "dim")]
 
     def activity(self) -> str:
         """The activity: `"thinking · 4 s · 61 tokens"`; "" between turns."""
         if not self.busy:
             return ""
-        if self._running.call:
-            return f"{self._running.call.name} · {self._running.seconds:.0f} s"
+        if of_call := self.calls.activity():
+            return of_call
         if self._thought:
             return f"thinking · {self._clock() - self._thought_since:.0f} s · {count(self._thought_tokens, 'token')}"
         if self._progress:
             summing_up = f"summing up older turns · {self.turn_s:.0f} s"
             return summing_up if self._progress.phase == "summary" else self._reading.text()
-        if call := self._writing.text():
-            return f"{call} · {self._writing.seconds:.0f} s"
         activity = "writing" if self._segments else "waiting"
         return f"{activity} · {self.turn_s:.0f} s · {count(self.tokens, 'token')}"

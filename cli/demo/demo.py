@@ -96,7 +96,7 @@ class DemoFace(ScreenFace):
 
     def __init__(self, talk: Chat) -> None:
         super().__init__(talk)
-        self.view.fix = self._end_if_failed
+        self.view.calls.fix = self._end_if_failed
 
     def submit(self, typed: Typed) -> None:
         self.note(_MUTE)

@@ -105,7 +105,7 @@ def _blocks(part: Part) -> list[str]:
         case "thinking":
             blocks += ["*Thinking:*", "\n".join(f"> {line}".rstrip() for line in part.text.splitlines())]
         case "call":
-            blocks += [f"*Call of {_plain(part.name)}:*", _fenced(part.text, part.language)]
+            blocks += [f"*{_plain(part.said)}* ({_plain(part.name)}):", _fenced(part.text, part.language)]
         case "result":
             blocks += [f"*{'Failed' if part.failed else 'Result'}:*", _fenced(part.text, "")]
         case "other":

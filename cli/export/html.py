@@ -82,7 +82,7 @@ def _body(part: Part) -> str:
         case "thinking":
             return _folded("Thinking", f'<div class="thinking" dir="auto">{plain(part.text)}</div>')
         case "call":
-            return _folded(f"Call of {part.name}", f"<pre><code>{code(part.text, part.language)}</code></pre>")
+            return _folded(f"{part.said} · {part.name}", f"<pre><code>{code(part.text, part.language)}</code></pre>")
         case "result":
             files = "".join(f"<p>File: {plain(name)}</p>" for name in part.files)
             summary = "Failed" if part.failed else "Result"

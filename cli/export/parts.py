@@ -15,6 +15,7 @@ from ossia.cli.words import ENDS, count, when
 from ossia.harmony.messages import COMMENTARY
 from ossia.tools.present import present_of
 from ossia.tools.python.tool import code_of
+from ossia.tools.saying import saying
 from ossia.tools.work.result import for_people
 
 
@@ -22,8 +23,8 @@ from ossia.tools.work.result import for_people
 class Part:
     """One part. `text` is exact; an answer's citations are numbers in it, which stand for `notes`.
 
-    `name` is a call's tool, `language` that of its arguments. `files`: the names of the files that a call made.
-    `first`: the model's first part after the user's. `model`: its name, if known.
+    `name` is a call's tool, `said` the call in words, `language` that of its arguments. `files`: the names of the files
+    that it made. `first`: the model's first part after the user's. `model`: its name, if known.
     """
 
     kind: Kind
@@ -36,6 +37,7 @@ class Part:
     failed: bool = False
     first: bool = False
     model: str = ""
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +89,11 @@ def _parts(entries: Sequence[Entry], lookup: Callable[[int], Cited | None], *, t
 
 def _part(entry: Entry, kind: Kind, lookup: Callable[[int], Cited | None], *, first: bool) -> Part:
     message = entry.message
-    text, name, language = message.text, message.name or "", ""
+    text, name, language, said = message.text, message.name or "", "", ""
     notes: tuple[Footnote, ...] = ()
     if kind == "call":
         name = message.recipient or ""
+        said = saying(name, text)
         text, language = _arguments(name, text)
     elif kind == "result":
         text = for_people(text, name)
@@ -99,7 +102,7 @@ def _part(entry: Entry, kind: Kind, lookup: Callable[[int], Cited | None], *, fi
     elif kind == "other" and message.role == "assistant":
         name = message.channel or COMMENTARY
     files = tuple(attached.path.name for attached in entry.attachments)
-    return Part(kind, text, notes, name, language, files, entry.cut, entry.error, first, entry.model or "")
+    return Part(kind, text, notes, name, language, files, entry.cut, entry.error, first, entry.model or "", said)
 
 
 def _arguments(name: str, text: str) -> tuple[str, str]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from ossia.agent.events import Delta, Event, Progress, ToolFinished, ToolOutput, ToolStarted, TurnEnded
+from ossia.agent.events import ApprovalAsked, Delta, Event, Progress, ToolFinished, ToolOutput, ToolStarted, TurnEnded
 from ossia.agent.pace import Pace
+from ossia.cli.runtime.call_line import running
 from ossia.cli.runtime.writing import Writing
 from ossia.cli.words import count
 from ossia.harmony.messages import ANALYSIS
 from ossia.tools.host import Loading
+from ossia.tools.saying import saying
 from ossia.tools.spec import ToolCall
 from ossia.tools.text import clean
 
@@ -60,16 +62,24 @@ class Running:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock, self._since, self._tail = clock, 0.0, ""
         self.call: ToolCall | None = None
+        self._said = ("", "")  # the id of a call, and its words
 
     def see(self, event: Event) -> None:
         """Take note of an event."""
         match event:
-            case ToolStarted(call):
+            case ApprovalAsked(call, preview, form=None):
+                self._said = (call.id, preview.summary)
+            case ToolStarted(call, preview):
                 self.call, self._since, self._tail = call, self._clock(), ""
+                self._said = (call.id, preview.summary if preview else saying(call.name, call.arguments))
             case ToolOutput(text=text):
                 self._tail = (self._tail + text[-_TAIL_CHARS:])[-_TAIL_CHARS:]
             case ToolFinished() | TurnEnded():
                 self.call, self._tail = None, ""
+
+    def said_of(self, call: ToolCall) -> str:
+        """The words for the last call, as its preview had them: `"Run pytest -q"`; "" for another."""
+        return self._said[1] if call.id == self._said[0] else ""
 
     @property
     def seconds(self) -> float:
@@ -89,13 +99,17 @@ class Activity:
     """The activity of a turn, in words: feed it each event, and ask for `text` as often as it is drawn.
 
     `reading the prompt · 212 of 633 · 24 s`, `thinking · 31 tokens`, `writing big.py · line 130 · 78 s`,
-    `running python · 12 s · the last line of output`; "waiting" before the first.
+    `running pytest -q · 12 s · the last line of output`; "waiting" before the first.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._reading, self._running, self._writing = Reading(clock), Running(clock), Writing(clock)
         self._tokens = 0
         self._words = "waiting"
+
+    def said_of(self, call: ToolCall) -> str:
+        """The words for the last call (`Running.said_of`)."""
+        return self._running.said_of(call)
 
     def see(self, event: Event) -> bool:
         """Take note of an event. False: the activity stays."""
@@ -111,7 +125,7 @@ class Activity:
                 self._tokens += 1
                 self._words = f"{'thinking' if channel == ANALYSIS else 'writing'} · {count(self._tokens, 'token')}"
             case ToolStarted(call):
-                self._words = f"running {call.name}"
+                self._words = running(self._running.said_of(call))
             case _:
                 return False
         return True

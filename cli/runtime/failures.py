@@ -6,44 +6,40 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ossia.cli.clean import clean, fitted, one_line
+from ossia.cli.runtime.call_line import LEAST_MS, said_line, seconds
 from ossia.cli.settings.table import Settings
 from ossia.cli.terminal.fold import hanging
-from ossia.cli.visible import seen_line
-from ossia.cli.words import count, short_arguments
+from ossia.cli.words import count
 from ossia.harmony.builtins import TRAINED_NAMES
 from ossia.tools.build import TRAINED
 from ossia.tools.calls.names import resolve_name, work_tool
 from ossia.tools.functions.naming import plain_name
-from ossia.tools.outcome import reason_of
+from ossia.tools.outcome import Outcome
 from ossia.tools.spec import ToolCall, ToolFinished, ToolSpec
 
 MAX_ROWS = 6
-LEAST_MS = 50  # a call that took less took `0.0 s`, which isn't shown
 _MAX_CHARS = 4_000  # of a reason: more than the rows hold
-_ARGUMENT_CHARS = 200
+_LEAST_CELLS = 30
 _PACKAGES = {"PIL": "pillow", "bs4": "beautifulsoup4", "cv2": "opencv-python", "sklearn": "scikit-learn",
              "yaml": "pyyaml"}  # fmt: skip
 """Packages of other names than their modules."""
 
 
-def failure_rows(done: ToolFinished, width: int, *, fix: str = "") -> tuple[list[str], list[str]]:
-    """The rows about a failed call, clean and of at most `width` columns, and those of `fix`.
+def failure_rows(outcome: Outcome, ms: int, width: int) -> list[str]:
+    """The rows about a call that failed for a reason, clean and of at most `width` columns.
 
-    What doesn't fit into `MAX_ROWS` is counted; the arguments come last, as much of them as a row holds.
+    The words for the call take half of a row at the most; of the reason, what doesn't fit into `MAX_ROWS` is counted.
 
-        ✗ browser.open: the name a.test isn't known · https://a.test/x · 0.2 s
+        ✗ Open https://a.test/x · the name a.test isn't known
     """
-    reason = one_line(reason_of(done))
-    rows = _wrapped(f"✗ {seen_line(done.call.name)}: {reason}", width)
-    arguments = short_arguments(done.call.name, done.call.arguments, _ARGUMENT_CHARS)
-    took = f"{done.ms / 1000:.1f} s" if done.ms >= LEAST_MS else ""
-    made = clean(" · ".join(filter(None, [arguments, took])))
-    beside = f"{rows[-1]} · {made}"
-    if made and fitted(beside, width) == beside:
-        rows[-1] = beside
-    elif made:
-        rows.append(fitted(f"  {made}", width))
-    return rows, _wrapped(f"  → {fix}", width) if fix else []
+    said = fitted(said_line(outcome.said), max(width // 2, _LEAST_CELLS))
+    took = f" · {seconds(ms)}" if ms >= LEAST_MS else ""
+    return _wrapped(f"✗ {said} · {one_line(outcome.reason)}{took}", width)
+
+
+def fix_rows(fix: str, width: int) -> list[str]:
+    """The rows of the user's next step; none for ""."""
+    return _wrapped(f"  → {fix}", width) if fix else []
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -27,13 +27,15 @@ from ossia.agent.events import (
 from ossia.agent.models.memory import size_text
 from ossia.cli.clean import clean, fitted, one_line
 from ossia.cli.runtime.activity import Activity, loading_words
+from ossia.cli.runtime.call_line import call_line, running, said_line
 from ossia.cli.settings.table import Settings
 from ossia.cli.streams import stdout
 from ossia.cli.visible import seen, seen_line
-from ossia.cli.words import short_arguments, thinking_cut
+from ossia.cli.words import thinking_cut
 from ossia.harmony.messages import ANALYSIS
 from ossia.tools.host import Loading, Notice
-from ossia.tools.outcome import outcome_of, reason_of
+from ossia.tools.outcome import outcome_of
+from ossia.tools.saying import saying
 from ossia.tools.spec import NoStop, Stop
 
 if TYPE_CHECKING:
@@ -42,9 +44,8 @@ if TYPE_CHECKING:
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _FRAME_S = 0.1
 _WAIT_S = 0.01
-_DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
+_DIM, _RED, _PLAIN = "\x1b[2m", "\x1b[31m", "\x1b[0m"
 _ERASE = "\r\x1b[K"
-_SHOWN_CHARS = 100  # of a call or a result, in the line about it
 _R = TypeVar("_R")
 
 
@@ -136,14 +137,10 @@ class Display:
                 how = f" ({preview.conditions})" if preview.conditions else ""
                 would = seen_line(f"dry run: {preview.summary}{how}")
                 self.note(f"{would}\n{seen(preview.detail, preview.language)}".rstrip("\n"))
-            case ToolStarted(call):
-                self.aside(f"{call.name}: {short_arguments(call.name, call.arguments, _SHOWN_CHARS)}")
-            case ToolFinished(call, result, ms):
-                if result.error:
-                    self._failed(event)
-                else:
-                    shown = one_line(outcome_of(event), _SHOWN_CHARS)
-                    self.aside(f"{call.name}: done in {ms / 1000:.1f} s · {shown}")
+            case ToolStarted(call, preview) if not self.shows_activity:  # else the live line says it
+                self.aside(running(preview.summary if preview else saying(call.name, call.arguments)))
+            case ToolFinished():
+                self._finished(event)
             case ContextTrimmed(before, after, reason):
                 self.note(f"ossia: {reason} ({before:,} → {after:,} tokens)")
             case SampledAgain(reason):
@@ -209,15 +206,15 @@ class Display:
         if self._verbose:
             self.note(text)
 
-    def _write(self, text: str, *, dim: bool = False) -> None:
+    def _write(self, text: str, look: str = "") -> None:
         self.before()
         self.line.erase()
         self._end_thought()
-        print(self._painted(text, dim=dim), file=sys.stderr, flush=True)
+        print(self._painted(text, look), file=sys.stderr, flush=True)
 
-    def _painted(self, text: str, *, dim: bool) -> str:
+    def _painted(self, text: str, look: str) -> str:
         text = clean(text) if self.terminal else text
-        return f"{_DIM}{text}{_PLAIN}" if dim and self.colour else text
+        return f"{look}{text}{_PLAIN}" if look and self.colour else text
 
     def pause(self) -> None:
         """Something is about to be written to stdout: leave the terminal's line to it."""
@@ -225,27 +222,35 @@ class Display:
         self.line.erase()
         self._end_thought()
 
-    def aside(self, text: str, *, whole: bool = False) -> None:
-        """A dim line for terminals only. Cut to the width, unless `whole` (a path; lines that fit)."""
+    def aside(self, text: str, *, whole: bool = False, look: str = _DIM) -> None:
+        """A line for terminals only. Cut to the width, unless `whole` (a path; lines that fit)."""
         if self._asides:
             text = text if whole else fitted(clean(text), columns(sys.stderr) - 1)
-            self._write(text, dim=True)
+            self._write(text, look)
 
-    def _failed(self, done: ToolFinished) -> None:
-        from ossia.cli.runtime.failures import failure_rows
+    def _finished(self, done: ToolFinished) -> None:
+        from ossia.cli.runtime.failures import failure_rows, fix_rows
 
-        fault, name = done.result.fault, done.call.name
+        fault, width = done.result.fault, columns(sys.stderr) - 1
+        outcome = outcome_of(done, self._activity.said_of(done.call))
         if not self._asides and fault and fault.kind in ("search", "key"):  # the answer is from less than was asked for
-            self.warn(f"{one_line(name)}: {one_line(reason_of(done))}")
-        if self._asides:
-            rows, fix = failure_rows(done, columns(sys.stderr) - 1, fix=self.fix(done))
-            self.aside("\n".join([*rows, *fix]), whole=True)
+            self.warn(f"{said_line(outcome.said)}: {one_line(outcome.reason)}")
+        if not self._asides:
+            return
+        if outcome.reason:
+            rows, below = failure_rows(outcome, done.ms, width), list[str]()
+        else:
+            row, below = call_line([outcome], done.ms, width)
+            rows = [row]
+        self.aside("\n".join(rows), whole=True, look=_RED if outcome.failed else _DIM)
+        if below := [*below, *(fix_rows(self.fix(done), width) if done.result.error else [])]:
+            self.aside("\n".join(below), whole=True)
 
     def _think(self, text: str) -> None:
         if not text:
             return
         self.line.erase()
-        sys.stderr.write(self._painted(text, dim=True))
+        sys.stderr.write(self._painted(text, _DIM))
         sys.stderr.flush()
         self._open = not text.endswith("\n")
         self.line.set("")

@@ -59,7 +59,7 @@ How <warm>?
 
 I look.
 
-*Call of browser.open:*
+*Open https://w.test/a?b=\\<c\\>* (browser.open):
 
 ```json
 {{
@@ -73,7 +73,7 @@ I look.
 {page}
 ```
 
-*Call of python:*
+*Run Python: plot('\\`\\`\\`')* (python):
 
 ````python
 plot('```')
@@ -164,11 +164,11 @@ def test_work_in_a_folder_is_read_as_a_person_does() -> None:
     """The form that the model reads stays in the JSON alone, from which the chat goes on."""
     text = export(_worked(), None, "md")
     assert text.partition("## Assistant\n\n")[2] == (
-        '*Call of container.exec:*\n\n```bash\npytest -q\n# {"workdir": "a"}\n```\n\n'
+        '*Run cd a && pytest -q* (container.exec):\n\n```bash\npytest -q\n# {"workdir": "a"}\n```\n\n'
         "*Failed:*\n\n```\n1 failed\n[exit status 1]\n```\n\n"
-        f"*Call of repo\\_browser.apply\\_patch:*\n\n```diff\n{PATCH}\n```\n\n"
+        f"*Edit a.py* (repo\\_browser.apply\\_patch):\n\n```diff\n{PATCH}\n```\n\n"
         "*Result:*\n\n```\nSuccess.\nM a.py\n```\n\n"
-        '*Call of functions.shell:*\n\n```json\n{\n  "command": "ls"\n}\n```\n\n'
+        '*shell(command="ls")* (functions.shell):\n\n```json\n{\n  "command": "ls"\n}\n```\n\n'
         "*Failed:*\n\n```\na.py\n[exit status 2]\n```\n"
     )
     page = _Elements(export(_worked(), None, "html")).text
@@ -249,7 +249,7 @@ def test_html_as_it_is_read() -> None:
         "https://w.test/a?b=&lt;c&gt; (line 0)</a></li>" in page
     )
     call = 'plot(<span class="green">&#x27;```&#x27;</span>)'
-    assert f"<summary>Call of python</summary>\n<pre><code>{call}</code></pre>" in page
+    assert f"<summary>Run Python: plot(&#x27;```&#x27;) · python</summary>\n<pre><code>{call}</code></pre>" in page
     assert '<details class="failed"><summary>Failed</summary>' in page and "<p>File: plot.png</p>" in page
     assert "/home/me" not in page
 

@@ -65,7 +65,7 @@ def test_a_call_in_words(name: str, args: object, words: str) -> None:
         ("print(6*7)", "Run Python: print(6*7)"),
         ("import math\n\nfrom os import path\nmath.pi\n", "Run Python: math.pi … (3 lines)"),
         ("import os", "Run Python: import os"),
-        ("", "Run Python: nothing"),
+        ("", "Run Python"),
     ],
 )
 def test_code_in_words(code: str, words: str) -> None:

@@ -39,16 +39,22 @@ Changes, makes, deletes and renames files: all of the patch is applied, or nothi
 A hunk begins with @@, or with @@ and a line above it (a class, a function) where its lines stand more than once. Show \
 3 lines that stay before and after a change, with a blank in front. `*** Move to: PATH` below an Update line renames."""
 
+MAX_DIFF_CHARS = 50_000
+"""Of a diff that is stored with a result."""
+CUT = "[... "
+"""The beginning of its last line where it was longer."""
 _MAX_BYTES = 128 << 20
 """The limit for all files of a patch, old and new together: they are in memory at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The changes, and what is reported of each file once they are made."""
+    """The changes, and what is reported of each file once they are made; `said` and `diff` for people."""
 
     changes: tuple[Change, ...]
     lines: tuple[str, ...]
+    said: str
+    diff: str
 
 
 class ApplyPatch(FileTool):
@@ -79,7 +85,7 @@ class ApplyPatch(FileTool):
             return Preview(summary, str(misfit), subjects=names, effects=reads, caution=why, plan=text)
         diff, names = "".join(diff.text for diff in planner.diffs), planner.subjects
         summary = patch_line(planner.files)
-        plan = _Plan(tuple(planner.changes), tuple(planner.lines))
+        plan = _Plan(tuple(planner.changes), tuple(planner.lines), summary, _cut(diff))
         warned = caution(plan.changes, names, workspace)
         gone = tuple(change.name for change in plan.changes if change.after is None)
         return Preview(summary, diff, "diff", subjects=names, deletes=gone, caution=warned.reason, firm=warned.firm,
@@ -91,7 +97,8 @@ class ApplyPatch(FileTool):
         if all(change.before is not None and change.before.data == change.after for change in plan.changes):
             return self._done("The files are as the patch wants them already; nothing was written.", workspace)
         apply(plan.changes, workspace)
-        return self._done("\n".join(("Success. Updated the following files:", *plan.lines)), workspace)
+        done = self._done("\n".join(("Success. Updated the following files:", *plan.lines)), workspace)
+        return replace(done, state={"said": plan.said, "diff": plan.diff})
 
     def _done(self, text: str, workspace: Workspace) -> ToolResult:
         """Without `taints`: it holds only what the patch itself named."""
@@ -191,6 +198,14 @@ class _Planner:
 def _named(place: Place) -> str:
     """Its real name, and the given one if that is another."""
     return place.name if same_names(place.asked, [place.name]) else f"{place.name} (through {place.asked})"
+
+
+def _cut(diff: str) -> str:
+    """The diff as it is stored; of a long one the first lines."""
+    if len(diff) <= MAX_DIFF_CHARS:
+        return diff
+    shown = diff[: diff.rfind("\n", 0, MAX_DIFF_CHARS) + 1]
+    return f"{shown}{CUT}{diff.count(chr(10)) - shown.count(chr(10)):,} more lines of the diff are not kept]\n"
 
 
 def _encoded(text: Text, before: Text, name: str) -> bytes:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from ossia.tools.calls.names import work_tool
 from ossia.tools.spec import CHANGED
@@ -62,18 +63,41 @@ def formed(output: str, cwd: Path, *, status: int = 0) -> str:
     return f"<returncode>{status}</returncode>\n<output>\n{output}{end}</output>\ncwd: {cwd}"
 
 
+class Parts(NamedTuple):
+    """A result in its form, taken apart: before it a line on a changed call, behind it remarks."""
+
+    before: str
+    status: int
+    output: str
+    folder: str
+    after: str
+
+
+def parts_of(text: str, name: str) -> Parts | None:
+    """The parts of a result of the call `name`; None for any other text, whatever it looks like."""
+    found, end = _BEGIN.match(text), text.rfind(_END)  # the last one: the output may hold others
+    if found is None or end < found.end() or work_tool(name) is None:
+        return None
+    folder, line_end, after = text[end + len(_END) :].partition("\n")
+    output = text[found.end() : end].removesuffix("\n")
+    return Parts(found["before"] or "", int(found["status"]), output, folder, f"{line_end}{after}")
+
+
 def for_people(text: str, name: str) -> str:
     """A result of the call `name` without its form: the output, then `[exit status 2]` where that isn't 0.
 
     Any other text stays, as a result of another tool does, whatever it looks like: a person sees what the model reads.
     """
-    found, end = _BEGIN.match(text), text.rfind(_END)  # the last one: the output may hold others
-    if found is None or end < found.end() or work_tool(name) is None:
+    parts = parts_of(text, name)
+    if parts is None:
         return text
-    output = text[found.end() : end].removesuffix("\n")
-    plain = found["status"] == "0" or _ENDED.search(output)
-    folder, line_end, after = text[end + len(_END) :].partition("\n")
-    more = f"cwd: {folder}" if len(folder.split()) > 1 else ""  # it may say more than where it ran
-    parts = (output, "" if plain else f"[exit status {found['status']}]", more)
-    inner = "\n".join(part for part in parts if part)
-    return f"{found['before'] or ''}{inner}{line_end}{after}"
+    plain = not parts.status or ended_by(parts.output)
+    more = f"cwd: {parts.folder}" if len(parts.folder.split()) > 1 else ""  # it may say more than where it ran
+    shown = (parts.output, "" if plain else f"[exit status {parts.status}]", more)
+    return f"{parts.before}{chr(10).join(filter(None, shown))}{parts.after}"
+
+
+def ended_by(output: str) -> str:
+    """The last line of a command that was ended, without its mark: `"timed out after 1 s: …"`; "" for any other."""
+    found = _ENDED.search(output)
+    return found[0].removeprefix("[ERROR] ").rstrip("\n") if found else ""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from ossia.agent.events import Delta
-from ossia.cli.clean import fitted
+from ossia.cli.clean import fitted, one_line
+from ossia.cli.runtime.call_line import LEAST_MS, said_line, seconds
 from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.visible import seen_line
-from ossia.cli.words import parsed, short_arguments, size_words
 from ossia.harmony.messages import Message, Sampled, is_call
+from ossia.tools.outcome import outcome_of
 from ossia.tools.present import present_of
+from ossia.tools.saying import parsed, saying
 from ossia.tools.spec import Attachment, Preview, ToolCall, ToolFinished, ToolResult
 from ossia.tools.work.result import for_people
 
@@ -23,7 +25,7 @@ ItemState = Literal["open", "asked", "running", "done"]
 
 TAIL_CHARS = 100_000
 _SHORT_CHARS = 500  # more than any line holds
-_HUNK = re.compile(r"@@ -\d+,(\d+) \+\d+,(\d+) @@")
+_REASON_CHARS, _BRIEF_CHARS = 80, 40
 
 
 @dataclass(slots=True, eq=False)
@@ -35,10 +37,11 @@ class Item:
     turn. `attachments`: files that a call made. `name`: a call's whole recipient; for a note on the end of a turn, that
     end; "" for others.
 
-    A call has `arguments` (as the model wrote them; `ran` if the user changed them), an `id` once it is known,
-    `answered` once it has its result, `ms` spent in the tool (None: not known, or it runs), and while it runs `output`:
-    the end of what it printed, `TAIL_CHARS` at the most. `diff`: what it changes in files; a stored call has none.
-    `lost`: the reason that a call never ran, or has no result, once its turn is over.
+    A call has a `summary` (its preview's; a stored call has none), `arguments` (as the model wrote them; `ran` if the
+    user changed them), an `id` once it is known, `answered` once it has its result, `ms` spent in the tool (None: not
+    known, or it runs), and while it runs `output`: the end of what it printed, `TAIL_CHARS` at the most. `diff`: what
+    it changes in files; a stored call may have its beginning. `lost`: the reason that a call never ran, or has no
+    result, once its turn is over.
 
         Item("call", turn=0, name="python").arguments    # 'print(6*7)'
     """
@@ -60,10 +63,12 @@ class Item:
     output: str = ""
     ran: str | None = None
     diff: str = ""
+    summary: str = ""
     lost: str = ""
     since: float = 0.0  # the clock when it began
     version: int = 0  # grows with each change
     result: str = ""  # of a call, as the model reads it
+    kept: Mapping[str, object] | None = None  # `ToolResult.state`
     said: list[str] = field(default_factory=list)  # a call's arguments, anything else's text; in pieces, as it grows
 
     @property
@@ -88,8 +93,8 @@ class Item:
 
     def finished(self) -> ToolFinished:
         """A call of the past as it ended."""
-        result = ToolResult(self.lost or self.result, error=self.failed)
-        return ToolFinished(ToolCall("", self.name, "" if self.lost else self.arguments), result, self.ms or 0)
+        result = ToolResult(self.lost or self.result, error=self.failed, state=self.kept)
+        return ToolFinished(ToolCall(self.id, self.name, "" if self.cut else self.arguments), result, self.ms or 0)
 
 
 def tokens_of(sampled: Sampled) -> int:
@@ -105,28 +110,6 @@ def item_name(message: Message | Delta) -> str:
 def diff_of(preview: Preview | None) -> str:
     """The diff in a preview; "" for one without."""
     return preview.detail if preview is not None and preview.language == "diff" else ""
-
-
-def diffstat(diff: str) -> str:
-    """The files in a diff, with their changed lines: `"a.py +3 −1, b.py +2 −0"`; "" if it was cut."""
-    files: dict[str, list[int]] = {}
-    old = name = ""
-    left = [0, 0]  # lines of the hunk that are still to come: old, new
-    for line in diff.split("\n"):
-        if any(left) and line[:1] in ("+", "-", " "):
-            counts = files.setdefault(name, [0, 0])
-            left[0] -= line[0] != "+"
-            left[1] -= line[0] != "-"
-            counts[0] += line[0] == "+"
-            counts[1] += line[0] == "-"
-        elif line.startswith("--- "):
-            old = line[4:]
-        elif line.startswith("+++ "):
-            name = (old if line[4:] == "/dev/null" else line[4:])[2:]
-            files.setdefault(name, [0, 0])
-        elif found := _HUNK.match(line):
-            left = [int(found[1]), int(found[2])]
-    return "" if any(left) else ", ".join(f"{name} +{added} −{removed}" for name, (added, removed) in files.items())
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------
@@ -148,32 +131,36 @@ def calls_rows(calls: list[Item], painter: Painter) -> list[Row]:
     return [_list_row(number, digits, item, painter) for number, item in enumerate(calls, 1)]
 
 
-def headline(item: Item, max_chars: int | None = None) -> str:
-    """A call in one line, without its arguments: `▸ python · 0.3 s · 1 line, 2 bytes`.
+def headline(item: Item, max_chars: int = _SHORT_CHARS) -> str:
+    """A call in one line, and its tool's own name: `▸ ran pytest -q · exit 1 · 34 lines · 2.1 s · container.exec`.
 
-    `max_chars`: with its arguments, cut to that length. Nothing is hidden in it.
+    The words for the call are cut to `max_chars`. Nothing is hidden in it.
     """
-    if item.lost:
-        return f"✗ {seen_line(item.name)}: {item.lost}"
-    mark = "✗" if item.error else "▸"
-    made_with = item.arguments if item.ran is None else item.ran
-    arguments = ""
-    if max_chars:
-        arguments = seen_line(diffstat(item.diff), max_chars) or short_arguments(item.name, made_with, max_chars)
-    parts = [f"{mark} {seen_line(item.name)}{'  ' if arguments else ''}{arguments}"]
+    done = item.finished()
     if item.state != "done":
-        parts.append({"open": "being written", "asked": "waiting for you", "running": "running"}[item.state])
-    elif not item.answered and not item.text:
-        parts.append("never ran")
-    else:
-        parts += [f"{item.ms / 1000:.1f} s"] if item.ms else []
-        parts.append(size_words(item.text))
-    return " · ".join([*parts, "cut"] if item.cut else parts)
+        said = said_line(item.summary or saying(item.name, item.arguments), max_chars)
+        words = ({"open": "being written", "asked": "waiting for you", "running": "running"}[item.state],)
+        return " · ".join((f"▸ {said}", *words, seen_line(item.name)))
+    outcome = outcome_of(done, item.summary)
+    brief = outcome.printed == 1 and len(outcome.lines[0]) <= _BRIEF_CHARS
+    size = outcome.lines if brief else filter(None, (outcome.size,))
+    parts = [*outcome.words, *size, *filter(None, (one_line(outcome.reason, _REASON_CHARS),))]
+    if not item.answered and not item.text and not item.lost:
+        parts = ["never ran"]
+    parts += [seconds(item.ms)] if item.ms and item.ms >= LEAST_MS else []
+    mark = "✗" if outcome.reason else "▸"
+    named = [f"{mark} {said_line(outcome.said, max_chars)}", *(seen_line(part, _REASON_CHARS) for part in parts)]
+    return " · ".join([*named, seen_line(item.name), *(["cut"] if item.cut else [])])
 
 
 def style_of(item: Item) -> str:
     """The style of its headline."""
-    return "red" if item.failed else "cyan"
+    return "red" if is_bad(item) else "cyan"
+
+
+def is_bad(item: Item) -> bool:
+    """True for a call that failed, as a person would say."""
+    return item.failed or outcome_of(item.finished()).failed
 
 
 def shown_arguments(item: Item, arguments: str | None = None) -> Shown:
@@ -210,6 +197,6 @@ def _field(key: str, value: object) -> str:
 
 def _list_row(number: int, digits: int, item: Item, painter: Painter) -> Row:
     """Number, name and size are shown whole if they fit; the arguments get the room that is left."""
-    room = painter.width - len(headline(item)) - digits - 3
+    room = painter.width - len(headline(item, 1)) - digits
     text = headline(item, max(4, min(_SHORT_CHARS, room)))
-    return painter.text(fitted(f"{number:>{digits}} {text}", painter.width), "red" if item.failed else "")[0]
+    return painter.text(fitted(f"{number:>{digits}} {text}", painter.width), "red" if is_bad(item) else "")[0]

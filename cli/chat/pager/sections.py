@@ -29,6 +29,7 @@ FOLD_LINES = 12
 MAX_RESULT_ROWS = 200
 """The limit of `call_rows`."""
 _FOLD_CHARS = 2_000
+_SAID_CHARS = 60  # of a call, in its headline: what it was made with stands below
 _CUT_CHARS = 1_500  # Markdown longer than this is cut at the next blank line
 _MUST_CHARS = 10_000  # and longer than this, at any line's end
 _LINE_CHARS = 4_000  # a plain line that is longer is cut into pieces
@@ -186,7 +187,7 @@ def _thinking(item: Item, *, shown: bool) -> list[Section]:
 
 def _call(item: Item, *, shown: bool, opened: bool) -> list[Section]:
     if not shown:
-        return [Section("fold", headline(item, 60), style_of(item), gap=True)]
+        return [Section("fold", headline(item, _SAID_CHARS), style_of(item), gap=True)]
     return [*_called(item, opened=opened), *_result(item, opened=opened), *_files(item)]
 
 
@@ -204,7 +205,7 @@ def call_rows(item: Item, painter: Painter) -> list[Row]:
 
 
 def _called(item: Item, *, opened: bool) -> list[Section]:
-    done = [Section("line", headline(item), style_of(item), gap=True)]
+    done = [Section("line", headline(item, _SAID_CHARS), style_of(item), gap=True)]
     diff = Shown(item.diff, "diff") if item.diff else None
     if item.ran is not None:
         done += _arguments(shown_arguments(item), opened=opened)

@@ -29,7 +29,8 @@ from ossia.agent.sessions.session import Entry, Session
 from ossia.cli.chat.pager.items import TAIL_CHARS, Item, ItemKind, ItemState, diff_of, item_name, tokens_of
 from ossia.cli.words import ENDS
 from ossia.harmony.messages import Message
-from ossia.tools.spec import ToolCall, ToolResult
+from ossia.tools.outcome import diff_in
+from ossia.tools.spec import Preview, ToolCall, ToolResult
 
 
 @dataclass(slots=True)
@@ -107,11 +108,12 @@ class Transcript:
             case ApprovalAsked(call, preview):
                 item = self._touch(self._call(call))
                 item.state, item.diff = "asked", diff_of(preview)
+                item.summary = preview.summary if event.form is None else item.summary
             case ApprovalDecided(call_id):
                 for item in self._with_id(call_id):
                     self._touch(item).state = "open"
             case ToolStarted(call, preview):
-                self._started(call, diff_of(preview))
+                self._started(call, preview)
             case ToolOutput(call_id, text):
                 for item in self._with_id(call_id):
                     self._touch(item).output = (item.output + text)[-TAIL_CHARS:]
@@ -202,6 +204,7 @@ class Transcript:
         item = self._added(entry.message, cut=entry.cut)
         if item is not None and entry.message.role == "tool":
             item.attachments, item.error = entry.attachments, entry.error
+            item.kept, item.diff = entry.state, diff_in(entry.state)
 
     def _drop_step(self) -> None:
         """Drop the items that are in no session: text after the model's call, or an empty message that was cut."""
@@ -235,15 +238,17 @@ class Transcript:
         """The call under way, if it is this one."""
         return [item for item in self._waiting if item.id == call_id]
 
-    def _started(self, call: ToolCall, diff: str) -> None:
+    def _started(self, call: ToolCall, preview: Preview | None) -> None:
         item = self._call(call)
-        item.diff = diff
+        item.diff, item.summary = diff_of(preview), preview.summary if preview else ""
         item.state, item.since, item.output = "running", self.clock(), ""
         item.ran = call.arguments if call.arguments != item.arguments else None
         self._touch(item)
 
     def _finished(self, item: Item, result: ToolResult, ms: int) -> None:
-        item.result, item.error, item.attachments = result.text, result.error, result.attachments
+        item.result, item.error, item.attachments, item.kept = (
+            result.text, result.error, result.attachments, result.state,
+        )  # fmt: skip
         item.ms, item.state, item.output = ms, "done", ""
         self._touch(item)
 

@@ -35,7 +35,7 @@ def test_the_etude_answers_with_its_tools() -> None:
             await stage.settle()
             text = "\n".join(stage.rows)
             assert "› What is 48*17?" in stage.rows
-            assert "▸ python  print(48*17)" in text
+            assert "▸ ran Python: print(48*17) · 816" in text
             assert "thought" not in text  # of a few tokens, before the call and behind it
             assert "<|" not in text
             assert stage.terminal.title == "ossia: idle"

@@ -694,7 +694,8 @@ def test_tools_are_turned_on_and_off_without_loading_the_model_again(tmp_path: P
             await send_until(stage, "/tools", "functions.halve own.py line 4: the parameter 'n' has no type hint")
             await send_until(stage, f"/tools {tmp_path / 'own.py'}:double", "1 tool on: functions.double")
             await send(stage, "Double 21", "/calls", "/calls 1", "/calls 2")
-            assert "▸ functions.double" in text_of(stage) and "a call from 1 to 1, not '2'" in text_of(stage)
+            assert "▸ double(n=21) · 42 · functions.double" in text_of(stage)
+            assert "a call from 1 to 1, not '2'" in text_of(stage)
             await send_until(stage, "/tools off double", "0 tools on")
             await send_until(stage, f"/tools workspace {folder}", "repo_browser.print_tree")
             assert talk.loaded is not None and talk.loaded.model.engine is engine

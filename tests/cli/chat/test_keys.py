@@ -463,9 +463,9 @@ thought · 20 tokens · Ctrl-O shows it
 
 I will look.
 
-✗ functions.none: there is no tool
-  'functions.none'. No tools are on:
-  answer without one. · a.txt
+✗ none(path="a.txt") · there is no
+  tool 'functions.none'. No tools are
+  on: answer without one.
 
 It hums, for three reasons:
 
@@ -493,7 +493,7 @@ thought · 20 tokens · Ctrl-O shows it
 
 I will look.
 
-✗ functions.none: there is no tool 'functions.none'. No tools are on: answer without one. · a.txt
+✗ none(path="a.txt") · there is no tool 'functions.none'. No tools are on: answer without one.
 
 It hums, for three reasons:
 

@@ -91,7 +91,8 @@ thought
 Hm.
 Let me see.
 
-▸ python · 1.2 s · 30 lines, 79 bytes
+▸ ran Python: for i in range(30): … (2
+lines) · 30 lines · 1.2 s · python
 for i in range(30):
     print(i)
 
@@ -151,7 +152,7 @@ def test_any_width(columns: int, colour: bool) -> None:
         code = ToolCall("call_1", "python", "x = '" + "漢字" * 120 + "'")
         wide = "```\n" + "abcdefghij" * 40 + "\n```\n"
         transcript = of(asked(address), called(code, "result " * 60), said(wide))
-        async with PagerScreen(transcript, columns=columns, rows=90, colour=colour) as stage:
+        async with PagerScreen(transcript, columns=columns, rows=96, colour=colour) as stage:
             text = "".join(stage.display).replace(" ", "")
             assert address in text and "abcdefghij" * 40 in text and "漢字" * 120 in text
             assert "result" * 60 in text
@@ -197,8 +198,8 @@ def test_a_call_as_it_runs() -> None:
                 Delta(0, "1)", recipient="python", channel="analysis"),
                 Stats.__new__(Stats),
                 MessageAdded(Message("assistant", ("print(1)",), recipient="python", channel="analysis")),
-                ApprovalAsked(ToolCall("call_1", "python", "print(1)"), Preview("run"), "it runs code"),
-                ToolStarted(ToolCall("call_1", "python", "print(2)")),
+                ApprovalAsked(ToolCall("call_1", "python", "print(1)"), Preview("Run Python: print(1)"), "it runs"),
+                ToolStarted(ToolCall("call_1", "python", "print(2)"), Preview("Run Python: print(2)")),
                 ToolOutput("call_1", "".join(f"{n}\n" for n in range(50))),
                 ToolFinished(ToolCall("call_1", "python", "print(2)"), ToolResult("no", error=True), 300),
             ):
@@ -206,14 +207,14 @@ def test_a_call_as_it_runs() -> None:
                 await stage.drawn()
                 shown.append([row for row in stage.display[4:] if row])
         assert shown == [
-            ["▸ python · being written", "print("],
-            ["▸ python · being written", "print(1)"],
-            ["▸ python · being written", "print(1)"],
-            ["▸ python · being written", "print(1)"],
-            ["▸ python · waiting for you", "print(1)"],
-            ["▸ python · running", "print(1)", CHANGED, "print(2)"],
-            ["▸ python · running", "print(1)", CHANGED, "print(2)", *map(str, range(38, 50))],
-            ["✗ python · 0.3 s · 1 line, 2 bytes", "print(1)", CHANGED, "print(2)", "no"],
+            ["▸ Run Python: print( · being written · python", "print("],
+            ["▸ Run Python: print(1) · being written · python", "print(1)"],
+            ["▸ Run Python: print(1) · being written · python", "print(1)"],
+            ["▸ Run Python: print(1) · being written · python", "print(1)"],
+            ["▸ Run Python: print(1) · waiting for you · python", "print(1)"],
+            ["▸ Run Python: print(2) · running · python", "print(1)", CHANGED, "print(2)"],
+            ["▸ Run Python: print(2) · running · python", "print(1)", CHANGED, "print(2)", *map(str, range(38, 50))],
+            ["✗ Run Python: print(2) · no · python", "print(1)", CHANGED, "print(2)", "no"],
         ]
 
     paging(test)
@@ -287,7 +288,7 @@ def test_the_switches() -> None:
             assert "t shows thinking · o hides output" in stage.foot
             await stage.press("o")
             assert "0" not in stage.display
-            assert "▸ python  for i in range(30): print(i) · 1.2 s · 30 lines, 79 bytes" in stage.display
+            assert "▸ ran Python: for i in range(30): … (2 lines) · 30 lines · 1.2 s · python" in stage.display
             await stage.press("t")
             assert "Let me see." in stage.display and "0" not in stage.display
             assert "t hides thinking · o shows output" in stage.foot
@@ -322,7 +323,8 @@ def test_opening_and_closing() -> None:
             await stage.press("home", "enter", "G", "pageup", "up", "up")
             assert "20" in stage.display
             await stage.press("enter")  # the top of the view was in what is folded away now
-            assert stage.display[1] == "▸ python · 1.2 s · 30 lines, 79 bytes" and "20" not in stage.display
+            assert stage.display[1] == "▸ ran Python: for i in range(30): … (2 lines) · 30 lines · 1.2 s · python"
+            assert "20" not in stage.display
 
     paging(test)
 
@@ -395,8 +397,8 @@ def test_search_tells_of_hits_in_what_is_switched_off() -> None:
             assert re.search(r"/see: [12] of 2 · (around · )?n N", stage.foot)
             await stage.press("t", "o", "/", *"hm", "enter")
             assert "/hm: none · 1 in hidden thinking: t shows it" in stage.foot
-            await stage.press("/", *"print", "enter")  # it stands in the call's line, too
-            assert "/print: 1 of 1 · n N" in stage.foot
+            await stage.press("/", *"range", "enter")  # it stands in the call's line, too
+            assert "/range: 1 of 1 · 1 more in hidden output: o shows it" in stage.foot
             await stage.press("/", *"29", "enter")
             assert "/29: none · 1 in hidden output: o shows it" in stage.foot
 
@@ -667,17 +669,17 @@ def test_the_list_of_calls() -> None:
     transcript.see(MessageAdded(Message("assistant", ("1+",), recipient="python", channel="analysis"), cut=True))
     transcript.see(TurnEnded("stopped"))
     assert texts(calls_rows(transcript.calls(), Painter(80))) == [
-        "1 ▸ python  for i in range(30): print(i) · 1.2 s · 30 lines, 79 bytes",
-        "2 ✗ browser.search  capybaras in winter · 1.2 s · 1 line, 11 bytes",
-        '3 ▸ functions.write  a.txt · nothing',
-        "4 ✗ python: not called (stopped)",
+        "1 ▸ ran Python: for i in range(30): … (2 lines) · 30 lines · 1.2 s · python",
+        '2 ✗ Search "capybaras  in␊winter" · No results. · 1.2 s · browser.search',
+        '3 ▸ write(path="a.txt", text="x") · functions.write',
+        "4 ✗ Run Python · not called (stopped) · python · cut",
     ]
     for width in (20, 46, 200):
         assert all(cell_len(row) <= width for row in texts(calls_rows(transcript.calls(), Painter(width))))
-    assert texts(calls_rows(transcript.calls(), Painter(46)))[0] == "1 ▸ python  for … · 1.2 s · 30 lines, 79 bytes"
+    assert texts(calls_rows(transcript.calls(), Painter(46)))[0] == "1 ▸ ran Python: f… · 30 lines · 1.2 s · python"
     assert texts(calls_rows(of().calls(), Painter(80))) == ["No calls yet."]
     hidden = ToolCall("call_4", "container.exec", r'{"command": ["bash", "-lc", "ls\r\u202e x\r\ny\r\n"]}')
-    assert "ls␍⟨U+202E⟩ x␍ y␍" in texts(calls_rows(of(called(hidden, "")).calls(), Painter(80)))[0]
+    assert "ls␍⟨U+202E⟩ x␍; y␍" in texts(calls_rows(of(called(hidden, "")).calls(), Painter(80)))[0]
 
 
 @pytest.mark.parametrize(
@@ -701,8 +703,8 @@ def test_one_call(call: ToolCall, shown: list[str]) -> None:
     transcript = of(asked("Go."), called(call, "r1\nr2"))
     (item,) = transcript.calls()
     item.attachments = (Attachment(Path("/data/plot.png"), "image/png"),)
-    head, *rest = texts(call_rows(item, Painter(80)))
-    assert head == f"▸ {call.name} · 1.2 s · 2 lines, 5 bytes"
+    head, *rest = texts(call_rows(item, Painter(120)))
+    assert head.startswith("▸ ") and head.endswith(f" · 2 lines · 1.2 s · {call.name}")
     assert rest == [*shown, "", "r1", "r2", "/data/plot.png"]
 
 
@@ -711,7 +713,8 @@ def test_a_result_is_shown_without_the_form_that_the_model_reads() -> None:
     transcript = of(asked("Go."), called(call, formed("a\nb\n", Path("/w"), status=2), error=True))
     (item,) = transcript.calls()
     head, *rest = texts(call_rows(item, Painter(80)))
-    assert (head, rest) == ("✗ container.exec · 1.2 s · 3 lines, 19 bytes", ["ls", "", "a", "b", "[exit status 2]"])
+    assert head == "▸ ran ls · exit 2 · 2 lines · 1.2 s · container.exec"
+    assert rest == ["ls", "", "a", "b", "[exit status 2]"]
 
 
 def test_a_long_result_is_bounded_and_says_so() -> None:

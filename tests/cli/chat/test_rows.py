@@ -6,13 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from ossia.cli.chat.commands.table import GROUPS, KEYS
 from ossia.cli.runtime.session import Resume
 from tests.support.command import write_script
 from tests.support.documents import answer, thought
 from tests.support.screen import ChatScreen, chatting
-from tests.support.work_calls import reads, wants, writes
+from tests.support.work_calls import reads, runs, wants, writes
 
 SIZES = [(50, 15), (80, 24), (120, 40)]
 CTRL_O = "\x0f"
@@ -37,7 +38,7 @@ def test_five_reads_are_one_row_live_and_resumed_and_each_is_in_the_pager(
         (work / name).write_text(f"text of {name}\n")
     size = {"columns": columns, "rows": rows}
     flags = {"workspace": str(work), "trust": True, "no_tools": None}
-    row = "▸ repo_browser.open_file ×5" + ("  a.txt, b.txt" if columns > 50 else "")
+    row = "▸ Read a.txt, b.txt, c.txt"
 
     async def live() -> None:
         script = write_script(tmp_path, *map(read, names), read("none.txt"), read("a.txt"), answer("So."))
@@ -45,8 +46,8 @@ def test_five_reads_are_one_row_live_and_resumed_and_each_is_in_the_pager(
             await stage.type("Go.\r")
             await stage.settle()
             told = of_tools(stage.rows)
-            assert told[0].startswith(row) and told[1].startswith("✗ repo_browser.open_file")
-            assert told[2:] == ["▸ repo_browser.open_file  a.txt"]
+            assert told[0].startswith(row) and told[1].startswith("✗ Read none.txt")
+            assert told[2:] == ["▸ Read a.txt"]
             await stage.type(CTRL_O)
             await stage.until(lambda: any("text of" in line for line in stage.terminal.display))
             await stage.type("q")
@@ -57,7 +58,7 @@ def test_five_reads_are_one_row_live_and_resumed_and_each_is_in_the_pager(
         script = write_script(tmp_path, answer("So."))
         async with ChatScreen(engine=script, resume=Resume(latest=True), **size, **flags) as stage:
             told = of_tools(stage.rows)
-            assert told[0].startswith(row) and told[2:] == ["▸ repo_browser.open_file  a.txt"]
+            assert told[0].startswith(row) and told[2:] == ["▸ Read a.txt"]
 
     chatting(live)
     chatting(later)
@@ -111,7 +112,7 @@ def test_a_warning_before_a_result_is_not_the_result(tmp_path: Path) -> None:
         await case()
         async with ChatScreen(engine=script, resume=Resume(latest=True), no_tools=None) as stage:
             assert "[WARN] this is a new kernel" in stage.talk.transcript.calls()[-1].text
-            assert [row for row in stage.rows if row.startswith("▸")] == ["▸ python  2+2 · 4"] * 2
+            assert [row for row in stage.rows if row.startswith("▸")] == ["▸ ran Python: 2+2 · 4"] * 2
 
     async def first() -> None:
         async with ChatScreen(engine=script, no_tools=None) as stage:
@@ -142,3 +143,101 @@ def test_a_call_that_is_written_is_seen(tmp_path: Path, columns: int, rows: int)
             assert not any("word" in row for row in stage.rows)
 
     chatting(case)
+
+
+CHECK = "seq 33\necho 'FAILED (failures=1)'\nexit 1\n"
+EDIT = """*** Begin Patch
+*** Update File: report.py
+@@
+ line 1
+-line 2
++line two
++a line that is too long for one row of fifty columns
+ line 3
+@@
+ line 40
+-line 41
+ line 42
+*** Add File: CHANGES.md
+{new}
+*** End Patch""".format(new="\n".join(f"+change {number}" for number in range(30)))
+MOVE = """*** Begin Patch
+*** Delete File: old.txt
+*** Update File: a.txt
+*** Move to: b.txt
+@@
+-a
++b
+*** End Patch"""
+WORK = (
+    *(read(name) for name in ("a.txt", "old.txt")),
+    wants("repo_browser.search", path="", query="line 4"),
+    wants("repo_browser.list_dir", path=""),
+    read("none.txt"),
+    runs("true"),
+    runs("sh check.sh"),
+    runs("sh check.sh 2>&1 | tail -2"),
+    runs("cat > x.sh <<'EOF'\nseq 40\nEOF\nsh x.sh"),
+    wants("repo_browser.apply_patch", patch=EDIT),
+    wants("repo_browser.apply_patch", patch=MOVE),
+    wants("nobody", a=1),
+    answer("So."),
+)
+LOOKED = ["▸ Read a.txt, old.txt · 3 lines", '▸ Search "line 4" · 11 hits', "▸ List . · 4 entries"]
+FAILED = ["✗ Read none.txt · there is no file 'none.txt'", "▸ ran true · exit 0"]
+FAILED += ["▸ ran sh check.sh · exit 1 · 34 lines", "    30", "    31", "    32", "    33", "    FAILED (failures=1)"]
+HIDDEN = ["▸ ran sh check.sh 2>&1 | tail -2 · exit 0", "    33", "    FAILED (failures=1)"]
+HEREDOC = {
+    50: ["▸ ran cat > x.sh <<'EOF' (1 l… · exit 0 · 40 lines", "    38", "    39", "    40"],
+    120: ["▸ ran cat > x.sh <<'EOF' (1 line); sh x.sh · exit 0 · 40 lines", "    38", "    39", "    40"],
+}
+EDITED = ["▸ Edit report.py +2 −2 · new CHANGES.md +30", "  report.py"]
+EDITED += ["    1   line 0", "    2   line 1", "    3 - line 2", "    3 + line two"]
+REST = ["    5   line 3", "    6   line 4", "    7   line 5", "        ⋮", "   40   line 38"]
+DIFF = {
+    50: [*EDITED, "    4 + a line that is too long for one row of fif", "      + ty columns", *REST,
+         "   … 36 more lines, Ctrl-O"],
+    120: [*EDITED, "    4 + a line that is too long for one row of fifty columns", *REST, "   41   line 39",
+          "   … 35 more lines, Ctrl-O"],
+}  # fmt: skip
+MOVED = ["▸ Delete old.txt −2 · rename a.txt to b.txt +1 −1", "  old.txt · deleted", "   1 - x", "   2 - y"]
+MOVED += ["  a.txt → b.txt", "   1 - a", "   1 + b", """✗ nobody {"a": 1} · there is no tool 'nobody'"""]
+DONE = {size: [*LOOKED, *FAILED, *HIDDEN, *HEREDOC[size], *DIFF[size], *MOVED] for size in (50, 120)}
+DONE[80] = DONE[120]
+
+
+@pytest.mark.needs_bwrap
+@pytest.mark.parametrize(("columns", "rows"), SIZES)
+def test_what_calls_brought_is_seen_live_and_resumed(tmp_path: Path, columns: int, rows: int) -> None:
+    """A row for each, the end of what a command printed, the first twelve rows of a diff."""
+    work = tmp_path / "work"
+    work.mkdir()
+    files = {"a.txt": "a\n", "old.txt": "x\ny\n", "check.sh": CHECK}
+    files["report.py"] = "".join(f"line {number}\n" for number in range(60))
+    for name, text in files.items():
+        (work / name).write_text(text)
+    size = {"columns": columns, "rows": rows}
+    allowed = ["container.exec", "repo_browser.apply_patch"]
+    flags = {"workspace": str(work), "trust": True, "no_tools": None, "allow": allowed}
+
+    def drawn(stage: ChatScreen) -> list[str]:
+        return stage.rows[stage.rows.index("› Go.") + 2 : stage.rows.index("So.") - 1]
+
+    async def live() -> None:
+        async with ChatScreen(engine=write_script(tmp_path, *WORK), **size, **flags) as stage:
+            await stage.type("Go.\r")
+            await stage.settle()
+            shown.append(drawn(stage))
+
+    async def later() -> None:
+        script = write_script(tmp_path, answer("So."))
+        async with ChatScreen(engine=script, resume=Resume(latest=True), **size, **flags) as stage:
+            await stage.until(lambda: "So." in stage.rows)
+            shown.append(drawn(stage))
+
+    shown: list[list[str]] = []
+    chatting(live)
+    chatting(later)
+    assert shown[0] == shown[1]
+    assert all(cell_len(row) <= columns for row in shown[0])
+    assert shown[0] == DONE[columns]

@@ -92,10 +92,10 @@ def test_a_bug_is_looked_for_mended_and_tested(tmp_path: Path) -> None:
     shown = terminal.answer("y", "y")
     rows = {re.sub(r" · \d+\.\d s$| in \d+\.\d s", "", row.strip()) for row in re.split(r"\r\n|\r\x1b\[K", shown)}
     assert rows >= {
-        "repo_browser.print_tree: done · calc.py",
-        "repo_browser.open_file: done · 1 print(3 - 1)",
+        "▸ List . · 1 entry",
+        "▸ Read calc.py, lines 1–1 · 1 line",
         "/usr/bin/python3 calc.py; exit 3",
-        "✗ container.exec: exit status 3: 4 · /usr/bin/python3 calc.py; exit 3",
+        "▸ ran /usr/bin/python3 calc.py; exit 3 · exit 3 · 4",
     }
     assert "Edit calc.py +1 −1" in shown and "returncode" not in shown
     (terminal.work / "calc.py").write_text("print(3 - 1)\n")

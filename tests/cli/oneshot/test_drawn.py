@@ -97,7 +97,7 @@ def test_a_note_in_the_middle_stands_on_rows_of_its_own(tmp_path: Path) -> None:
         assert run.wait() == 0
         rows = [row for row in run.rows if row]
         assert " ".join(rows[:2]) == ("Wait, I look. " * 9).strip()
-        assert rows[2:4:2] == ["python: print(6*7)"] and rows[4] == "Done."
+        assert rows[2].startswith("▸ ran Python: print(6*7) · 42") and rows[3] == "Done."
 
 
 def test_pipes_and_plain_get_the_exact_text(tmp_path: Path) -> None:

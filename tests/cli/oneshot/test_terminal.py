@@ -53,22 +53,21 @@ def test_a_turn_with_a_call(tmp_path: Path) -> None:
     script = write_script(tmp_path, THINK + CALL, FINAL, tokens_per_s=40)
     text = _screen("hi", "--engine", script)
     lines = _lines(text)
-    assert lines[0] == "python: print(6*7)"
-    assert re.fullmatch(r"python: done in \d+\.\d s · 42", lines[1])
-    assert lines[2] == "Done."
-    assert re.fullmatch(r"script · \d+ tokens · [\d.,]+ tok/s", lines[3])
-    assert len(lines) == 4
+    assert re.fullmatch(r"▸ ran Python: print\(6\*7\) · 42( · \d+\.\d s)?", lines[0])
+    assert lines[1] == "Done."
+    assert re.fullmatch(r"script · \d+ tokens · [\d.,]+ tok/s", lines[2])
+    assert len(lines) == 3
     assert "thinking · " in text and "\x1b[2m" in text
 
 
-def test_a_call_with_one_text_shows_it_plainly(tmp_path: Path) -> None:
+def test_a_function_is_shown_as_it_is_called(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text('def look(at: str, n: int = 0) -> str:\n    "Looks."\n    return "seen"\n')
-    shown = {'{"at": "a  b"}': "a b", '{"at": "a", "n": 7}': '{"at": "a", "n": 7}'}
+    shown = {'{"at": "a  b"}': 'look(at="a  b")', '{"at": "a", "n": 7}': 'look(at="a", n=7)'}
     calls = [f"<|channel|>analysis to=functions.look code<|message|>{arguments}<|call|>" for arguments in shown]
     lines = _lines(
         _screen("hi", "--engine", write_script(tmp_path, *calls, FINAL), "--tools", str(tmp_path / "own.py"))
     )
-    assert lines[:4:2] == [f"functions.look: {text}" for text in shown.values()]
+    assert lines[:2] == [f"▸ {said} · seen" for said in shown.values()]
 
 
 def test_what_is_not_attached_is_told_on_lines_of_its_own() -> None:
@@ -147,8 +146,8 @@ def test_code_in_the_final_channel_is_no_answer(tmp_path: Path) -> None:
     call = "<|channel|>final to=python<|message|>print(1)<|call|>"
     lines = _screen("hi", "--engine", write_script(tmp_path, call, FINAL), "--no-tools", TERM="dumb").split("\r\n")
     assert lines[:2] == [
-        "✗ python: there is no tool 'python'. No tools are on: answer without one.",
-        "  print(1)",
+        "✗ Run Python: print(1) · there is no tool 'python'. No tools are on: answer",
+        "  without one.",
     ]
     assert lines[2] == "  → all tools are off: --no-tools is set, here or in the config"
     assert lines[3] == "Done." and lines[4].startswith("script · ") and lines[5:] == [""]
@@ -173,14 +172,14 @@ def test_why_calls_failed_and_what_helps_is_whole_at_any_width(columns: int, tmp
     lines = text.split("\r\n")
     told = " ".join(" ".join(lines).split())
     for reason in (
-        "✗ browser.open: 127.0.0.1 isn't on the public internet; ossia started with --allow-host 127.0.0.1:9 opens it",
-        "✗ browser.search: no web search service is set up.",
+        " · 127.0.0.1 isn't on the public internet; ossia started with --allow-host 127.0.0.1:9 opens it",
+        " · no web search service is set up",
         "→ --web URL searches the web: a SearXNG's address, or brave, exa, … with a key",
-        "✗ repo_browser.open_file: there is no tool",
+        "✗ Read a.txt · there is no tool",
         "→ --workspace DIR gives it a folder to work in",
         "check it with `ossia mcp test my-files`",
         "→ ossia mcp test my-files says why that server is off",
-        "✗ python: ModuleNotFoundError: No module named 'no_such_module'",
+        " · ModuleNotFoundError: No module named 'no_such_module'",
         "→ ossia python setup no_such_module installs it for the model's Python",
     ):
         assert reason in told

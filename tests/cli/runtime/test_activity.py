@@ -107,13 +107,13 @@ def test_each_activity_is_said_until_the_next_one() -> None:
     clock.now += 3
     assert activity.text() == "writing python · line 2 · 3 s"
     call = ToolCall("1", "python", "1")
-    activity.see(ToolStarted(call, Preview("run")))
-    assert activity.text() == "running python · 0 s"
+    activity.see(ToolStarted(call, Preview("Run Python: 1")))
+    assert activity.text() == "running Python: 1 · 0 s"
     clock.now += 12
     activity.see(ToolOutput("1", "one\n 10%\r"))
     activity.see(ToolOutput("1", " 40%"))
-    assert activity.text() == "running python · 12 s ·  40%"
+    assert activity.text() == "running Python: 1 · 12 s ·  40%"
     activity.see(ToolFinished(call, ToolResult("40%"), 12_000))
-    assert activity.text() == "running python"
+    assert activity.text() == "running Python: 1"
     activity.see(Progress(40, 100, reused=40))
     assert activity.text() == "reading the prompt · 0 of 60"

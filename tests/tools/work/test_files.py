@@ -394,15 +394,12 @@ def test_a_first_line_of_much_of_the_room_is_whole(folder: Folder) -> None:
 def test_a_new_file_with_its_folders(folder: Folder) -> None:
     result = folder.put("docs/new/a.md", "# A\n\ntext\n")
     told = "Success. Updated the following files:\nA docs/new/a.md\n"
-    assert result == ToolResult(f"<returncode>0</returncode>\n<output>\n{told}</output>\ncwd: {folder.root}")
+    diff = "--- /dev/null\n+++ b/docs/new/a.md\n@@ -0,0 +1,3 @@\n+# A\n+\n+text\n"
+    text = f"<returncode>0</returncode>\n<output>\n{told}</output>\ncwd: {folder.root}"
+    assert result == ToolResult(text, state={"said": "New docs/new/a.md +3", "diff": diff})
     assert (folder.root / "docs/new/a.md").read_bytes() == b"# A\n\ntext\n"
     assert [asked.preview for asked in folder.asked] == [
-        Preview(
-            "make docs/new/a.md (+3 -0 lines)",
-            "--- /dev/null\n+++ b/docs/new/a.md\n@@ -0,0 +1,3 @@\n+# A\n+\n+text\n",
-            "diff",
-            subjects=("docs/new/a.md",),
-        )
+        Preview("New docs/new/a.md +3", diff, "diff", subjects=("docs/new/a.md",))
     ]
     assert folder.kept.paths == [folder.root / "docs/new/a.md"]
     assert [name for name in folder.tree() if ".ossia-" in name] == []
