@@ -116,7 +116,7 @@ def test_what_can_be_had_again_is_computed_with_the_same_number_of_threads(
     toy: Path, beside: type[Beside], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     used: list[int] = []
-    monkeypatch.setattr(llama_cpp, "llama_set_n_threads", lambda context, one, batch: used.append(one))
+    monkeypatch.setattr(llama_cpp.llama_cpp, "llama_set_n_threads", lambda context, one, batch: used.append(one))
     engine = load_engine(toy)
     for settings in (Sampling(seed=1), GREEDY, Sampling(), Sampling(), Sampling(seed=1)):
         list(_start(engine, _ids(3, seed=1), max_tokens=2, sampling=settings))
