@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prompt_toolkit.application import get_app
@@ -32,9 +33,10 @@ if TYPE_CHECKING:
 
 QUIET_S = 0.5
 """An answer counts once the question has been on screen, and no key has come, for this long."""
-LETTERS = "ynsapwel"
+LETTERS, EXPLAIN = "ynsapwel", "?"
 """The possible answers."""
-EXPLAIN = "?"
+_USUAL = "ynsawe"
+"""Dropped where they aren't offered: whoever presses them means to answer."""
 
 _OTHER_ROWS, _SPARE_FROM = 2, 13  # the bottom line, one of activity; from so many rows on, a blank one below them
 _READABLE_ROWS, _AIRY_ROWS = 3, 10  # left for the text: else the note is at its end; free, for a blank one above all
@@ -140,14 +142,13 @@ class QuestionPane:
         keys = KeyBindings()
         no_text = Condition(lambda: not self._line.typing)
         answers = no_text & Condition(lambda: self._question is not None and not self._refusing)
-        explains = answers & Condition(lambda: bool(self._question and self._question.explanation))
         refusing = Condition(lambda: self._refusing)
         scrolls = Condition(lambda: self._question is not None and len(self._body()) > self._body_rows())
         typed_on = Condition(lambda: bool(self._early) and self._is_typed_on) & (emacs_mode | vi_insert_mode)
 
         for name in (*LETTERS, EXPLAIN):
 
-            @keys.add(name, filter=explains if name == EXPLAIN else answers, eager=True)
+            @keys.add(name, filter=answers & Condition(partial(self._listens_to, name)), eager=True)
             def _(event: KeyPressEvent, name: str = name) -> None:
                 self._press(name)
 
@@ -175,6 +176,10 @@ class QuestionPane:
                 self._uncount_key()
 
         return keys
+
+    def _listens_to(self, key: str) -> bool:
+        """False for a letter that is no usual answer, and none to this question: it is text."""
+        return key in _USUAL or key in dict(self._choices())
 
     def _press(self, key: str) -> None:
         """Answer, if the question takes answers by now, and offers this one; else say that it wasn't one."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from ossia.cli.terminal.question import QUIET_S
 from ossia.tools.calls.results import REFUSED
 from tests.support.command import write_script
 from tests.support.documents import answer
+from tests.support.pty import PtyChat
 from tests.support.screen import ChatScreen, Clock, chatting
 from tests.support.work_calls import reads, writes
 
@@ -273,6 +276,22 @@ def test_the_model_reads_why_a_call_was_refused(tmp_path: Path, work: Path, type
             assert "Done." in stage.rows and (work / "a.py").read_text().startswith("line 0\nline 1\n")
 
     chatting(case)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
+def test_a_reason_on_a_real_terminal(tmp_path: Path, work: Path) -> None:
+    script = write_script(tmp_path, write("a.py", *AFTER), answer("Done."))
+    with PtyChat("--engine", script, "--workspace", str(work), "--trust", columns=80, rows=24) as chat:
+        chat.idle()
+        chat.press("Change it.\r")
+        chat.until("[y] yes")
+        time.sleep(1.2 * QUIET_S)  # a question listens only then
+        chat.press("n")
+        chat.until("[Enter] no")
+        chat.press("use two files\r")
+        chat.until("Done.")
+        assert "refused: use two files" in chat.text and "› use two files" not in chat.rows
+    assert (work / "a.py").read_text().startswith("line 0\nline 1\n")
 
 
 def test_ctrl_c_empties_the_reason_then_stops_the_turn(tmp_path: Path, work: Path) -> None:
