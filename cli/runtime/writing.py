@@ -219,7 +219,9 @@ class _Json:
             elif _UNFINISHED.fullmatch(text, at):
                 self._held = text[at:]
                 break
-            elif escape := _ESCAPE.match(text, at):
+            else:
+                escape = _ESCAPE.match(text, at)
+                assert escape is not None
                 pieces.append(_decoded(escape))
                 at = escape.end()
         return len(text), pieces, False

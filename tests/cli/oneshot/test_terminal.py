@@ -21,8 +21,8 @@ THINK = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant"
 CALL = "<|channel|>analysis to=python code<|message|>print(6*7)<|call|>"
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
 HOSTILE = "a\x1b]52;c;ZXZpbA==\x07b\x1b[2Jc\u202ed\x9be"
-# What we write ourselves: moves of the cursor and erasures, frames, dim, plain.
-OURS = re.compile(r"\r(?=\x1b)|\x1b\[(?:2?K|\d*[AB]|\?2026[hl]|[02]m)|\x1b[78]")
+# What we write ourselves: moves of the cursor and erasures, frames, dim, the colour of code, plain.
+OURS = re.compile(r"\r(?=\x1b)|\x1b\[(?:2?K|\d*[AB]|\?2026[hl]|(?:0|2|36)m)|\x1b[78]")
 
 
 def _screen(
@@ -102,7 +102,7 @@ def test_no_control_reaches_the_terminal(flag: str, tmp_path: Path) -> None:
     hostile_call = f"<|channel|>analysis to=python code<|message|>print({HOSTILE!r})#{HOSTILE}<|call|>"
     steps = (
         f"<|channel|>analysis<|message|>{HOSTILE}<|end|><|start|>assistant" + hostile_call,
-        f"<|channel|>final<|message|>{HOSTILE}<|return|>",
+        f"<|channel|>final<|message|>{HOSTILE} \\(\\text{{{HOSTILE}}}\\)\n\n```{HOSTILE}\n{HOSTILE}\n```<|return|>",
     )
     text = _screen("hi", "--engine", write_script(tmp_path, *steps), *filter(None, [flag]))
     rest = OURS.sub("", text)
