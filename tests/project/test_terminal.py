@@ -13,10 +13,10 @@ from tests.support.command import ROOT
 _FOLDER = ROOT / "cli" / "terminal"
 # Of cli/'s own modules those that print, for commands that run and end. Everything else may be at work in a chat.
 _PRINTS = {
-    *("main", "oneshot/output", "oneshot/prompt", "runtime/consent", "runtime/progress"),
+    *("main", "oneshot/drawn", "oneshot/output", "oneshot/prompt", "runtime/consent", "runtime/progress"),
     "streams",
-    *(f"commands/{name}" for name in ("cache", "config", "docs", "docs_report", "harmony", "mcp", "models")),
-    "commands/models_files",
+    *(f"commands/{name}" for name in ("cache", "config", "docs", "docs_report", "harmony", "help", "mcp")),
+    *("commands/models", "commands/models_files"),
     *(f"commands/{name}" for name in ("python", "sessions", "skills", "tools", "tools_call")),
     *("commands/trust", "commands/undo", "doctor/examine", "eval/evaluation"),
 }
