@@ -39,6 +39,8 @@ _CHANGES_SHELL = frozenset(
     }
 )
 _FILTERS = frozenset({"cat", "cut", "grep", "head", "nl", "tail", "tr", "wc"})
+_SHORTENS = re.compile(r"(?:head|tail)(?:[ \t]+-n[ \t]*\d+|[ \t]+-\d+)?|wc[ \t]+-[lwc]|cat")
+"""They read nothing but what is piped to them."""
 
 
 def script_of(words: Sequence[str]) -> str | None:
@@ -78,9 +80,10 @@ def parts_of(command: str) -> tuple[str, ...]:
     """The simple commands of one that joins them with `&&`, `||`, `;` or `|`; none for every other command.
 
     Each must do the same as it would by itself. So none may change the shell, but with `cd`; behind that, no program is
-    named by its path from here; and behind `|` only programs stand that don't run what they read.
+    named by its path from here; and behind `|` only programs stand that don't run what they read. Those that only
+    shorten it are left out: any command may end in them.
 
-        parts_of("cd x && pytest -q | tail -5")  →  ("cd x", "pytest -q", "tail -5")
+        parts_of("cd x && pytest -q | tail -5")  →  ("cd x", "pytest -q")
         parts_of("echo ls | sh")                 →  ()
     """
     parts, position, joint, moved = list[str](), 0, "", False
@@ -91,7 +94,8 @@ def parts_of(command: str) -> tuple[str, ...]:
             break
         if (joint == "|" and words[0] not in _FILTERS) or (moved and re.match("[^/]+/", words[0])):
             break
-        parts.append(simple[0].strip(" \t"))
+        part = simple[0].strip(" \t")
+        parts += [] if joint == "|" and _SHORTENS.fullmatch(part) else [part]
         found = _JOINT.match(command, simple.end())
         if found is None:
             return tuple(parts) if simple.end() == len(command) else ()

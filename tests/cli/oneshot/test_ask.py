@@ -126,10 +126,10 @@ def test_the_model_reads_why(answer: str, tmp_path: Path) -> None:
 
 
 def test_always_may_be_for_any_arguments(tmp_path: Path) -> None:
-    shown = Terminal(tmp_path, runs("cat 'a*' | head"), FINAL).answer("p")
-    assert "[p] always, any arguments (container.exec:cat *, container.exec:head *)" in " ".join(shown.split())
-    assert "Allow?" not in Terminal(tmp_path, runs("cat b c | head -3"), FINAL).answer()
-    assert "Allow?" in Terminal(tmp_path, runs("cat b > c"), FINAL).answer("n")
+    shown = Terminal(tmp_path, runs("ls 'a*' | grep b"), FINAL).answer("p")
+    assert "[p] always, any arguments (container.exec:ls *, container.exec:grep b)" in " ".join(shown.split())
+    assert "Allow?" not in Terminal(tmp_path, runs("ls -l c | grep b | head -3"), FINAL).answer()
+    assert "Allow?" in Terminal(tmp_path, runs("ls b > c"), FINAL).answer("n")
 
 
 def test_anything_else_asks_again(tmp_path: Path) -> None:

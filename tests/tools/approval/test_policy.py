@@ -326,7 +326,7 @@ def test_the_last_part_of_a_name_denies_and_asks(name: str) -> None:
     assert meant and Policy([Rule(name, "allow")]).rule_on(mine, PLAIN).action == "allow"
 
 
-PARTS = "cd x/", "pytest -q", "tail"
+PARTS = "cd x/", "pytest -q"
 
 
 @pytest.mark.parametrize(
@@ -364,10 +364,11 @@ def test_what_always_would_store(spec: ToolSpec, preview: Preview, rules: tuple[
         ("python3 -m unittest tests.test_a", ["python3 -m unittest *"], "python3 -m unittest"),
         ("pytest -q", ["pytest *"], "pytest tests/a.py -k 'x or y'"),
         ("uv run .venv/bin/pytest", ["uv run .venv/bin/pytest *"], "uv run .venv/bin/pytest -x"),
-        ("cd x && pytest -q | tail -5", ["cd x", "pytest *", "tail *"], "cd x && pytest | tail -3"),
-        ("grep 'a*' x", ["grep *"], "grep b y"),
+        ("cd x && pytest -q | tail -5", ["cd x", "pytest *"], "cd x && pytest | tail -n 3 | cat | wc -l"),
+        ("ls 'a*' x", ["ls *"], "ls b y | head"),
+        ("pytest | grep FAILED", ["pytest *", "grep FAILED"], "pytest -q | grep FAILED"),
         ("ls && ls", ["ls *"], "ls -l; ls"),
-        ("cat 'a*' && ./run", ["cat *", "./run"], "./run"),
+        ("du 'a*' && ./run", ["du *", "./run"], "./run"),
     ],
 )
 def test_a_command_may_be_allowed_with_any_arguments(command: str, patterns: list[str], another: str) -> None:
@@ -384,7 +385,8 @@ def test_a_command_may_be_allowed_with_any_arguments(command: str, patterns: lis
 PROGRAMS = [
     *("bash", "sh", "zsh", "python", "python3", "perl", "ruby", "node", "awk", "sed", "find", "xargs", "env", "sudo"),
     *("ssh", "make", "npm", "npx", "cargo", "go", "docker", "tar", "sort", "rg", "mypy", "pip", "uv", "git", "timeout"),
-    *("nice", "nohup", "watch", "parallel", "eval", "exec", "source", ".", "command", "time", "./x", "sub/pytest"),
+    *("cat", "grep", "head", "tail", "diff", "nice", "nohup", "watch", "parallel", "eval", "exec", "source", "."),
+    *("command", "time", "./x", "sub/pytest"),
 ]
 FORMS = ["{} x", "{} -c x", "{} -m x", "{} run x", "{} test", "{} -C x status", "{} grep x", "{} push", "uv run {} x"]
 
@@ -402,6 +404,7 @@ def test_no_pattern_is_offered_whose_arguments_could_be_any_command() -> None:
         *("ls > x", "ls & x", "ls |& cat x", "ls\ncat x", "ls $x", "ls; A=b cat x", "ls; if cat x", "ls;; cat x"),
         *("&& ls", "ls && && cat x", "(ls; cat x)", "ls | sh", "cat x | xargs ls", "cat x | tee y", "ls 2>&1 | cat x"),
         *("export PATH=. && ls", "source x; ls", "printf -v PATH . ; ls", "cd x && ./ls", "cd x; cd y; y/ls", "'ls"),
+        *("ls | tail x", "ls | head 5", "ls | wc -l x", "tail -5 && ls", "ls; tail"),
         *("set -x; ls", "alias ls=cat; ls", "exec ls; cat x", "command ls && cat x", "ls; cat x #", "ls ~; cat x"),
     ],
 )
@@ -417,9 +420,8 @@ def test_each_part_needs_a_rule_and_one_denied_part_is_enough() -> None:
     policy = Policy([parse_rule("container.exec:ls *", "allow"), parse_rule("container.exec:pwd", "ask")])
     assert policy.rule_on(SHELL, _command("ls && cat x")).action == "ask"
     assert policy.rule_on(SHELL, _command("ls && pwd")).reason == "the rule container.exec:pwd says to ask"
-    assert Policy([*policy.rules, parse_rule("container.exec:ls -a", "deny")]).rule_on(
-        SHELL, _command("ls; ls -a")
-    ).action == "deny"
+    denying = Policy([*policy.rules, parse_rule("container.exec:ls -a", "deny")])
+    assert denying.rule_on(SHELL, _command("ls; ls -a")).action == "deny"
     giving = Policy([parse_rule("container.exec[git]:git *", "allow")])
     needs = frozenset[Need]({"git"})
     assert giving.rule_on(SHELL, _command("git add . && git commit -m x", needs=needs)).action == "ask"
