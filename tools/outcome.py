@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from ossia.tools.calls.names import work_tool
-from ossia.tools.calls.results import REFUSED, REFUSED_AGAIN, UNASKED, UNASKED_PARTS
+from ossia.tools.calls.results import BECAUSE, REFUSED, REFUSED_AGAIN, UNASKED, UNASKED_PARTS
 from ossia.tools.saying import saying
 from ossia.tools.spec import CHANGED, INTERRUPTED, ToolFinished
 from ossia.tools.verdict import failed
@@ -176,11 +176,14 @@ def reason_of(done: ToolFinished) -> str:
     if text.startswith(CHANGED):
         text = text.partition("\n")[2]
     text = for_people(text, done.call.name).strip()
+    if text.startswith(BECAUSE):
+        return f"refused: {text.removeprefix(BECAUSE)}"
     if fault.kind in ("refused", "unasked") if fault else text in (REFUSED, REFUSED_AGAIN, UNASKED, UNASKED_PARTS):
         return "refused"
     led = _LED.match(text)
     if led or text.startswith("Error"):
-        return _FOR_MODEL.sub("", text[led.end() :] if led else text)
+        reason = _FOR_MODEL.sub("", text[led.end() :] if led else text)
+        return reason.removeprefix(f"{done.call.name}: ").removeprefix(f"{done.call.name} is ")
     lines = [line for line in text.splitlines() if line.strip()]
     end = max((at for at, line in enumerate(lines) if _END.fullmatch(line)), default=len(lines))
     lines = lines[: end + 1]

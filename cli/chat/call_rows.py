@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from rich.segment import Segment
@@ -20,6 +21,7 @@ from ossia.tools.spec import ToolFinished
 from ossia.tools.work.apply_patch import CUT
 
 _DIFF_ROWS, _OUTPUT_ROWS = 12, 3
+_HUNK = re.compile(r"@@ -(\d+),(\d+) \+(\d+),(\d+) @@")
 
 
 class CallRows:
@@ -111,12 +113,40 @@ class CallRows:
         cut = last.startswith(CUT)
         lines += [] if cut else [last]
         heads = [at for at in range(1, len(lines)) if lines[at - 1][:4] == "--- " and lines[at][:4] == "+++ "]
-        lines = lines[2:] if len(heads) == 1 else lines  # the row above names the file
-        for shown in range(min(len(lines), 2 * _DIFF_ROWS), 0, -1):
+        lines = _near_changes(lines[2:] if len(heads) == 1 else lines)  # the row above names a single file
+        rows: list[Row] = []
+        shown = 0  # lines, whole
+        while shown < len(lines) and len(rows) <= _DIFF_ROWS:
+            shown += 1
             rows = diff_rows("\n".join(lines[:shown]), self._painter.width - 2)
-            if len(rows) <= _DIFF_ROWS:
-                break
+        shown -= len(rows) > _DIFF_ROWS
         more = sum(not line.startswith(("@@", "--- ", "+++ ")) for line in lines[shown:])
         rest = f"… {'over ' if cut else ''}{count(more, 'more line')}{', Ctrl-O' if self.keys else ''}"
         folded = self._painter.text(f"   {rest}", "dim") if more else []
         return [*([Segment("  "), *row] for row in rows[:_DIFF_ROWS]), *folded]
+
+
+def _near_changes(lines: list[str]) -> list[str]:
+    """The lines of a diff, with one line at most before the first change of a hunk and one behind its last."""
+    kept: list[str] = []
+    at = 0
+    while at < len(lines):
+        found = _HUNK.match(lines[at])
+        if found is None:
+            kept.append(lines[at])
+            at += 1
+            continue
+        old, olds, new, news = map(int, found.groups())
+        end, left = at + 1, [olds, news]
+        while end < len(lines) and (any(left) or lines[end].startswith("\\")):
+            left[0] -= lines[end][:1] in ("-", " ")
+            left[1] -= lines[end][:1] in ("+", " ")
+            end += 1
+        body = lines[at + 1 : end]
+        changed = [number for number, line in enumerate(body) if line[:1] in ("+", "-")] or [0]
+        before = max(changed[0] - 1, 0)
+        behind = sum(line.startswith(" ") for line in body[changed[-1] + 2 :])
+        kept.append(f"@@ -{old + before},{olds - before - behind} +{new + before},{news - before - behind} @@")
+        kept += body[before : changed[-1] + 2]
+        at = end
+    return kept

@@ -40,6 +40,8 @@ def _done(name: str, text: str, *, error: bool = False, fault: Fault | None = No
         ("1\n[ERROR] Interrupted by the user; state kept", "you stopped it; state kept"),
         (f"{CHANGED} python 1\nError: no", "no"),
         (REFUSED, "refused"),
+        ("The user refused: use pytest", "refused: use pytest"),
+        ("Error: container.exec is not allowed here (a plan). Choose another way.", "not allowed here (a plan)"),
         (" \n", "it failed without a message"),
     ],
 )  # fmt: skip

@@ -10,7 +10,7 @@ from ossia.tools.approval.policy import PLANNING, Ruling
 from ossia.tools.approval.shell_words import words_of
 from ossia.tools.spec import Fault, Preview, Taint, ToolContext, ToolFailed, ToolResult, ToolSpec
 
-_BECAUSE = "The user refused: "
+BECAUSE = "The user refused: "
 REFUSED = "User denied this call. Do not retry it; ask or choose another way."
 UNASKED = "This call needs approval, and there is nobody to ask: it did not run. Choose another way, or do without."
 UNASKED_PARTS = (
@@ -29,7 +29,7 @@ _NOT_GIVEN: Final[Mapping[str | None, str]] = {
 
 def refused(*, unasked: str, reason: str) -> ToolResult:
     """The result of a call that a person refused, or that nobody could be asked about: `unasked` then says that."""
-    text = unasked or (f"{_BECAUSE}{reason}" if reason else REFUSED)
+    text = unasked or (f"{BECAUSE}{reason}" if reason else REFUSED)
     return ToolResult(text, error=True, fault=Fault("unasked" if unasked else "refused"))
 
 
@@ -60,7 +60,7 @@ def failure_of(error: ToolFailed, spec: ToolSpec, context: ToolContext) -> ToolR
 def not_given(first: ToolResult, lacks: str, answer: ToolResult) -> ToolResult:
     """The result of a call that failed for want of something, and wasn't given it."""
     why = _NOT_GIVEN.get(answer.fault.kind if answer.fault else None, "that is not allowed here")
-    why = f"the{answer.text[3:]}" if answer.text.startswith(_BECAUSE) else why
+    why = f"the{answer.text[3:]}" if answer.text.startswith(BECAUSE) else why
     return replace(first, text=f"{first.text}\n[not given: {lacks}; {why}]", retry=None)
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.support.command import write_script
 from tests.support.documents import answer, thought
 from tests.support.pty import PtyChat
-from tests.support.work_calls import writes
+from tests.support.work_calls import reads, writes
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
 
@@ -152,3 +152,22 @@ def test_a_line_that_can_not_be_sent_is_told(tmp_path: Path) -> None:
         chat.until(lambda: ready(chat))
         chat.press("@missing.md what is this?\r")
         chat.until("Yes.")
+
+
+def test_what_calls_brought_is_printed_as_they_end(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    steps = (writes("a.md", "\n".join(map(str, range(20)))), reads("a.md"), reads("b.md"), answer("Done."))
+    flags = ("--workspace", str(work), "--trust", "--allow", "repo_browser.apply_patch")
+    with chatting("--engine", write_script(tmp_path, *steps), *flags) as chat:
+        chat.until(lambda: ready(chat))
+        chat.press("Go.\r")
+        chat.until("Done.")
+        chat.until(lambda: ready(chat))
+        at = chat.rows.index("▸ New a.md +20")
+        assert chat.rows[at + 1 : at + 16] == [
+            *(f"   {number + 1:>2} + {number}" for number in range(12)),
+            "   … 8 more lines",
+            "▸ Read a.md · 20 lines",
+            "✗ Read b.md · there is no file 'b.md'",
+        ]

@@ -192,13 +192,13 @@ HEREDOC = {
     120: ["▸ ran cat > x.sh <<'EOF' (1 line); sh x.sh · exit 0 · 40 lines", "    38", "    39", "    40"],
 }
 EDITED = ["▸ Edit report.py +2 −2 · new CHANGES.md +30", "  report.py"]
-EDITED += ["    1   line 0", "    2   line 1", "    3 - line 2", "    3 + line two"]
-REST = ["    5   line 3", "    6   line 4", "    7   line 5", "        ⋮", "   40   line 38"]
+EDITED += ["    2   line 1", "    3 - line 2", "    3 + line two"]
+REST = ["    5   line 3", "        ⋮", "   42   line 40", "   42 - line 41", "   43   line 42", "  CHANGES.md · new"]
 DIFF = {
     50: [*EDITED, "    4 + a line that is too long for one row of fif", "      + ty columns", *REST,
-         "   … 36 more lines, Ctrl-O"],
-    120: [*EDITED, "    4 + a line that is too long for one row of fifty columns", *REST, "   41   line 39",
-          "   … 35 more lines, Ctrl-O"],
+         "   … 30 more lines, Ctrl-O"],
+    120: [*EDITED, "    4 + a line that is too long for one row of fifty columns", *REST, "    1 + change 0",
+          "   … 29 more lines, Ctrl-O"],
 }  # fmt: skip
 MOVED = ["▸ Delete old.txt −2 · rename a.txt to b.txt +1 −1", "  old.txt · deleted", "   1 - x", "   2 - y"]
 MOVED += ["  a.txt → b.txt", "   1 - a", "   1 + b", """✗ nobody {"a": 1} · there is no tool 'nobody'"""]

@@ -19,6 +19,7 @@ from ossia.harmony.messages import Delta
 from ossia.tools.calls.results import REFUSED, REFUSED_AGAIN
 from ossia.tools.python.tool import NO_OUTPUT
 from ossia.tools.spec import CHANGED, Attachment, Preview, ToolCall, ToolFinished, ToolResult
+from ossia.tools.work._diff import unified
 from ossia.tools.work.result import formed
 from tests.support.screen import Clock
 
@@ -367,3 +368,23 @@ def test_thinking_that_is_shown_stands_where_its_line_will_stand() -> None:
     assert [len(shown.live(rows)) for rows in (1, 2, 10)] == [1, 2, 2]
     shown.see(Delta(1, "So.", channel="final"))
     assert rows(shown) == ["› Why?", "", "thought: Hm, why.", "", "So."]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "drawn"),
+    [
+        ("a\nb\nc\nd\ne\nf\n", "a\nb\nc\nD\ne\nf\n", ["   3   c", "   4 - d", "   4 + D", "   5   e"]),
+        ("--- a\n+++ b\nc\n", "+++ b\nc\nd\n", ["   1 - --- a", "   1   +++ b", "   2   c", "   3 + d"]),
+        ("a\nb", "a\nB", ["   1   a", "   2 - b", "       \\ No newline at end of file", "   2 + B",
+                             "       \\ No newline at end of file"]),
+        (None, "new\n", ["   1 + new"]),
+        ("x" * 2_000 + "\n", None, [f"   1 - {'x' * 73}", *[f"     - {'x' * 73}"] * 11, "   … 1 more line, Ctrl-O"]),
+    ],
+)  # fmt: skip
+def test_an_applied_diff_stays(before: str | None, after: str | None, drawn: list[str]) -> None:
+    """With a line around the changes, each with its number; twelve rows of it."""
+    texts = (None if text is None else text.encode() for text in (before, after))
+    state = {"said": "Edit f", "diff": unified(*texts, name="f").text}
+    shown = view()
+    shown.see(ToolFinished(ToolCall("call_1", "repo_browser.apply_patch", "{}"), ToolResult("", state=state), 0))
+    assert rows(shown) == ["▸ Edit f", *drawn]
