@@ -174,9 +174,9 @@ def test_a_server_that_hangs_is_named_and_ends_with_ctrl_c(command: list[str], h
     code = f"import os, pathlib, time; pathlib.Path({str(told)!r}).write_text(str(os.getpid())); time.sleep(600)"
     assert ossia_text("mcp", "add", "deaf", "--", sys.executable, "-c", code).returncode == 0
     child = spawn(*command, environ={"TERM": "xterm"})
-    child.expect("connecting to .*deaf")
+    child.expect("(connecting to|waiting for) .*deaf")
     while not (told.exists() and told.read_text()):
-        child.expect("connecting to ")
+        child.expect("(connecting to|waiting for) ")
     child.sendcontrol("c")
     child.expect(pexpect.EOF)
     child.close()
