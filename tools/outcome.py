@@ -50,9 +50,9 @@ class Outcome:
     """A call and what came of it, in words; all of it as it came.
 
     `said`: the call. `words`: what it brought, in a few parts. `printed`: the number of lines that a command or code
-    printed, the last of which are `lines`; `cut`: more that aren't counted. `kind`: calls of one kind (`"Read"`, with
-    which `said` begins) are said together, their `count` of `unit`s added up; "": not this one. `reason`: of a failure
-    that isn't a command's own. `diff`: what it changed in files, perhaps cut.
+    printed, the last of which, but for rules and dots, are `lines`; `cut`: more that aren't counted. `kind`: calls of
+    one kind (`"Read"`, with which `said` begins) are said together, their `count` of `unit`s added up; "": not this
+    one. `reason`: of a failure that isn't a command's own. `diff`: what it changed in files, perhaps cut.
 
         Outcome("ran pytest -q", ("exit 1",), failed=True, printed=34, lines=("1 failed in 0.1s",))
     """
@@ -134,7 +134,8 @@ def _of_command(said: str, parts: Parts) -> Outcome:
 def _of_output(said: str, words: tuple[str, ...], output: str, *, failed: bool = False) -> Outcome:
     lines = _lines(output)
     cut = _OMITTED.search(output) is not None
-    return Outcome(_past(said), words, failed, printed=len(lines), lines=tuple(lines[-MAX_LINES:]), cut=cut)
+    telling = [line for line in lines if any(map(str.isalnum, line))] or lines  # no rules and rows of dots
+    return Outcome(_past(said), words, failed, printed=len(lines), lines=tuple(telling[-MAX_LINES:]), cut=cut)
 
 
 def _of_look(said: str, tool: str, output: str) -> Outcome:

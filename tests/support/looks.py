@@ -19,6 +19,7 @@ _CHANGING = [
     (r"^thought for [\d.]+ s", "thought"),
     (r"\b\d+(?:\.\d)? s\b", "0.0 s"),
     (r"^(▸ .*?) · 0\.0 s", r"\1"),
+    (r"^(    Ran .*) in [\d.]+s$", r"\1"),
     (r"\b[2-9b-df-hj-np-tv-xz]{8}\b", "########"),
     (r"(?<=/tmp/ossia-)\w{8}\b", "########"),
     (r"\b[\d.,]+ (tok|documents)/s", r"0 \1/s"),

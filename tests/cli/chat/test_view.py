@@ -72,6 +72,8 @@ def command(output: str, *, status: int = 0, line: str = "pytest -q") -> ToolFin
          ["▸ ran pytest -q · exit 0 · 34 lines · 2.0 s", "    31", "    32", "    33"]),
         (command("\n".join(map(str, range(34))), status=1),
          ["▸ ran pytest -q · exit 1 · 34 lines · 2.0 s", *(f"    {number}" for number in range(29, 34))]),
+        (command("...\n------\nRan 3 tests in 0.1s\n\nOK\n"),
+         ["▸ ran pytest -q · exit 0 · 4 lines · 2.0 s", "    Ran 3 tests in 0.1s", "    OK"]),
         (command("x" * 50), ["▸ ran pytest -q · exit 0 · 2.0 s", f"    {'x' * 50}"]),
         (command("a\n[... 9,000 characters omitted]\nb\nc\nd\n"),
          ["▸ ran pytest -q · exit 0 · over 5 lines · 2.0 s", "    b", "    c", "    d"]),

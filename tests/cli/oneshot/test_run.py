@@ -45,7 +45,7 @@ def test_a_search_that_failed_has_its_reason_on_stderr(source: str, told: bool, 
     call = f"<|channel|>commentary to=browser.search <|constrain|>json<|message|>{query}<|call|>"
     done = ossia("run", "hi", "--engine", write_script(tmp_path, call, FINAL), "--web", "http://127.0.0.1:9", "--yes")
     assert (done.returncode, done.stdout) == (0, b"Done.\n")
-    assert done.stderr.startswith(b"ossia: warning: browser.search: ") == told and done.stderr.count(b"\n") == told
+    assert done.stderr.startswith(b"ossia: warning: Search the web for ") == told and done.stderr.count(b"\n") == told
 
 
 def test_the_readmes_first_command() -> None:
