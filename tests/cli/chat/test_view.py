@@ -390,3 +390,21 @@ def test_an_applied_diff_stays(before: str | None, after: str | None, drawn: lis
     shown = view()
     shown.see(ToolFinished(ToolCall("call_1", "repo_browser.apply_patch", "{}"), ToolResult("", state=state), 0))
     assert rows(shown) == ["▸ Edit f", *drawn]
+
+
+@pytest.mark.parametrize(
+    ("call", "colour"),
+    [
+        (command("1 failed in 0.1s\n", status=1), "red"),
+        (command("1 failed in 0.1s\n", line="pytest | tail -1"), "red"),
+        (command("1 passed in 0.1s\n", line="pytest | tail -1"), "cyan"),
+        (command("0\n", status=1, line="grep -c error log"), "cyan"),
+        (command("1 failed in 0.1s\n", line="cat log | tail -1"), "cyan"),
+        (called("python", "1/0", TRACEBACK, error=True), "red"),
+    ],
+)
+def test_what_failed_is_red(call: ToolFinished, colour: str) -> None:
+    shown = view()
+    shown.see(call)
+    (first, *_), *_ = shown.take()
+    assert colour in str(first.style)
