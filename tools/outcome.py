@@ -86,7 +86,9 @@ def outcome_of(done: ToolFinished, said: str = "") -> Outcome:
     if done.result.error and tool == "repo_browser.apply_patch":
         said = ""  # its preview may only have looked for the place that doesn't fit
     recorded = state.get("said")
-    said = said or (recorded if isinstance(recorded, str) else "") or saying(call.name, call.arguments)
+    if isinstance(recorded, str):  # of a patch, perhaps one that was written for a shell
+        return Outcome(recorded, diff=diff_in(state))
+    said = said or saying(call.name, call.arguments)
     parts = parts_of(rest, tool)
     if tool == "container.exec" and parts:
         return _of_command(said, parts)
@@ -96,7 +98,7 @@ def outcome_of(done: ToolFinished, said: str = "") -> Outcome:
     if tool in _UNITS:
         return _of_look(said, tool, output)
     if tool == "repo_browser.apply_patch":
-        return Outcome(said, diff=diff_in(state))
+        return Outcome(said)
     if tool == "python":
         return _of_output(said, (), output)
     if tool.startswith("browser."):

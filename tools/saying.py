@@ -10,12 +10,14 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
+from ossia.tools.calls.arguments import from_other_tools
 from ossia.tools.calls.names import work_tool
 from ossia.tools.present import COMMAND
 
 MAX_CHARS = 1_000
 """Of one line: more than any row holds."""
 _VALUE_CHARS = 60
+_CODE = ("code", "script", "input")  # the keys of code that came as JSON
 _JSON_CHARS = 200_000  # of arguments; longer ones aren't read
 _HEREDOC = re.compile(r"<<-?[ \t]*['\"\\]?([\w.-]+)['\"]?")
 _BLANKS = re.compile(r"[ \t\n]+")
@@ -39,10 +41,11 @@ def saying(name: str, arguments: object) -> str:
         saying("functions.get_weather", {"city": "Oslo"})                      # "get_weather(city="Oslo")"
     """
     tool = work_tool(name) or name
-    args = parsed(arguments) if isinstance(arguments, str) else arguments
+    args = from_other_tools(tool, parsed(arguments) if isinstance(arguments, str) else arguments, {})
     text = arguments if isinstance(arguments, str) else ""
     if tool == "python":
-        return python_line(text)
+        given = args if isinstance(args, Mapping) else {}
+        return python_line(next((code for key in _CODE if isinstance(code := given.get(key), str)), text))
     if tool == "repo_browser.apply_patch":
         return patch_line(patched(str(args.get("patch", text)) if isinstance(args, Mapping) else text))
     if tool == "container.exec" and (command := COMMAND.short(args)) is not None:
@@ -65,8 +68,8 @@ def command_line(command: str) -> str:
 
 def python_line(code: str) -> str:
     """`"Run Python: print(6*7)"`; of several lines, the first that says something, and their number."""
-    lines = [line for line in code.strip().splitlines() if line.strip()]
-    shown = next((line for line in lines if not re.match(r"(?:import|from)\b|%|```", line.strip())), "")
+    lines = [line for line in code.strip().splitlines() if line.strip() and not line.startswith("```")]
+    shown = next((line for line in lines if not re.match(r"(?:import|from)\b|%", line.strip())), "")
     shown = one_line(shown or lines[0]) if lines else ""
     return f"Run Python{f': {shown}' if shown else ''}" + (f" … ({len(lines)} lines)" if len(lines) > 1 else "")
 

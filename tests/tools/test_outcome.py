@@ -74,6 +74,8 @@ def test_what_a_patch_changed_is_stored_with_its_result() -> None:
     assert outcome_of(ToolFinished(call, ToolResult(done), 0)) == Outcome("Edit a")
     stored = ToolResult(done, state={"said": "Edit a +1 −1", "diff": "--- a/a"})
     assert outcome_of(ToolFinished(call, stored, 0)) == Outcome("Edit a +1 −1", diff="--- a/a")
+    shell = ToolCall("call_1", "container.exec", '{"command": ["apply_patch", "…"]}')
+    assert outcome_of(ToolFinished(shell, stored, 0)) == Outcome("Edit a +1 −1", diff="--- a/a")
     misfit = ToolResult("Error: it fits nowhere", error=True)
     refused = outcome_of(ToolFinished(call, misfit, 0), "Read a, which the patch doesn't fit")
     assert refused == Outcome("Edit a", failed=True, reason="it fits nowhere")

@@ -29,6 +29,8 @@ def shell(script: str, **more: object) -> dict[str, object]:
          "Run cd src; if x; then make all; fi"),
         ("container.exec", shell("git ls-files | tr '\n' ' '"), "Run git ls-files | tr ' ' ' '"),
         ("container.exec", shell("# only this"), "Run # only this"),
+        ("container.exec", {"cmd": "ls -l"}, "Run ls -l"),
+        ("repo_browser.open_file", {"file_path": "a.py"}, "Read a.py"),
         ("repo_browser.open_file", {"path": "notes.md"}, "Read notes.md"),
         ("cat", {"path": "a.py", "line_start": 1, "line_end": 200, "line_numbers": True}, "Read a.py, lines 1–200"),
         ("repo_browser.open_file", {"path": "a.py", "line_start": 40, "line_end": -1}, "Read a.py, from line 40"),
@@ -65,6 +67,8 @@ def test_a_call_in_words(name: str, args: object, words: str) -> None:
         ("print(6*7)", "Run Python: print(6*7)"),
         ("import math\n\nfrom os import path\nmath.pi\n", "Run Python: math.pi … (3 lines)"),
         ("import os", "Run Python: import os"),
+        ('{"code": "print(1)"}', "Run Python: print(1)"),
+        ("```python\nprint(1)\n```", "Run Python: print(1)"),
         ("", "Run Python"),
     ],
 )
