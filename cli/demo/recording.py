@@ -12,17 +12,11 @@ FILES = {
 - From €50 on, it ships free.
 - A parcel over 20 kg costs €10 more.
 """,
-    "shipping.py": '''\
-"""The price of shipping, in cents. The rules stand in docs/shipping.md."""
-
-FLAT, FREE_FROM = 4_90, 50_00
-HEAVY_FEE, HEAVY_KG = 10_00, 20
-
-
-def shipping(total, kg=1):
-    fee = 0 if total > FREE_FROM else FLAT
-    return fee + (HEAVY_FEE if kg > HEAVY_KG else 0)
-''',
+    "shipping.py": """\
+def shipping(cents, kg=1):
+    fee = 0 if cents > 50_00 else 4_90
+    return fee + (10_00 if kg > 20 else 0)
+""",
     "test_shipping.py": """\
 import unittest
 
@@ -43,16 +37,15 @@ TESTS = "python3 -m unittest"
 _PATCH = """\
 *** Begin Patch
 *** Update File: shipping.py
-@@ def shipping(total, kg=1):
--    fee = 0 if total > FREE_FROM else FLAT
-+    fee = 0 if total >= FREE_FROM else FLAT
+@@ def shipping(cents, kg=1):
+-    fee = 0 if cents > 50_00 else 4_90
++    fee = 0 if cents >= 50_00 else 4_90
 *** Update File: test_shipping.py
 @@
      def test_heavy_parcels_pay_more(self):
          self.assertEqual(shipping(80_00, kg=25), 10_00)
 +
 +    def test_fifty_euros_ship_free(self):
-+        self.assertEqual(shipping(49_99), 4_90)
 +        self.assertEqual(shipping(50_00), 0)
 *** End Patch"""
 _ANSWER = """\
@@ -64,7 +57,7 @@ Yes, it was a bug. `docs/shipping.md` says “from €50 on”, but `shipping.py
 | **€50.00** | **€4.90** | **free** |
 | €50.01 | free | free |
 
-The comparison is `>=` now, and a new test holds both sides of the boundary"""
+The comparison is `>=` now, and a new test tries exactly €50."""
 
 
 def steps(*, tested: bool) -> list[str]:
@@ -72,17 +65,17 @@ def steps(*, tested: bool) -> list[str]:
     look = "The user says that an order of exactly €50 paid for shipping. The rules may be in the docs: search them."
     read = "“From €50 on, it ships free”: so exactly €50 must be free. Now the code that decides it, and its tests."
     fix = (
-        "`total > FREE_FROM` is strict: 5000 > 5000 is false, so exactly €50 pays €4.90. The docs say “from €50 on”, "
-        "so it must be `>=`. The tests never try the boundary; I'll add one that does, on both sides."
+        "`cents > 50_00` is strict: 5000 > 5000 is false, so exactly €50 pays €4.90. The docs say “from €50 on”, so it "
+        "must be `>=`. The tests never try the boundary; I'll add one that does."
     )
-    end = "; all three tests pass." if tested else ". I did not run the tests."
+    end = "All tests pass." if tested else "I did not run the tests."
     return [
         _call("repo_browser.search", look, path="docs", query="€50|free"),
         _call("repo_browser.open_file", read, path="shipping.py"),
         _call("repo_browser.open_file", "", path="test_shipping.py"),
         _call("repo_browser.apply_patch", fix, patch=_PATCH),
         *([_call("container.exec", "Run the tests.", command=TESTS.split())] if tested else []),
-        f"<|channel|>final<|message|>{_ANSWER}{end}<|return|>",
+        f"<|channel|>final<|message|>{_ANSWER} {end}<|return|>",
     ]
 
 

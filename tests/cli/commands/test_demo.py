@@ -16,7 +16,7 @@ from tests.support.command import ossia_text
 from tests.support.pty import PtyChat
 
 posix_only = pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
-BUG, TESTED = "Yes, it was a bug.", "all three tests pass."
+BUG, TESTED = "Yes, it was a bug.", "All tests pass."
 
 
 @posix_only
