@@ -71,7 +71,7 @@ class Outcome:
 
     @property
     def size(self) -> str:
-        """How much it printed: `"34 lines"`, `"over 300 lines"`."""
+        """The length of what it printed: `"34 lines"`, `"over 300 lines"`."""
         return f"{'over ' if self.cut else ''}{count_of(self.printed, 'line')}" if self.printed else ""
 
 

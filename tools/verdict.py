@@ -14,7 +14,7 @@ _WEAK_LINES = 12
 _QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.", re.DOTALL)
 _REDIRECTED = re.compile(r"\d?(?:&>>?|>>?\|?|<)\s*(?:&[\d-]|[^\s|;&()<>]+)")
 _HIDES = re.compile(r"[|;&\n]")
-"""What puts another command behind one, whose status is then the shell's."""
+"""The signs that put another command behind one, whose status is then the shell's."""
 _ANSWERS = frozenset({"grep", "egrep", "fgrep", "rg", "diff", "cmp", "test", "["})
 """Their status 1 is an answer: no match, a difference."""
 _READERS = frozenset(
