@@ -43,7 +43,7 @@ _FAILED = re.compile(
     | ^g?make(?:\[\d+\])?:[ ]\*\*\*[ ]                 # make
     | ^(?:\#|ℹ)[ ]fail(?:ed)?:?\s+[1-9]                # node, tap
     | ^not[ ]ok[ ]\d+(?!.*\#[ ]*(?:TODO|SKIP))
-    | (?<!expected[ ])\b(?i:failures|errors)[:=][ ]?[1-9]    # junit, unittest
+    | \bFailures:[ ]?(?:[1-9]|\d+,[ ]Errors:[ ]?[1-9])     # junit
     | \bBUILD[ ]FAIL(?:ED|URE)\b | ^FAILURES!$ | ^Build[ ]FAILED
     | ^Found[ ][1-9][\d,]*[ ]errors?\b                 # mypy, ruff
     | \([1-9]\d*[ ]errors?,                            # eslint
@@ -62,6 +62,7 @@ _WEAK = re.compile(
     r"|^thread '.*' .*panicked at|^Exception in thread|:\d+(?::\d+)?: (?:fatal )?error: |\berror TS\d+: "
     r"|[Pp]ermission denied\b|\b[Aa]ccess (?:is |was )?denied\b|Operation not permitted$|Read-only file system$"
     r"|: (?:command )?not found$|: No such file or directory$|^curl: \(\d+\) |Segmentation fault|^Killed$"
+    r"|^Node\.js v\d+\."
 )
 
 
