@@ -27,11 +27,12 @@ def allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
     if not preview.subjects:
         return any(rule.pattern is None for rule in rules)
     matches, _ = matchers(spec, preview)
-    return all(
-        any(rule.pattern is None or _safely(needs.covers if rule.gives else matches, rule.pattern, subject)
-            for rule in rules)
-        for subject in subjects_of(preview)
-    )  # fmt: skip
+
+    def allows(rule: Rule, subject: str) -> bool:
+        return rule.pattern is None or _safely(needs.covers if rule.gives else matches, rule.pattern, subject)
+
+    wholes = dict.fromkeys((tuple(preview.subjects), tuple(subjects_of(preview))))  # a command by itself, by its parts
+    return any(all(any(allows(rule, subject) for rule in rules) for subject in subjects) for subjects in wholes)
 
 
 def subjects_of(preview: Preview) -> Sequence[str]:

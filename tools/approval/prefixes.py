@@ -1,4 +1,4 @@
-"""Patterns for a command with any arguments: of programs that no argument turns into another, or makes show a file.
+"""Patterns for a command with any arguments: of programs that run no other, and show and write no file named in them.
 
 Files that hold secrets are asked about by name, and `cat *` would be an answer for all of them.
 """
@@ -16,7 +16,17 @@ _SUBCOMMANDS: Final[Mapping[str, frozenset[str]]] = {
 }
 """Not `git grep`: its `-O` names a program. Nor make, npm, cargo, go, find, sort, sed, rg and mypy: an argument of
 theirs can be a command, or name a program."""
-_MODULES: Final = frozenset({"compileall", "json.tool", "py_compile", "pytest", "unittest"})
+_MODULES: Final = frozenset({"compileall", "py_compile", "pytest", "unittest"})
+_NOT_ANY: Final[Mapping[str, re.Pattern[str]]] = {
+    "git": re.compile(r"--(?:output(?!-)|no-index).*"),
+    "ruff": re.compile(r"-o.*|--output-file.*"),
+    "pytest": re.compile(
+        r"@.*|-(?!-)\w*[oc].*|--(?:basetemp|config-file|debug|junit-?xml|log-file|override-ini|px|rsyncdir|tx)(?:=.*)?"
+    ),
+    **dict.fromkeys(("du", "wc"), re.compile("--files0.*")),
+}
+"""Arguments that name a file to write, to empty or to show, or a program (pytest-xdist's): no pattern stands for them.
+`git log --format=… --output=x` writes any text into any file."""
 _FOLDER = re.compile(r"\.?venv/bin/")
 _PYTHON = re.compile(r"python(?:3(?:\.\d+)?)?")
 
@@ -28,7 +38,19 @@ def prefix_of(words: Sequence[str]) -> str:
 
         prefix_of(["python3", "-m", "unittest", "tests.test_a"])   →  "python3 -m unittest *"
         prefix_of(["python3", "a.py"])                             →  ""
+        prefix_of(["git", "log", "--output=a.py"])                 →  ""
     """
+    prefix, unfit = _prefix_and_unfit(words)
+    return "" if unfit else prefix
+
+
+def is_beyond(pattern: str, words: Sequence[str]) -> bool:
+    """True if a pattern that `prefix_of` gives doesn't stand for these arguments, although it matches them."""
+    prefix, unfit = _prefix_and_unfit(words)
+    return unfit and pattern == prefix
+
+
+def _prefix_and_unfit(words: Sequence[str]) -> tuple[str, bool]:
     fixed = 2 if tuple(words[:2]) == ("uv", "run") else 0
     program, *arguments = words[fixed:] or [""]
     program = _FOLDER.sub("", program, count=1) if _FOLDER.match(program) else program
@@ -39,5 +61,7 @@ def prefix_of(words: Sequence[str]) -> str:
     elif _PYTHON.fullmatch(program) and arguments[:1] == ["-m"] and arguments[1:2] and arguments[1] in _MODULES:
         fixed += 3
     else:
-        return ""
-    return f"{' '.join(words[:fixed])} *"
+        return "", False
+    not_any = _NOT_ANY.get(arguments[1] if program.startswith("python") else program)
+    unfit = not_any is not None and any(map(not_any.fullmatch, words[fixed:]))
+    return f"{' '.join(words[:fixed])} *", unfit

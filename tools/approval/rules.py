@@ -25,6 +25,7 @@ ACTION_WORDS: Mapping[Action, str] = {action: word for word, action in ACTIONS.i
 
 _NAME = re.compile(r"([A-Za-z0-9_.*?-]+)(?:\[([^\]]*)\])?")
 _SHELL = "container.exec"
+_NEVER = "can never allow anything: write a rule for each command in it, without ;, |, &, $, > or globs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ def _giving(text: str, needs: str, rule: Rule) -> Rule:
     if not rule.pattern or re.search(r"[*?]", rule.pattern.split()[0]):
         raise ValueError(f"{text!r}: name the program that gets {listed(gives)}, as in 'uv sync' or 'git *'")
     fault = _fault_of(rule.name, rule.pattern, rule.action)
+    fault = fault or (_NEVER if shell_words.is_whole(rule.pattern) else "")
     if fault:
         raise ValueError(f"{text!r} {fault}")
     return replace(rule, gives=gives)
@@ -113,8 +115,8 @@ def _fault_of(name: str, pattern: str, action: Action) -> str:
         except ValueError as error:
             return f"isn't a valid command pattern: {error}"
         bare = pattern.replace("*", "x").replace("?", "x")
-        if action == "allow" and shell_words.words_of(bare) is None:
-            return "can never allow anything: write a rule for each command in it, without ;, |, &, $, > or globs"
+        if action == "allow" and shell_words.words_of(bare) is None and not shell_words.is_whole(pattern):
+            return _NEVER
     elif action == "allow" and ".." in pattern.split("/"):
         return "can never allow anything: paths must be relative to the workspace, without .."
     elif action == "allow" and re.fullmatch(r"[\w+.-]+://[^/?#*]+[^/?#]*\*", pattern):

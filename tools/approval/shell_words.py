@@ -12,6 +12,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from ossia.tools.approval.prefixes import is_beyond, prefix_of
 from ossia.tools.approval.wildcards import Match, folded, text_matches
 
 MAX_CHARS = 10_000
@@ -39,6 +40,7 @@ _CHANGES_SHELL = frozenset(
     }
 )
 _FILTERS = frozenset({"cat", "cut", "grep", "head", "nl", "tail", "tr", "wc"})
+_FROM_HERE = re.compile("[^/]+/")
 _SHORTENS = re.compile(r"(?:head|tail)(?:[ \t]+-n[ \t]*\d+|[ \t]+-\d+)?|wc[ \t]+-[lwc]|cat")
 """They read nothing but what is piped to them."""
 
@@ -79,28 +81,45 @@ def words_of(command: str) -> tuple[str, ...] | None:
 def parts_of(command: str) -> tuple[str, ...]:
     """The simple commands of one that joins them with `&&`, `||`, `;` or `|`; none for every other command.
 
-    Each must do the same as it would by itself. So none may change the shell, but with `cd`; behind that, no program is
-    named by its path from here; and behind `|` only programs stand that don't run what they read. Those that only
-    shorten it are left out: any command may end in them.
+    Each must do the same as it would by itself. So none may change the shell, but with `cd`; behind that, only what
+    reads, tests or formats stands (`make` would be another one there), and no program named by its path; and behind `|`
+    only programs that don't run what they read. Those that only shorten it are left out: any command may end in them.
 
         parts_of("cd x && pytest -q | tail -5")  →  ("cd x", "pytest -q")
-        parts_of("echo ls | sh")                 →  ()
+        parts_of("echo ls | sh"), parts_of("cd build && rm -rf out")  →  ()
     """
-    parts, position, joint, moved = list[str](), 0, "", False
+    parts, moved = list[str](), False
+    for joint, part, words in _joined(command):
+        anywhere = words[0] in _FILTERS or (prefix_of(words) and not _FROM_HERE.match(words[0]))
+        if moved and words[0] != "cd" and not anywhere:
+            return ()
+        parts += [] if joint == "|" and _SHORTENS.fullmatch(part) else [part]
+        moved = moved or words[0] == "cd"
+    return tuple(parts)
+
+
+def _joined(command: str) -> list[tuple[str, str, tuple[str, ...]]]:
+    """Simple commands, what joins each with the one before, and their words; none for every other command."""
+    found: list[tuple[str, str, tuple[str, ...]]] = []
+    position, joint = 0, ""
     while len(command) <= MAX_CHARS:
         simple = _SIMPLE.match(command, position)
         words = words_of(simple[0].strip(" \t")) if simple else None
         if simple is None or words is None or words[0] in _CHANGES_SHELL:
             break
-        if (joint == "|" and words[0] not in _FILTERS) or (moved and re.match("[^/]+/", words[0])):
+        if joint == "|" and words[0] not in _FILTERS:
             break
-        part = simple[0].strip(" \t")
-        parts += [] if joint == "|" and _SHORTENS.fullmatch(part) else [part]
-        found = _JOINT.match(command, simple.end())
-        if found is None:
-            return tuple(parts) if simple.end() == len(command) else ()
-        joint, position, moved = found[0], found.end(), moved or words[0] == "cd"
-    return ()
+        found.append((joint, simple[0].strip(" \t"), words))
+        joining = _JOINT.match(command, simple.end())
+        if joining is None:
+            return found if simple.end() == len(command) else []
+        joint, position = joining[0], joining.end()
+    return []
+
+
+def is_whole(command: str) -> bool:
+    """True for simple commands in a row that only make sense together, without wildcards: `cd build && make`."""
+    return bool(_joined(command)) and not parts_of(command) and not re.search(r"[*?]", command)
 
 
 @lru_cache(maxsize=256)
@@ -116,10 +135,13 @@ def command_allowed(pattern: str, command: str) -> bool:
     """True if a pattern allows a command, word by word: `*` and `?` match within a word, but for a `*` at the very end.
 
     That one matches the rest of its word and all words after it. `git status*` allows `git status` and `git status -s`,
-    and never `git status; curl x`: of a longer command each part needs a pattern that allows it (`parts_of`).
+    and never `git status; curl x`: of a longer command each part needs a pattern that allows it (`parts_of`), or all of
+    it one that is the same. Nor does a pattern that is offered (`prefix_of`) allow options that name a file to write.
     """
     words = words_of(command)
-    return words is not None and _words_match(pattern_words(pattern), words)
+    if words is None:
+        return pattern == command and is_whole(command)
+    return _words_match(pattern_words(pattern), words) and not is_beyond(pattern, words) and not is_whole(pattern)
 
 
 def _words_match(pattern: Sequence[str], words: Sequence[str]) -> bool:

@@ -382,6 +382,41 @@ def test_a_command_may_be_allowed_with_any_arguments(command: str, patterns: lis
     )
 
 
+@pytest.mark.parametrize(
+    ("pattern", "command"),
+    [
+        ("git log *", "git log -1 --format='import os' --output=src/app.py"),
+        ("git diff *", "git diff --output src/app.py"),
+        ("git diff *", "git diff --no-index /dev/null .env"),
+        ("uv run ruff check *", "uv run ruff check --output-file=src/app.py"),
+        ("pytest *", "pytest --basetemp=src"),
+        ("pytest *", "pytest --junitxml=src/app.py"),
+        ("python3 -m pytest *", "python3 -m pytest -qo addopts=--tx=popen//python=sh"),
+        (".venv/bin/pytest *", ".venv/bin/pytest --tx 'popen//python=sh -c x'"),
+        ("wc *", "wc --files0-from=.env"),
+    ],
+)
+def test_a_pattern_that_is_offered_stands_for_no_file_to_write_and_no_program(pattern: str, command: str) -> None:
+    stored = Policy([parse_rule(f"container.exec:{pattern}", "allow", origin="stored")])
+    plain = pattern.replace("*", "-q --oneline --output-indicator-new=x -p no:x --ignore=o")
+    assert [stored.rule_on(SHELL, _command(text)).action for text in (plain, command)] == ["allow", "ask"]
+    assert wider_rules(SHELL, _command(command)) == ()
+    assert Policy([parse_rule("container.exec:*", "allow")]).rule_on(SHELL, _command(command)).action == "allow"
+
+
+@pytest.mark.parametrize("command", ["cd build && rm -rf out", "cd a; cd b || make", "ls && cd x && ./run"])
+def test_what_is_allowed_in_a_folder_is_not_allowed_elsewhere(command: str) -> None:
+    rules = suggested_rules(SHELL, _command(command))
+    assert rules == (f"container.exec:{command}",) and wider_rules(SHELL, _command(command)) == ()
+    parts = command.replace("||", "&&").replace(";", " &&").split(" && ")
+    stored = Policy(parse_rule(rule, "allow", origin="stored") for rule in (*rules, "container.exec:cd src"))
+    others = [*parts, f"{command} ", f"{command}; ls", command.replace("&&", "'&&'").replace("||", "'||'"), f"cd src && {parts[-1]}"]
+    assert [stored.rule_on(SHELL, _command(text)).action for text in (command, *others)] == [
+        "allow", *["ask"] * len(others)]  # fmt: skip
+    each = Policy(parse_rule(f"container.exec:{part}", "allow") for part in (*parts, "cd src"))
+    assert each.rule_on(SHELL, _command(f"cd src && {parts[-1]}")).action == "ask"
+
+
 PROGRAMS = [
     *("bash", "sh", "zsh", "python", "python3", "perl", "ruby", "node", "awk", "sed", "find", "xargs", "env", "sudo"),
     *("ssh", "make", "npm", "npx", "cargo", "go", "docker", "tar", "sort", "rg", "mypy", "pip", "uv", "git", "timeout"),
