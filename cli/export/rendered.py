@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from rich.segment import Segment
 
-from ossia.cli.clean import clean_url
+from ossia.cli.clean import MAX_URL_CHARS, clean_url
 from ossia.cli.terminal.markdown.code import code_lines
 from ossia.cli.terminal.markdown.latex import readable
 from ossia.cli.terminal.markdown.maths import add_maths
@@ -124,6 +124,8 @@ def _split(text: str) -> Iterator[tuple[str, str]]:
     """The parts of the text, those that are addresses with what they lead to: `("https://a.test/ä", "https://…")`."""
     at = 0
     for found in _ADDRESS.finditer(text):
+        if len(found[0]) > MAX_URL_CHARS:
+            continue  # never a link; and a long row of brackets would be counted for each of them
         shown = found[0].rstrip(".,;:!?*_~")
         while shown.endswith((")", "]")) and shown.count(shown[-1]) > shown.count("([" [")]".index(shown[-1])]):
             shown = shown[:-1].rstrip(".,;:!?*_~")

@@ -299,6 +299,14 @@ def test_html_has_coloured_code_links_and_formulas() -> None:
     assert page.count("prefers-color-scheme: dark") == 2 and "{{" not in page and "script" not in found.names
 
 
+def test_a_long_row_of_brackets_behind_an_address_takes_no_time() -> None:
+    session = Session()
+    session.open_turn("https://a.test/" + ")" * 200_000)
+    session.close_turn("answered")
+    page = export(session, None, "html")
+    assert "href" not in page and ")" * 200_000 in page
+
+
 def test_long_code_is_coloured_as_one() -> None:
     session = Session()
     session.open_turn("Go.")

@@ -36,7 +36,8 @@ _SEAMS = re.compile(r"(?<=[A-Za-z0-9α-ωΑ-Ω)])\0(?=[A-Za-z0-9α-ωΑ-Ω√∂
 _FACTOR = re.compile(r"-?(?:\d+(?:\.\d+)?|[d∂]?[^\W\d_][\u0300-\u036f\u20d7⁰¹²³⁴-⁹ⁿₐ-ₜ₀-₉ᵢⱼ′']*|√\w|∞)|\([^()]*\)")
 _TERM = re.compile(r"[^\s+\-±∓·×÷/=<>≤≥,;:()\[\]|]+(?:\([^()]*\))?|\([^()]*\)|-?\d+(?:\.\d+)?")
 
-_FORMULA = re.compile(r"\$\$.+?\$\$|\$[^$\n]+\$|\\\(.+?\\\)|\\\[.+?\\\]", re.DOTALL)
+_IN = r"(?:(?!\\[(\[]).)+?"  # no other opener: or each of many would be searched for an end as long as the text
+_FORMULA = re.compile(rf"\$\$.+?\$\$|\$[^$\n]+\$|\\\({_IN}\\\)|\\\[{_IN}\\\]", re.DOTALL)
 _CLOSERS = {"$$": "$$", "$": "$", "\\(": "\\)", "\\[": "\\]"}
 _GROUP = re.compile(r"\{[^{}]*\}")
 _NAMES = re.compile(rf"\b(?:{FUNCTIONS.replace(' ', '|')})\b")
@@ -276,4 +277,3 @@ def _accented(inner: str, mark: str, *, each: bool) -> str:
     if not inner or len(inner) > (_UNDER_A_LINE if each else 1):
         raise Unreadable
     return "".join(unicodedata.normalize("NFC", char + mark) for char in inner)
-

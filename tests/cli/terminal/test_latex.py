@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ossia.cli.terminal.markdown.latex import readable
+from ossia.cli.terminal.markdown.latex import formulas, readable
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,5 @@ def test_no_formula_takes_long_or_raises() -> None:
     for piece in pieces:
         readable("\\(" + piece * 4000 + "\\)")
         readable("\\(" + (piece * 4000)[:3990] + "\\)")
+    for opener in ("\\(", "\\[", "\\(a", "\\[a$$", "$$"):  # none is closed
+        formulas(opener * 40_000)
