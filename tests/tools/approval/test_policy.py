@@ -410,7 +410,8 @@ def test_what_is_allowed_in_a_folder_is_not_allowed_elsewhere(command: str) -> N
     assert rules == (f"container.exec:{command}",) and wider_rules(SHELL, _command(command)) == ()
     parts = command.replace("||", "&&").replace(";", " &&").split(" && ")
     stored = Policy(parse_rule(rule, "allow", origin="stored") for rule in (*rules, "container.exec:cd src"))
-    others = [*parts, f"{command} ", f"{command}; ls", command.replace("&&", "'&&'").replace("||", "'||'"), f"cd src && {parts[-1]}"]
+    quoted = command.replace("&&", "'&&'").replace("||", "'||'")
+    others = [*parts, f"{command} ", f"{command}; ls", quoted, f"cd src && {parts[-1]}"]
     assert [stored.rule_on(SHELL, _command(text)).action for text in (command, *others)] == [
         "allow", *["ask"] * len(others)]  # fmt: skip
     each = Policy(parse_rule(f"container.exec:{part}", "allow") for part in (*parts, "cd src"))
