@@ -59,7 +59,7 @@ def play(environ: Mapping[str, str], *, speed: float = 1) -> list[list[Any]]:
             time.sleep(2 * QUIET_S)  # what comes earlier answers nothing
             chat.press("y")
             chat.until(lambda: chat.title != "ossia: asks")
-        chat.until(END[-1].split()[0])
+        chat.until(END[-1].split("  ")[0])
         chat.idle()
         screen = _Painted(_COLUMNS, _ROWS)
         Stream(screen).feed(chat.sent)

@@ -34,7 +34,8 @@ BEGIN = (
 END = (
     "That was the recording. Ctrl-O shows it all, the thinking too; Ctrl-D leaves.",
     "The real model, 12.1 GB:  ossia models pull gpt-oss-20b",
-    "Then a chat:  ossia      Work in a folder:  ossia .",
+    "Then a chat:  ossia",
+    "Work in a folder:  ossia .",
 )
 _MUTE = "a recording can't answer: Ctrl-D leaves, then `ossia` starts a chat"
 _BROKEN = "the recording ends here: a model would read this, and go on"
