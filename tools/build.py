@@ -12,9 +12,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ossia.tools.approval.grants import Grants
 from ossia.tools.approval.policy import Policy
 from ossia.tools.approval.rules import ACTION_WORDS, Rule, parse_rule
-from ossia.tools.approval.trust import Grants
 from ossia.tools.folder import Folder
 from ossia.tools.functions.naming import PREFIX, Loaded, offered_name, without_duplicates
 from ossia.tools.host import Host, Loading, Notice, Report

@@ -83,7 +83,7 @@ class Approvals:
             chat.face.note(f"rule not stored, it holds for this session only: {error}", "yellow")
             key, decision = "s", decision_of(asked, "s", store)
         self._decide(decision)
-        if line := f"refused: {reason}" if reason else lasting_line(asked, key):
+        if line := lasting_line(asked, key):
             chat.face.note(seen_line(line))
 
     def _edited(self, asked: ApprovalAsked, edited: str | None) -> None:

@@ -53,7 +53,7 @@ def recall(talk: Chat, face: Face, turns: int = 2) -> None:
 def still_planning(talk: Chat, face: Face) -> None:
     """Note that nothing can be changed, if so: a resumed session may be planning."""
     if talk.settings.plan:
-        face.note("a plan is being made: nothing can be changed until /go (/plan off ends it without a word)")
+        face.note("a plan is being made: nothing can be changed until /go (/plan off ends planning)")
 
 
 def _lines(talk: Chat, face: Face) -> list[str]:

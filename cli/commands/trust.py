@@ -14,7 +14,8 @@ from ossia.cli import paths
 from ossia.cli.commands import exit_error
 
 if TYPE_CHECKING:
-    from ossia.tools.approval.trust import Grants, Hosts, Offer, TrustStore
+    from ossia.tools.approval.grants import Grants, Hosts
+    from ossia.tools.approval.trust import Offer, TrustStore
 
 
 UNTIL = "until its .ossia, AGENTS.md or skills change"
@@ -34,7 +35,8 @@ def trust(
     ] = None,
 ) -> None:
     """Trust a folder. Its rules, servers and functions take effect, and its files count as your own."""
-    from ossia.tools.approval.trust import Grants, Hosts, TrustError, TrustStore
+    from ossia.tools.approval.grants import Grants, Hosts
+    from ossia.tools.approval.trust import TrustError, TrustStore
 
     if str(folder) in ("list", "ls") and not Path(str(folder)).is_dir():  # as other groups name it
         folder, listed = None, True

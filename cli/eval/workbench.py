@@ -22,8 +22,8 @@ from ossia.cli.runtime.assembly import own_files
 from ossia.cli.runtime.progress import Display
 from ossia.cli.settings.table import Settings
 from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.approval.grants import Grants
 from ossia.tools.approval.rules import Rule
-from ossia.tools.approval.trust import Grants
 from ossia.tools.build import Toolset, ToolsSpec, toolset
 from ossia.tools.folder import Folder
 from ossia.tools.host import Host

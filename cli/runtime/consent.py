@@ -57,7 +57,7 @@ def confirmed(question: str) -> bool:
 
 def store_yes(address: Address) -> None:
     """From now on prompts may go there."""
-    from ossia.tools.approval.trust import Hosts
+    from ossia.tools.approval.grants import Hosts
 
     Hosts(paths.data_dir()).add(_origin(address))
 
@@ -70,7 +70,7 @@ def must_be_agreed(address: Address, settings: Settings) -> None:
 
 def is_agreed(address: Address, settings: Settings) -> bool:
     """True for this machine, a stored yes, or a host of --allow-engine."""
-    from ossia.tools.approval.trust import Hosts
+    from ossia.tools.approval.grants import Hosts
 
     origin = _origin(address)
     named = any(means(said, origin) for said in settings.allow_engine)

@@ -130,6 +130,8 @@ class QuestionPane:
         """Begin the wait anew, since some key was pressed. To be called before the key takes effect."""
         self._key_before_at, self._key_at = self._key_at, self._clock()
         self._remark = ""
+        if self._key_at - self._key_before_at >= QUIET_S:  # another text begins
+            self._early = ""
 
     # -- keys ----------------------------------------------------------------------------------------------------------
 
@@ -144,7 +146,7 @@ class QuestionPane:
         answers = no_text & Condition(lambda: self._question is not None and not self._refusing)
         refusing = Condition(lambda: self._refusing)
         scrolls = Condition(lambda: self._question is not None and len(self._body()) > self._body_rows())
-        typed_on = Condition(lambda: bool(self._early) and self._is_typed_on) & (emacs_mode | vi_insert_mode)
+        typed_on = Condition(lambda: bool(self._early)) & (emacs_mode | vi_insert_mode)
 
         for name in (*LETTERS, EXPLAIN):
 
@@ -196,18 +198,13 @@ class QuestionPane:
         else:
             return self._answer(key)
         if self._remark:
-            self._early = self._early + key if self._is_typed_on else key
+            self._early += key
         return None
 
     def _answer(self, key: str, reason: str = "") -> None:
         answered = self._answered
         self.withdraw()
         answered(key, reason)
-
-    @property
-    def _is_typed_on(self) -> bool:
-        """Did the present key come soon after another?"""
-        return self._clock() - self._key_before_at < QUIET_S
 
     def _choices(self) -> Sequence[tuple[str, str]]:
         question = self._question

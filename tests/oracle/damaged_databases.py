@@ -32,7 +32,8 @@ from ossia.agent.sessions.session import Session
 from ossia.agent.sessions.store import SessionStore
 from ossia.cli.main import main as main_of_ossia
 from ossia.harmony.messages import Message
-from ossia.tools.approval.trust import Grants, TrustStore
+from ossia.tools.approval.grants import Grants
+from ossia.tools.approval.trust import TrustStore
 from ossia.tools.library.library import Library, Row, Seen
 from ossia.tools.undo.journal import Journal
 from tests.support.command import ROOT, write_script

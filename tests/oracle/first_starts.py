@@ -26,7 +26,7 @@ from pathlib import Path
 from ossia.agent.sessions.session import Session
 from ossia.agent.sessions.store import SessionStore
 from ossia.cli.terminal.input.history import Entry, History
-from ossia.tools.approval.trust import Grants
+from ossia.tools.approval.grants import Grants
 from ossia.tools.library.library import Library
 from ossia.tools.undo.journal import Journal
 from tests.support.command import OSSIA, ROOT, write_script

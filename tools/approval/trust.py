@@ -1,9 +1,9 @@
-"""Grants for longer than a session: trusted folders, the rules that an "always" stored, servers that may get prompts.
+"""Trusted folders, and the file of all grants for longer than a session.
 
-All stand in one file, `trust.json` in the data folder: private, replaced atomically, and never overwritten when it
-can't be read. A folder is trusted as it was when looked at: with it stands a hash of all that would take effect there
-(`.ossia/`, `AGENTS.md`, the `SKILL.md` of each skill). Once that content changes, the folder is no longer trusted. The
-content is read once, by `look`: what is hashed is what is shown and used.
+The file is `trust.json` in the data folder: private, replaced atomically, and never overwritten when it can't be read.
+`grants.py` has the rest of it. A folder is trusted as it was when looked at: with it stands a hash of all that would
+take effect there (`.ossia/`, `AGENTS.md`, the `SKILL.md` of each skill). Once that content changes, the folder is no
+longer trusted. The content is read once, by `look`: what is hashed is what is shown and used.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ossia.tools.approval.rules import Rule, parse_rule
 from ossia.tools.files import cannot, make_private, read_own, write_whole
 from ossia.tools.locks import file_lock
 from ossia.tools.safe_files import locate, read_bytes
@@ -128,7 +127,7 @@ class _Content:
     declined: list[str] = field(default_factory=list)
 
 
-class _File:
+class TrustFile:
     """`trust.json`, read again for each query."""
 
     def __init__(self, data_dir: Path) -> None:
@@ -193,11 +192,12 @@ class _File:
 _MOVE = "it is ignored; move it away to start a new one"
 
 
-def _key(folder: Path | None) -> str:
+def key_of(folder: Path | None) -> str:
+    """The name of a folder in the file; "" for the runs without one."""
     return "" if folder is None else str(folder.resolve())
 
 
-class TrustStore(_File):
+class TrustStore(TrustFile):
     """The folders that the user trusts.
 
     store = TrustStore(data_dir)
@@ -211,7 +211,7 @@ class TrustStore(_File):
 
     def content(self, folder: Path) -> tuple[TrustState, Offer | None]:
         """The same, with the content that is trusted: nothing else of the folder may take effect."""
-        digest = self._readable().digests.get(_key(folder))
+        digest = self._readable().digests.get(key_of(folder))
         if digest is None:
             return "unknown", None
         with suppress(TrustError):
@@ -230,19 +230,19 @@ class TrustStore(_File):
     def decline(self, folder: Path) -> None:
         """Never ask about this folder again. Raises TrustError."""
         with self._change() as content:
-            content.declined += [_key(folder)] if _key(folder) not in content.declined else []
+            content.declined += [key_of(folder)] if key_of(folder) not in content.declined else []
 
     def asks(self, folder: Path) -> bool:
         """True for a folder that was neither trusted nor declined yet, if the answer can be stored."""
         with suppress(TrustError):
             content = self._read()
-            return _key(folder) not in (*content.digests, *content.declined)
+            return key_of(folder) not in (*content.digests, *content.declined)
         return False
 
     def revoke(self, folder: Path) -> bool:
         """Delete the trust in a folder, its rules, and that it was declined. False: there was nothing."""
         with self._change() as content:
-            key = _key(folder)
+            key = key_of(folder)
             had = [content.digests.pop(key, None), content.rules.pop(key, None), key in content.declined or None]
             content.declined = [one for one in content.declined if one != key]
         return had != [None, None, None]
@@ -254,63 +254,3 @@ class TrustStore(_File):
     def declined(self) -> tuple[Path, ...]:
         """The folders that nobody is asked about again. Raises TrustError."""
         return tuple(map(Path, sorted(self._read().declined)))
-
-
-class Grants(_File):
-    """The rules that the user stored with "always", for each workspace, and for the runs that have none."""
-
-    def add(self, rules: Iterable[str], *, workspace: Path | None = None) -> None:
-        """Store rules as `--allow` takes them. Raises ValueError for another text, TrustError if it can't be done."""
-        texts = [str(parse_rule(text, "allow", origin="stored")) for text in rules]
-        with self._change() as content:
-            stored = content.rules.setdefault(_key(workspace), [])
-            stored += [text for text in texts if text not in stored]
-
-    def rules(self, workspace: Path | None = None) -> tuple[Rule, ...]:
-        """The stored rules for a workspace (None: for runs without one); empty where there is a `problem`."""
-        return _parsed(self._readable().rules.get(_key(workspace), []))
-
-    def by_workspace(self) -> Mapping[Path | None, tuple[Rule, ...]]:
-        """All stored rules. Raises TrustError."""
-        return {Path(key) if key else None: _parsed(texts) for key, texts in sorted(self._read().rules.items())}
-
-    def forget(self, rule: str) -> bool:
-        """Delete a rule wherever it is stored. False: it wasn't stored. Raises TrustError."""
-        with self._change() as content:
-            had = any(rule in texts for texts in content.rules.values())
-            rest = {key: [text for text in texts if text != rule] for key, texts in content.rules.items()}
-            content.rules = {key: texts for key, texts in rest.items() if texts}
-        return had
-
-
-class Hosts(_File):
-    """The servers that the user lets prompts be sent to, as `https://gpu.example:8000`."""
-
-    def holds(self, host: str) -> bool:
-        """True for one of them; False for all if there is a `problem`."""
-        return host in self._readable().hosts
-
-    def listed(self) -> tuple[str, ...]:
-        """All of them. Raises TrustError."""
-        return tuple(sorted(self._read().hosts))
-
-    def add(self, host: str) -> None:
-        """Raises TrustError if it can't be stored."""
-        with self._change() as content:
-            content.hosts += [host] if host not in content.hosts else []
-
-    def forget(self, host: str) -> bool:
-        """Ask again before anything is sent there. False: it wasn't stored. Raises TrustError."""
-        with self._change() as content:
-            had = host in content.hosts
-            content.hosts = [one for one in content.hosts if one != host]
-        return had
-
-
-def _parsed(texts: Iterable[str]) -> tuple[Rule, ...]:
-    """Rules as stored, parsed. What this version can't parse is skipped; that is safe, stored rules only allow."""
-    rules: list[Rule] = []
-    for text in texts:
-        with suppress(ValueError):
-            rules.append(parse_rule(text, "allow", origin="stored"))
-    return tuple(rules)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
 
 _MAX_LINE_CHARS = 500
+_TYPES = "write e.g. str, int, float, bool, list[str], Literal or a dataclass"
 _MAX_FAULTS = 5
 _MAX_RESULT_CHARS = 400_000
 _MAX_ITEMS = 1_000
@@ -113,7 +114,7 @@ def _faults_of_signature(function: Callable[..., Any]) -> list[str]:
 
 def _adapter(function: Callable[..., Any]) -> TypeAdapter[Any]:
     """Validates arguments and returns them. We make the call itself, so that its faults are the function's own."""
-    from pydantic import TypeAdapter
+    from pydantic import PydanticSchemaGenerationError, TypeAdapter
 
     @wraps(function)
     def collect(*args: Any, **kwargs: Any) -> _Bound:
@@ -121,6 +122,8 @@ def _adapter(function: Callable[..., Any]) -> TypeAdapter[Any]:
 
     try:
         return TypeAdapter(cast(Any, collect))
+    except PydanticSchemaGenerationError as error:  # its text names settings of pydantic
+        raise FunctionsInvalid(f"{_culprit(function)}: {_TYPES}") from error
     except Exception as error:  # pydantic's own kinds, and a NameError in a hint
         raise FunctionsInvalid(f"{_culprit(function)}: {fault_line(error)}") from error
 
@@ -148,7 +151,7 @@ def _schema(adapter: TypeAdapter[Any]) -> Schema:
     try:
         return adapter.json_schema(schema_generator=Quiet)
     except Exception as error:
-        raise FunctionsInvalid(f"a parameter has a type that JSON can't express: {fault_line(error)}") from error
+        raise FunctionsInvalid(f"a parameter has a type that JSON can't express: {_TYPES}") from error
 
 
 def _documented(function: Callable[..., Any]) -> tuple[str, dict[str, str]]:

@@ -83,7 +83,7 @@ def plan(talk: Chat, face: Face, argument: str) -> None:
         return face.note("changes are possible")
     loaded(talk)
     talk.plan(True)
-    face.note("only looking now: nothing can be changed until /go (/plan off ends it without a word)")
+    face.note("only looking now: nothing can be changed until /go (/plan off ends planning)")
     return _say(talk, argument, argument) if argument else None
 
 

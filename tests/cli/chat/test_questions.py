@@ -272,7 +272,8 @@ def test_the_model_reads_why_a_call_was_refused(tmp_path: Path, work: Path, type
             await stage.settle()
             read = stage.talk.session.entries[2].message.text
             assert read == (f"The user refused: {typed}" if typed else REFUSED)
-            assert (f"refused: {typed}" in stage.rows, stage.face.editor.text) == (bool(typed), "")
+            row = "✗ Edit a.py · refused" + (f": {typed}" if typed else "")
+            assert [said for said in stage.rows if "refused" in said] == [row] and stage.face.editor.text == ""
             assert "Done." in stage.rows and (work / "a.py").read_text().startswith("line 0\nline 1\n")
 
     chatting(case)

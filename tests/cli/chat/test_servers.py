@@ -13,7 +13,7 @@ from ossia.cli import paths
 from ossia.cli.chat.commands.table import arguments
 from ossia.cli.terminal.question import QUIET_S
 from ossia.harmony.tokenizer import Tokenizer
-from ossia.tools.approval.trust import Hosts
+from ossia.tools.approval.grants import Hosts
 from tests.support.command import write_script
 from tests.support.dialects import chat, tool_call
 from tests.support.remote import serve

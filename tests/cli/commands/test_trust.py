@@ -9,7 +9,8 @@ import pytest
 
 from ossia.cli import paths
 from ossia.cli.main import invoke
-from ossia.tools.approval.trust import Grants, TrustStore
+from ossia.tools.approval.grants import Grants
+from ossia.tools.approval.trust import TrustStore
 from tests.support.pty import spawn
 
 FILES = "'session' and 'always' work here; writes and commands are still asked about"

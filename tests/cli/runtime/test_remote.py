@@ -26,7 +26,8 @@ from ossia.cli.settings.engines import address_of, engine_names
 from ossia.cli.settings.mcp import configured_servers
 from ossia.cli.settings.table import Settings
 from ossia.harmony.tokenizer import Tokenizer
-from ossia.tools.approval.trust import Hosts, look
+from ossia.tools.approval.grants import Hosts
+from ossia.tools.approval.trust import look
 from ossia.tools.functions import McpConfigInvalid
 from ossia.tools.own import own_parts
 from tests.oracle.engine import LlamaServer

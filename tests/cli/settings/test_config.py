@@ -21,7 +21,8 @@ from ossia.cli.settings.config import ConfigError, Resolved, config_path, resolv
 from ossia.cli.settings.config_file import set_value
 from ossia.cli.settings.mcp import configured_servers
 from ossia.cli.settings.table import SETTINGS, Settings
-from ossia.tools.approval.trust import Grants, Hosts, Offer, look
+from ossia.tools.approval.grants import Grants, Hosts
+from ossia.tools.approval.trust import Offer, look
 from ossia.tools.functions import McpConfigInvalid
 from ossia.tools.mcp._stored import Pins
 

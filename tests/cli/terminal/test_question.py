@@ -252,6 +252,16 @@ def test_letters_that_came_too_early_are_no_beginning_of_a_later_text() -> None:
     play(scene)
 
 
+def test_nor_of_one_that_follows_another_key() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.press("y", after_s=0.1)
+        await stage.press("\x14", after_s=WAIT)  # Ctrl-T, which the chat takes
+        await stage.press(*"good", after_s=0.2)
+        assert (stage.answers, stage.line.text) == ([], "good")
+
+    play(scene)
+
+
 REFUSABLE = replace(WRITE, refusable=True)
 
 

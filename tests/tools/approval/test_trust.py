@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ossia.tools.approval.grants import Grants, Hosts
 from ossia.tools.approval.rules import Rule
-from ossia.tools.approval.trust import FILE, MAX_FILES, Grants, Hosts, TrustError, TrustStore, look
+from ossia.tools.approval.trust import FILE, MAX_FILES, TrustError, TrustStore, look
 
 
 @pytest.fixture
