@@ -33,11 +33,13 @@ _NUMBER = r"(?<![\w.])[1-9][\d,]*[ ]"
 _FAILED = re.compile(
     rf"""
       {_NUMBER}(?:(?:unit |integration )?(?:tests?|examples?|suites?|specs?|checks?|scenarios?)[ ])?
-      (?:failed|failing|failures?|errors?(?:[ ]generated)?)(?=\s*(?:$|[,;.)=|]|[ ](?:in|out[ ]of)[ ]))
+      (?:failed|failing|failures?|errors?(?:[ ]generated)?)(?=\s*(?:$|[,;.()=|]|[ ](?:in|out[ ]of)[ ]))
     | ^FAILED(?:$|[ ](?:\(|\S+(?:::|\.py|[ ]-)))       # unittest, pytest
     | ^ERROR[ ]\S+(?:::\S+|\.py\b)                     # pytest
     | ^(?:\s*---[ ])?FAIL(?:$|[:\t ]\s*\S)             # go, jest, ctest
     | ^test[ ]result:[ ]FAILED                         # cargo
+    | ^(?:>[ ]Task[ ]:|//)\S+\s+FAILED\b               # gradle, bazel
+    | ^Failed!\s                                       # dotnet
     | ^error(?:\[E\d+\])?:[ ](?:could[ ]not[ ]compile|test[ ]failed|aborting[ ]due)
     | ^npm[ ](?:ERR!|error)                            # npm
     | ^g?make(?:\[\d+\])?:[ ]\*\*\*[ ]                 # make
@@ -56,11 +58,14 @@ _PASSED = re.compile(
     r"^OK(?:$| \()|^test result: ok\.|^ok\s|(?<!\d)\b0 (?:failed|failing|failures|errors)\b|\b\d+ passed\b"
     r"|^(?i:exit(?:ed)?|exit[ _-]?(?:code|status)|rc|status|return[ _-]?code)\s*[:=]?\s*0$"
 )
+_DENIED = re.compile(
+    r"[Pp]ermission denied\b|\b[Aa]ccess (?:is |was )?denied\b|Operation not permitted$|Read-only file system$"
+)
 _WEAK = re.compile(
     r"^Traceback \(most recent call last\):|^(?:fatal|error|Error|ERROR|panic|denied): (?!pip's dependency)"
     r"|^error\[E\d+\]: |^(?:Uncaught )?(?:\w+\.)*\w*(?:Error|Exception): |^(?:\w+\.)*[A-Z]\w*(?:Error|Exception)$"
     r"|^thread '.*' .*panicked at|^Exception in thread|:\d+(?::\d+)?: (?:fatal )?error: |\berror TS\d+: "
-    r"|[Pp]ermission denied\b|\b[Aa]ccess (?:is |was )?denied\b|Operation not permitted$|Read-only file system$"
+    rf"|{_DENIED.pattern}"
     r"|: (?:command )?not found$|: No such file or directory$|^curl: \(\d+\) |Segmentation fault|^Killed$"
     r"|^Node\.js v\d+\."
 )
@@ -82,7 +87,7 @@ def failed(command: str, status: int, output: str) -> bool:
     if status:
         answers = status == 1 and programs and programs[-1][0] in _ANSWERS
         return not answers or (len(programs) > 1 and says_failed(output))
-    return _hides(line) and not all(map(_reads, programs)) and says_failed(output)
+    return _hides(line) and (_denied(programs, output) if all(map(_reads, programs)) else says_failed(output))
 
 
 def says_failed(output: str) -> bool:
@@ -94,6 +99,12 @@ def says_failed(output: str) -> bool:
     if any(map(_PASSED.search, output.rstrip().splitlines()[-_WEAK_LINES:])):
         return False
     return any(map(_WEAK.search, lines[-_WEAK_LINES:]))
+
+
+def _denied(programs: list[tuple[str, ...]], output: str) -> bool:
+    """True if one of the programs says at the end of the output that it was denied something."""
+    own = tuple(f"{program[0]}: " for program in programs)
+    return any(line.startswith(own) and _DENIED.search(line) for line in output.splitlines()[-_LAST_LINES:])
 
 
 def _hides(command: str) -> bool:

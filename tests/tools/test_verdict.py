@@ -48,6 +48,10 @@ FAILED = {
     "maven": "[ERROR] Tests run: 5, Failures: 1, Errors: 0, Skipped: 0\n[INFO] BUILD FAILURE",
     "junit": "Tests run: 5, Failures: 0, Errors: 2, Skipped: 0",
     "gradle": "> Task :test FAILED\n\nFAILURE: Build failed with an exception.\n\nBUILD FAILED in 2s",
+    "gradle, its tasks": "> Task :test FAILED\n\n3 actionable tasks: 3 executed",
+    "bazel": "//app:test_a                FAILED in 0.3s\n  /root/.cache/test.log",
+    "dotnet": "Failed!  - Failed:     1, Passed:     3, Skipped:     0, Total:     4, Duration: 9 ms",
+    "swift": "\t Executed 3 tests, with 1 failure (0 unexpected) in 0.104 (0.106) seconds",
     "rspec": "5 examples, 1 failure",
     "phpunit": "FAILURES!\nTests: 3, Assertions: 3, Failures: 1.",
     "mypy": "a.py:1: error: Incompatible types in assignment\nFound 3 errors in 1 file (checked 2 source files)",
@@ -156,6 +160,20 @@ def test_a_reader_of_logs_and_a_status_that_nothing_hides(command: str) -> None:
 )
 def test_a_status_decides_where_there_is_one(command: str, status: int, output: str, bad: bool) -> None:
     assert failed(command, status, output) is bad
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "bad"),
+    [
+        ("cat /etc/shadow 2>&1 | head", "cat: /etc/shadow: Permission denied", True),
+        ("ls /root 2>&1; pwd", "ls: cannot open directory '/root': Permission denied\n/w", True),
+        ("mkdir /x || true", "mkdir: cannot create directory '/x': Read-only file system", True),
+        ("cat log | tail", "sshd: permission denied\ntouch: a: Permission denied", False),
+        ("cat a b 2>&1 | head", "cat: a: No such file or directory\nb", False),
+    ],
+)
+def test_a_reader_that_is_denied_something_says_so_by_its_name(command: str, said: str, bad: bool) -> None:
+    assert failed(command, 0, said) is bad
 
 
 def test_a_failure_far_above_the_end_does_not_count() -> None:
