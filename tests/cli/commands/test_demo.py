@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -30,9 +29,10 @@ def test_the_picture_of_the_readme_is_what_the_demo_shows() -> None:
 
 @posix_only
 @pytest.mark.parametrize(("columns", "rows"), [(50, 15), (120, 40)])
-def test_no_ends_the_recording(columns: int, rows: int) -> None:
+def test_no_ends_the_recording(columns: int, rows: int, tmp_path: Path) -> None:
     """What comes after a refusal isn't recorded."""
-    with PtyChat("demo", "--speed", "50", columns=columns, rows=rows) as chat:
+    environ = {"TMPDIR": str(tmp_path)}
+    with PtyChat("demo", "--speed", "50", columns=columns, rows=rows, environ=environ) as chat:
         chat.until(lambda: chat.title == "ossia: asks")
         time.sleep(2 * QUIET_S)
         chat.press("n")
@@ -47,7 +47,7 @@ def test_no_ends_the_recording(columns: int, rows: int) -> None:
         assert chat.wait() == 0
     expected = (" ".join(line.split()) for line in (*BEGIN, "the recording ends here", *END))
     assert [line for line in expected if line not in told] == [] and BUG not in told
-    assert not list(Path(tempfile.gettempdir()).glob("ossia-demo-*"))
+    assert list(tmp_path.iterdir()) == []
 
 
 @posix_only
