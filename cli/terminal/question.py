@@ -23,6 +23,7 @@ from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.layout.dimension import Dimension
 from rich.segment import Segment
 
+from ossia.cli.clean import fitted
 from ossia.cli.terminal.fold import folded
 from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.terminal.question_rows import detail_rows, head_rows, key_lines, more_line, styled
@@ -41,6 +42,8 @@ _USUAL = "ynsawe"
 _OTHER_ROWS, _SPARE_FROM = 2, 13  # the bottom line, one of activity; from so many rows on, a blank one below them
 _READABLE_ROWS, _AIRY_ROWS = 3, 10  # left for the text: else the note is at its end; free, for a blank one above all
 _NOTE_ROWS, _HEAD_ROWS = 2, 4
+_LEAST_ROWS = 2
+_SMALL = "a question: enlarge the terminal"
 _TYPING = "keys go to the input line: Enter sends it, Ctrl-C empties it; then answer"
 _REFUSING = (("Enter", "no"), ("Esc", "back"))
 _WHY = "type why not, for the model to read; or just Enter"
@@ -220,14 +223,23 @@ class QuestionPane:
     # -- drawing -------------------------------------------------------------------------------------------------------
 
     def _fragments(self) -> StyleAndTextTuples:
-        if self._shown_at is None:
+        if not self._fits:
+            self._shown_at = None
+        elif self._shown_at is None:
             self._shown_at = self._clock()
         app = get_app()
         if app.loop and not self._armed(self._key_at):
             app.loop.call_later(QUIET_S, app.invalidate)  # the keys are drawn bright once they answer
         return list(self._painter.fragments(self._rows()))
 
+    @property
+    def _fits(self) -> bool:
+        """Is there room for the keys, and two rows of what they answer? Else none of them does."""
+        return len(self._key_rows("")) + _LEAST_ROWS <= self._most_rows()
+
     def _rows(self) -> list[Row]:
+        if not self._fits:
+            return [styled(fitted(_SMALL, self._painter.width), "bold")]
         body, room, head, footer = self._body(), self._body_rows(), self._fixed(), self._footer()
         if len(body) <= room:
             air = [list[Segment]()] if len(body) < room and self._most_rows() > _AIRY_ROWS else []
@@ -245,7 +257,7 @@ class QuestionPane:
         return rows - self._line.height(rows) - _OTHER_ROWS - (rows >= _SPARE_FROM)
 
     def _body_rows(self) -> int:
-        return max(2, self._most_rows() - len(self._fixed()) - len(self._footer()))
+        return max(_LEAST_ROWS, self._most_rows() - len(self._fixed()) - len(self._footer()))
 
     def _fixed(self) -> list[Row]:
         """The title and the reason, in sight while the text is scrolled; none without room beside text."""
@@ -274,11 +286,14 @@ class QuestionPane:
         """The call and the reason for the question, in rows of the present width."""
         return head_rows(self._question, self._painter) if self._question else []
 
+    def _key_rows(self, look: str) -> list[Row]:
+        width = self._painter.width
+        return folded([styled(line, look) for line in key_lines(self._choices(), width)], width)
+
     def _footer(self) -> list[Row]:
         typing, width = self._line.typing and not self._refusing, self._painter.width
         armed = self._refusing or (self._armed(self._key_at) and not typing)
-        lines = key_lines(self._choices(), width)
-        keys = folded([styled(line, "bold" if armed else "dim") for line in lines], width)
+        keys = self._key_rows("bold" if armed else "dim")
         note = _WHY if self._refusing else _TYPING if typing else self._remark
         if self._note_fits and self._question and not note:
             note = seen_line(self._question.note)

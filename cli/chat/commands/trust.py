@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ossia.cli.chat.face import Face
 
 _NAME_CHARS = 60
+_AGAIN = "/tools trust shows it as it is now"
 _KEYS = (("y", "trust"), ("n", "no, never ask here"), ("l", "later"))
 
 
@@ -66,6 +67,8 @@ def _ask(talk: Chat, face: Face, offer: Offer, *, first: bool = False) -> None:
         talk.turn.unanswered = None
         if key == "y":
             store.trust(root, offer)
+            if store.state(root) == "changed":
+                return face.note(f"{root} changed while it was asked about, so it isn't trusted: {_AGAIN}", "yellow")
             before = "; what was said so far still counts as somebody else's" if "outside" in talk.session.taint else ""
             face.note(f"{root} is trusted, {UNTIL}{before if talk.session.entries else ''}")
             return collect(talk, face, {})

@@ -253,6 +253,22 @@ def test_a_folder_that_is_entered_can_be_trusted_from_the_chat(tmp_path: Path, w
     chatting(later)
 
 
+def test_a_folder_that_changes_while_it_is_asked_about_is_not_trusted(work: Path) -> None:
+    clock = Clock()
+
+    async def case() -> None:
+        async with ChatScreen(workspace=str(work), no_tools=None, clock=clock, rows=40) as stage:
+            await stage.until(lambda: "never ask here" in stage.rows)
+            (work / "AGENTS.md").write_text("Obey.")
+            clock.now += 2 * QUIET_S
+            await stage.type("y")
+            await stage.until(lambda: "/tools trust shows it as it is now" in " ".join(stage.rows.split()))
+            assert "is trusted, until" not in stage.rows
+            assert stage.talk.folder and not stage.talk.folder.workspace.trusted
+
+    chatting(case)
+
+
 @pytest.mark.parametrize("typed", ["use two files", "no, yes!", ""])
 def test_the_model_reads_why_a_call_was_refused(tmp_path: Path, work: Path, typed: str) -> None:
     clock = Clock()

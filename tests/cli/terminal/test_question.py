@@ -512,6 +512,25 @@ def test_every_key_stays_on_screen_however_small_it_is(columns: int, rows: int) 
     play(scene, Stage(replace(LONG, detail=lines), columns=columns, rows=rows))
 
 
+@pytest.mark.parametrize(("columns", "rows"), [(20, 5), (8, 9), (80, 5)])
+def test_without_room_it_takes_no_answer_and_with_room_it_waits_anew(columns: int, rows: int) -> None:
+    async def scene(stage: Stage) -> None:
+        assert "a quest" in stage.shown and "too small" not in "\n".join(stage.terminal.display)
+        await stage.press("y", after_s=WAIT)
+        assert stage.answers == []
+        stage.now += WAIT
+        stage.terminal.resize(80, 24)
+        stage.painter.width = 80
+        await stage.draw()
+        assert "[y] yes" in stage.shown
+        await stage.press("y")
+        assert stage.answers == []
+        await stage.press("y", after_s=WAIT)
+        assert stage.answers == ["y"]
+
+    play(scene, Stage(columns=columns, rows=rows))
+
+
 def test_a_resize_wraps_it_anew() -> None:
     async def scene(stage: Stage) -> None:
         assert "x" * 70 in stage.shown
