@@ -76,8 +76,6 @@ class Chat:
         self.face = face(self)
         self.notices.shows_activity = not self.face.plain
 
-    # -- its parts -----------------------------------------------------------------------------------------------------
-
     @property
     def settings(self) -> Settings:
         return self.resolved.settings

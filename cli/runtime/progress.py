@@ -233,16 +233,13 @@ class Display:
 
         fault, width = done.result.fault, columns(sys.stderr) - 1
         outcome = outcome_of(done, self._activity.said_of(done.call))
-        if not self._asides and fault and fault.kind in ("search", "key"):  # the answer is from less than was asked for
-            self.warn(f"{said_line(outcome.said)}: {one_line(outcome.reason)}")
         if not self._asides:
+            if fault and fault.kind in ("search", "key"):  # the answer is from less than was asked for
+                self.warn(f"{said_line(outcome.said)}: {one_line(outcome.reason)}")
             return
-        if outcome.reason:
-            rows, below = failure_rows(outcome, done.ms, width), list[str]()
-        else:
-            row, below = call_line([outcome], done.ms, width)
-            rows = [row]
-        self.aside("\n".join(rows), whole=True, look=_RED if outcome.failed else _DIM)
+        reason = "\n".join(failure_rows(outcome, done.ms, width)) if outcome.reason else ""
+        head, below = (reason, []) if reason else call_line([outcome], done.ms, width)
+        self.aside(head, whole=True, look=_RED if outcome.failed else _DIM)
         if below := [*below, *(fix_rows(self.fix(done), width) if done.result.error else [])]:
             self.aside("\n".join(below), whole=True)
 

@@ -91,5 +91,5 @@ def script(inner: str, *, raised: bool) -> str:
         return "".join(table[char] for char in packed)
     if not inner or "\n" in inner:
         raise Unreadable
-    shown = inner if len(inner) == 1 or inner.isalnum() else f"({inner})"
+    shown = inner if len(inner) == 1 or (inner.isalnum() and not raised) else f"({inner})"
     return f"{'^' if raised else '_'}{shown}{SEAM}"

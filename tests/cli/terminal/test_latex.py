@@ -26,6 +26,7 @@ from ossia.cli.terminal.markdown.latex import formulas, readable
         (r"\(\sqrt[3]{8} = 2, \sqrt{2}x, \sqrt[n]{ab}\)", "∛8 = 2, √2 x, ⁿ√(ab)"),
         (r"\(\sin\theta + 2\cos^2 x + \log_2 n + \lim_{x\to 0} f(x)\)", "sin θ + 2 cos² x + log₂ n + lim_(x → 0) f(x)"),
         (r"\(x_{max} + x_{bc} + 2^{10} + x^T + 90^\circ\)", "xₘₐₓ + x_bc + 2¹⁰ + xᵀ + 90°"),
+        (r"\(e^{i\pi} + x_{bc} + 2^{10n}\)", "e^(iπ) + x_bc + 2¹⁰ⁿ"),
         (r"\(x \in \mathbb{R}, \mathbb{E}[X], \mathcal{L}\)", "x ∈ ℝ, 𝔼[X], L"),
         (r"\(\hat{x}, \vec{v}, \overline{AB}, \bar y\)", "x̂, v⃗, A̅B̅, y̅"),
         (r"\(\left(\frac{a}{b}\right)^2, \left.x\right|_0\)", "(a/b)², x|₀"),
