@@ -33,15 +33,15 @@ def load_as_ossia(path: Path, *, threads: int | None = None) -> LlamaEngine:
 
 def watch_repacking() -> list[bool]:
     """For each model that this process loads from now on: was llama.cpp free to repack its weights?"""
-    import llama_cpp
+    import llama_cpp.llama_cpp as lib
 
-    native, seen = llama_cpp.llama_model_load_from_file, []
+    native, seen = lib.llama_model_load_from_file, []
 
     def load(path: bytes, params: Any) -> Any:
         seen.append(bool(params.use_extra_bufts))
         return native(path, params)
 
-    llama_cpp.llama_model_load_from_file = load
+    lib.llama_model_load_from_file = load
     return seen
 
 
@@ -102,10 +102,10 @@ class Stamps:
 
 def watch_decoding() -> Stamps:
     """Stamp every later decode step of this process. Before anything of `agent.engine.llama` is imported."""
-    import llama_cpp
+    import llama_cpp.llama_cpp as lib
 
     stamps = Stamps()
-    llama_cpp.llama_decode = _stamped(llama_cpp.llama_decode, stamps)
+    lib.llama_decode = _stamped(lib.llama_decode, stamps)
     return stamps
 
 
