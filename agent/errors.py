@@ -132,7 +132,7 @@ class SessionMissing(SessionsError):
 
 
 class SessionUnclear(SessionsError):
-    """Several stored sessions may be called that: `found`, each a `SessionInfo`."""
+    """Several stored sessions match: `found`, each a `SessionInfo`."""
 
     def __init__(self, ref: str, found: Sequence[Any]) -> None:
         super().__init__(f"{len(found)} sessions may be meant by {ref!r}: name one by its id")

@@ -90,7 +90,7 @@ def _explain(error: Exception) -> int:
 
 
 def _rows_of(error: Exception) -> list[str]:
-    """The sessions that may be meant."""
+    """The sessions to choose from."""
     from ossia.agent.errors import SessionUnclear
     from ossia.cli.commands.sessions import choice_of
 

@@ -158,6 +158,6 @@ def short(number: int) -> str:
 
 
 def reason_in(line: str) -> str:
-    """The reason in a line that refuses: `n use pytest`, `no, use pytest`; "" for every other line."""
+    """The reason in a refusal: `n use pytest`, `no, use pytest`; "" for every other line."""
     found = re.fullmatch(r"no?(?:[,:;.]\s*|\s+)(\S.*)", line.strip(), re.IGNORECASE)
     return found[1] if found else ""

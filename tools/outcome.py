@@ -76,7 +76,7 @@ class Outcome:
 
 
 def outcome_of(done: ToolFinished, said: str = "") -> Outcome:
-    """The outcome of a call, also of a recorded one. `said`: the summary of its preview, where there was one."""
+    """The outcome of a call, also of a recorded one. `said`: the summary of its preview, if any."""
     call, text, state = done.call, done.result.text, done.result.state or {}
     change, rest = text.partition("\n")[::2] if text.startswith(CHANGED) else ("", text)
     tool = work_tool(call.name) or call.name
@@ -109,7 +109,7 @@ def outcome_of(done: ToolFinished, said: str = "") -> Outcome:
 
 
 def diff_in(state: Mapping[str, object] | None) -> str:
-    """The diff that was stored with a result; "" without one."""
+    """The diff stored with a result; "" without one."""
     diff = (state or {}).get("diff")
     return diff if isinstance(diff, str) else ""
 

@@ -41,7 +41,7 @@ class Present:
         return {**args, self.argument: value} if self.argument and isinstance(args, Mapping) else value
 
     def short(self, args: object) -> str | None:
-        """A command on one line, with the folder that it runs in; None: there is no command."""
+        """A command on one line, with its folder; None without a command."""
         command = self.text(args) if self.is_command else None
         folder = args.get("workdir") if isinstance(args, Mapping) else None
         return f"cd {shlex.quote(folder)} && {command}" if command and folder and isinstance(folder, str) else command

@@ -67,7 +67,7 @@ def command_line(command: str) -> str:
 
 
 def python_line(code: str) -> str:
-    """`"Run Python: print(6*7)"`; of several lines, the first that says something, and their number."""
+    """`"Run Python: print(6*7)"`; of several lines, the first telling one, and their number."""
     lines = [line for line in code.strip().splitlines() if line.strip() and not line.startswith("```")]
     shown = next((line for line in lines if not re.match(r"(?:import|from)\b|%", line.strip())), "")
     shown = one_line(shown or lines[0]) if lines else ""
@@ -181,7 +181,7 @@ def parsed(arguments: str) -> object:
 
 
 def _of_built_in(tool: str, args: Mapping[str, object]) -> str:
-    """The words for a tool that looks at files or pages; "" for any other."""
+    """The words for a look at files or pages; "" for any other."""
     path, query = args.get("path"), args.get("query")
     match tool:
         case "repo_browser.open_file" if isinstance(path, str):

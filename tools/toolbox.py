@@ -264,7 +264,7 @@ class Toolbox:
     def _answered(
         self, first: _Ready, ready: _Ready, decision: Decision
     ) -> tuple[_Ready, ToolResult | None]:
-        """Carry out a person's answer. A no refuses the call, and the one that the model first asked for."""
+        """Carry out a person's answer. A no refuses the call, and the model's first version of it."""
         if not decision.allow:
             nobody = results.unasked(ready.preview) if decision.unasked else ""
             if not ready.context.stop.stopped:

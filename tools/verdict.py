@@ -91,7 +91,7 @@ def failed(command: str, status: int, output: str) -> bool:
 
 
 def says_failed(output: str) -> bool:
-    """True if the end of an output says that something failed; `0 failed` doesn't."""
+    """True if the end of an output reports a failure; `0 failed` doesn't."""
     lines = [line.rstrip() for line in output.rstrip().splitlines()[-_LAST_LINES:]]
     lines = [line for line in lines if not _PASSED_LINE.match(line)]
     if any(map(_FAILED.search, lines)):
@@ -102,13 +102,13 @@ def says_failed(output: str) -> bool:
 
 
 def _denied(programs: list[tuple[str, ...]], output: str) -> bool:
-    """True if one of the programs says at the end of the output that it was denied something."""
+    """True if one of the programs reports a denial at the end of the output."""
     own = tuple(f"{program[0]}: " for program in programs)
     return any(line.startswith(own) and _DENIED.search(line) for line in output.splitlines()[-_LAST_LINES:])
 
 
 def _hides(command: str) -> bool:
-    """True if the shell's status may be that of another command than the one that failed."""
+    """True if the shell's status may be another command's."""
     return _HIDES.search(_QUOTED.sub("_", command).replace("&&", " ").rstrip(" &;")) is not None
 
 

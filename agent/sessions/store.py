@@ -140,7 +140,7 @@ class SessionStore:
         return found[0]
 
     def latest(self, *, folder: str | None = None) -> SessionInfo | None:
-        """The session used last; None without any. `folder`: of those that were begun in it, or worked in it."""
+        """The session used last; None without any. `folder`: of those begun or at work in it."""
         if folder is None:
             return next(iter(self.list(limit=1)), None)
         with self._database.reading() as db:

@@ -48,7 +48,7 @@ class CallRows:
         self._writing.see(event)
 
     def add(self, done: ToolFinished, *, past: bool = False) -> list[Row]:
-        """Take a call that ended; returns the rows that are finished now. `past`: it ended in an earlier chat."""
+        """Take an ended call; returns the rows finished by it. `past`: it ended in an earlier chat."""
         outcome = outcome_of(done, "" if past else self._running.said_of(done.call))
         if self._looks and (outcome.kind, outcome.failed) == (self._looks[-1][0].kind, False):
             self._looks.append((outcome, done.ms))
@@ -65,7 +65,7 @@ class CallRows:
         return rows + (self._painter.text("\n".join(helps), "yellow") if helps else [])
 
     def open(self) -> list[Row]:
-        """The row of the last looks, which may still grow."""
+        """The unfinished row of the last looks."""
         if not self._looks:
             return []
         return self._rows([outcome for outcome, _ in self._looks], sum(ms for _, ms in self._looks))
@@ -85,7 +85,7 @@ class CallRows:
         return [*self._painter.text(head, "cyan"), *self._dim(output)]
 
     def written(self, most: int) -> list[Row]:
-        """The last lines of the call that is being written."""
+        """The last lines of the call being written."""
         return self._dim(self._writing.lines(most))
 
     def activity(self) -> str:

@@ -114,7 +114,7 @@ class ChatPanes:
 
 
 def _replacing(turn: int, turns: int, width: int) -> str:
-    """The effect of Enter on an earlier turn that is edited, counted from 0, in as many words as fit."""
+    """The effect of Enter on an edited turn, counted from 0, in as many words as fit."""
     later = turns - turn - 1
     if not later:
         return f"Enter replaces turn {turn + 1} · Esc cancels"

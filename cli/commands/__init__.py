@@ -90,7 +90,7 @@ class _Later(UserDict[str, Any]):
 
 
 def command_of(app: typer.Typer) -> TyperGroup:
-    """The command that typer makes of `app`. Those below it are made when they are needed: all of them take 50 ms."""
+    """Typer's command for `app`. Those below it are made when needed: all of them take 50 ms."""
     from typer.main import get_command_from_info, get_command_name, get_group, get_group_from_info
 
     own, below = app.registered_commands, app.registered_groups

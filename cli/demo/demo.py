@@ -93,7 +93,7 @@ def _about(untested: str) -> list[str]:
 
 
 class DemoFace(ScreenFace):
-    """A screen whose user only watches, and answers the question; Ctrl-C leaves."""
+    """A screen to watch; its user only answers the question. Ctrl-C leaves."""
 
     def __init__(self, talk: Chat) -> None:
         super().__init__(talk)

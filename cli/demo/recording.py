@@ -61,7 +61,7 @@ The comparison is `>=` now, and a new test tries exactly €50."""
 
 
 def steps(*, tested: bool) -> list[str]:
-    """The model's completions, as Harmony text; `tested`: it runs the tests, else it says that it didn't."""
+    """The model's completions, as Harmony text; `tested`: it runs the tests, else it says so."""
     look = "The user says that an order of exactly €50 paid for shipping. The rules may be in the docs: search them."
     read = "“From €50 on, it ships free”: so exactly €50 must be free. Now the code that decides it, and its tests."
     fix = (

@@ -121,7 +121,7 @@ def _children(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _split(text: str) -> Iterator[tuple[str, str]]:
-    """The parts of the text, those that are addresses with what they lead to: `("https://a.test/ä", "https://…")`."""
+    """The parts of the text, addresses with their targets: `("https://a.test/ä", "https://…")`."""
     at = 0
     for found in _ADDRESS.finditer(text):
         if len(found[0]) > MAX_URL_CHARS:

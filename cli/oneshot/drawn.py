@@ -39,14 +39,14 @@ class Drawn:
         self._height = 24
 
     def write(self, text: str) -> None:
-        """Take more of the answer; it is drawn when it is time for that."""
+        """Take more of the answer; it is drawn with the next frame."""
         self._measure()
         self._paint(self._segments.feed(clean_parts(text)))
         self._grown = True
         self.tick()
 
     def tick(self) -> None:
-        """Draw if it is time for that."""
+        """Draw, if a frame is due."""
         began = time.monotonic()
         if not self._grown or began < self._next_at:
             return
@@ -84,7 +84,7 @@ class Drawn:
             self._rows += self._painter.chunk(chunk)
 
     def _cut(self, row: Row) -> str:
-        """A row that no terminal wraps: the last column stays free, clusters take the same columns everywhere."""
+        """A row, never wrapped by a terminal: the last column stays free, clusters take the same columns everywhere."""
         flat = [Segment(clean_flat(part.text), part.style) for part in row]
         return self._painter.ansi(Segment.adjust_line_length(flat, self._painter.width - 1, pad=False))
 

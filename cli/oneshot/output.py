@@ -93,7 +93,7 @@ class Answer:
             self.pause()
 
     def tick(self) -> None:
-        """Draw what is due: some of what came last may wait for that."""
+        """Draw, if a frame is due: the end of the answer may wait for it."""
         if self._sink:
             self._sink.tick()
 

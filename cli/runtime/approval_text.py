@@ -39,7 +39,7 @@ _SUBJECT_CHARS = 60
 
 
 def answers(asked: ApprovalAsked) -> tuple[str, ...]:
-    """The keys that answer: `("y", "n", "s", "a", "p")`. A firm question is asked each time, but "w" answers it."""
+    """The answering keys: `("y", "n", "s", "a", "p")`. A firm question is asked each time, but "w" answers it."""
     lasting = asked.lasting or not asked.firm
     offered = {"s": lasting, "a": lasting and asked.rules, "p": lasting and asked.wider, "w": asked.edits}
     return ("y", "n", *(key for key, holds in offered.items() if holds))
@@ -157,7 +157,7 @@ def lasting_line(asked: ApprovalAsked, key: str) -> str:
 
 
 def _each_time(asked: ApprovalAsked, trust: str) -> str:
-    """`reason_of`; where text from outside is the reason, with the command that helps."""
+    """`reason_of`; about text from outside, with the helping command."""
     before, outside, after = f"; {asked.reason}".rpartition(f"; {FROM_OUTSIDE}")
     if not asked.firm or not outside or after:
         return reason_of(asked)
@@ -167,7 +167,7 @@ def _each_time(asked: ApprovalAsked, trust: str) -> str:
 
 
 def _rules(asked: ApprovalAsked, key: str) -> tuple[str, ...]:
-    """The rules that an answer stores."""
+    """The rules stored by an answer."""
     return asked.wider if key == "p" else asked.rules
 
 

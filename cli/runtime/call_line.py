@@ -48,13 +48,13 @@ def said_line(said: str, max_chars: int = _SAID_CHARS) -> str:
 
 
 def running_line(said: str, seconds_so_far: float, width: int) -> str:
-    """The row of a call that runs: `▸ running pytest -q · 12 s`."""
+    """The row of a running call: `▸ running pytest -q · 12 s`."""
     took = f" · {seconds_so_far:.0f} s"
     return fitted(f"▸ {running(said)}", width - widest(took)) + took
 
 
 def running(said: str) -> str:
-    """The words for a call that runs: `running pytest -q` for `Run pytest -q`; others stay."""
+    """The words for a running call: `running pytest -q` for `Run pytest -q`; others stay."""
     return said_line(f"running {said.removeprefix('Run ')}" if said.startswith("Run ") else said)
 
 

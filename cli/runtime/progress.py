@@ -223,7 +223,7 @@ class Display:
         self._end_thought()
 
     def aside(self, text: str, *, whole: bool = False, look: str = _DIM) -> None:
-        """A line for terminals only. Cut to the width, unless `whole` (a path; lines that fit)."""
+        """A line for terminals only. Cut to the width, unless `whole` (a path, fitting lines)."""
         if self._asides:
             text = text if whole else fitted(clean(text), columns(sys.stderr) - 1)
             self._write(text, look)

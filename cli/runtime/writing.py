@@ -80,7 +80,7 @@ class Writing:
 
 
 class _Text:
-    """A text in the arguments: its size, its end, and the file that is written in it at the moment."""
+    """A text in the arguments: its size, its end, and the file being written in it."""
 
     def __init__(self) -> None:
         self.chars = 0
@@ -184,7 +184,7 @@ class _Call:
 
 
 class _Json:
-    """The texts in JSON that comes in pieces, however it is split: `call` gets them. Faults are passed over."""
+    """The texts in JSON, fed in any pieces: `call` gets them. Faults are skipped."""
 
     def __init__(self, call: _Call, nested: int = 0) -> None:
         self._call, self._nested = call, nested

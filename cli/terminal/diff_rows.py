@@ -64,7 +64,7 @@ def diff_rows(diff: str, width: int) -> list[Row]:
 
 
 def _lines(texts: list[str]) -> Iterator[_Line]:
-    """The lines of a diff. Within a hunk, as long as its header says, `--- x` is text that was removed."""
+    """The lines of a diff. Within a hunk, as long as its header says, `--- x` is a removed line."""
     old = new = olds = news = at = 0  # the next numbers, and the lines of each side that are still to come
     begun = False  # the file has shown a hunk
     while at < len(texts):

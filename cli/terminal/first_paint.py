@@ -37,7 +37,7 @@ def clear() -> None:
 
 
 def replace() -> None:
-    """Go back to the first row, over which the screen is drawn: its first frame erases what is below."""
+    """Go back to the first row: the screen is drawn over it, and its first frame erases the rest."""
     if _restored():
         _write(_UP)
 

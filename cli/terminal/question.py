@@ -112,7 +112,7 @@ class QuestionPane:
         self._shown_at = None
 
     def withdraw(self) -> None:
-        """Take the question off the screen, unanswered. A reason that is being typed moves to the history."""
+        """Take the question off the screen, unanswered. A half-typed reason moves to the history."""
         if self._refusing and self._line.typing:
             self._line.put_aside()
         self._question = None
@@ -126,7 +126,7 @@ class QuestionPane:
         self._shown_at = None
 
     def height(self) -> int:
-        """Its rows: at most those that are free."""
+        """Its rows: at most the free ones."""
         return len(self._rows()) if self._question else 0
 
     def saw_key(self) -> None:
@@ -183,11 +183,11 @@ class QuestionPane:
         return keys
 
     def _listens_to(self, key: str) -> bool:
-        """False for a letter that is no usual answer, and none to this question: it is text."""
+        """False for a letter of text: no usual answer, and none to this question."""
         return key in _USUAL or key in dict(self._choices())
 
     def _press(self, key: str) -> None:
-        """Answer, if the question takes answers by now, and offers this one; else say that it wasn't one."""
+        """Answer, if the question takes answers by now, and offers this one; else say why not."""
         assert self._question is not None
         if key not in dict(self._choices()):
             self._remark = f"[{key}] is no answer to this"
@@ -252,7 +252,7 @@ class QuestionPane:
         return [*head, *body[self._top : end], styled(more, "dim"), *footer]
 
     def _most_rows(self) -> int:
-        """The rows that the input line and the rows around it leave free."""
+        """The rows not needed by the input line and the rows around it."""
         rows = get_app().output.get_size().rows
         return rows - self._line.height(rows) - _OTHER_ROWS - (rows >= _SPARE_FROM)
 

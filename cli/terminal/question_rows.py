@@ -52,7 +52,7 @@ def detail_rows(question: Question, paint: Painter) -> list[Row]:
 
 
 def key_lines(choices: Sequence[tuple[str, str]], width: int) -> list[str]:
-    """The answers, `[y] yes  [n] no`, closer together where that saves a row."""
+    """The answers, `[y] yes  [n] no`, closer together to save a row."""
     wrap = TextWrapper(width, break_long_words=False, break_on_hyphens=False).wrap
     shown = [f"[{key}] {seen(word)}".replace(" ", "\0") for key, word in choices]  # a choice stays whole
     lines = min((wrap(gap.join(shown)) for gap in ("  ", " ")), key=len)
@@ -60,7 +60,7 @@ def key_lines(choices: Sequence[tuple[str, str]], width: int) -> list[str]:
 
 
 def more_line(above: int, below: int, width: int, elsewhere: str) -> str:
-    """The numbers of hidden lines, and the keys that show them; in as many words as fit."""
+    """The numbers of hidden lines, and their keys; in as many words as fit."""
     keys = " ".join(name for name, there in (("PgUp", above), ("PgDn", below)) if there)
     counts = [f"{above} lines above" if above else "", f"{below} more lines" if below else ""]
     long, brief = (f"… {', '.join(filter(None, counts))}, {keys}", f"… {above + below} more, {keys}")

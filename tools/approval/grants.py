@@ -11,7 +11,7 @@ from ossia.tools.approval.trust import TrustFile, key_of
 
 
 class Grants(TrustFile):
-    """The rules that the user stored with "always", for each workspace, and for the runs that have none."""
+    """The rules stored with "always", for each workspace, and for runs without one."""
 
     def add(self, rules: Iterable[str], *, workspace: Path | None = None) -> None:
         """Store rules as `--allow` takes them. Raises ValueError for another text, TrustError if it can't be done."""
@@ -38,7 +38,7 @@ class Grants(TrustFile):
 
 
 class Hosts(TrustFile):
-    """The servers that the user lets prompts be sent to, as `https://gpu.example:8000`."""
+    """The servers allowed to get prompts, as `https://gpu.example:8000`."""
 
     def holds(self, host: str) -> bool:
         """True for one of them; False for all if there is a `problem`."""
@@ -62,7 +62,7 @@ class Hosts(TrustFile):
 
 
 def _parsed(texts: Iterable[str]) -> tuple[Rule, ...]:
-    """Rules as stored, parsed. What this version can't parse is skipped; that is safe, stored rules only allow."""
+    """Rules as stored, parsed. Unknown ones are skipped; that is safe, stored rules only allow."""
     rules: list[Rule] = []
     for text in texts:
         with suppress(ValueError):

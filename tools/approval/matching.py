@@ -36,7 +36,7 @@ def allowed(rules: list[Rule], spec: ToolSpec, preview: Preview) -> bool:
 
 
 def subjects_of(preview: Preview) -> Sequence[str]:
-    """The subjects that rules to allow must match, and of a longer command its parts, unless it needs more."""
+    """The subjects for allowing rules; of a longer command its parts, unless it needs more."""
     if not preview.command or preview.needs:
         return preview.subjects
     return [part for subject in preview.subjects for part in shell_words.parts_of(subject) or (subject,)]

@@ -45,7 +45,7 @@ def prefix_of(words: Sequence[str]) -> str:
 
 
 def is_beyond(pattern: str, words: Sequence[str]) -> bool:
-    """True if a pattern that `prefix_of` gives doesn't stand for these arguments, although it matches them."""
+    """True if a pattern of `prefix_of` matches these arguments, but doesn't stand for them."""
     prefix, unfit = _prefix_and_unfit(words)
     return unfit and pattern == prefix
 

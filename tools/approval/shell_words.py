@@ -118,7 +118,7 @@ def _joined(command: str) -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 def is_whole(command: str) -> bool:
-    """True for simple commands in a row that only make sense together, without wildcards: `cd build && make`."""
+    """True for simple commands in need of each other, without wildcards: `cd build && make`."""
     return bool(_joined(command)) and not parts_of(command) and not re.search(r"[*?]", command)
 
 

@@ -233,14 +233,14 @@ class TrustStore(TrustFile):
             content.declined += [key_of(folder)] if key_of(folder) not in content.declined else []
 
     def asks(self, folder: Path) -> bool:
-        """True for a folder that was neither trusted nor declined yet, if the answer can be stored."""
+        """True for a folder neither trusted nor declined yet, if the answer can be stored."""
         with suppress(TrustError):
             content = self._read()
             return key_of(folder) not in (*content.digests, *content.declined)
         return False
 
     def revoke(self, folder: Path) -> bool:
-        """Delete the trust in a folder, its rules, and that it was declined. False: there was nothing."""
+        """Delete all about a folder: trust, rules, a no. False: there was nothing."""
         with self._change() as content:
             key = key_of(folder)
             had = [content.digests.pop(key, None), content.rules.pop(key, None), key in content.declined or None]
@@ -252,5 +252,5 @@ class TrustStore(TrustFile):
         return tuple(map(Path, sorted(self._read().digests)))
 
     def declined(self) -> tuple[Path, ...]:
-        """The folders that nobody is asked about again. Raises TrustError."""
+        """The folders declined for good. Raises TrustError."""
         return tuple(map(Path, sorted(self._read().declined)))

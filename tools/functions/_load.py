@@ -141,7 +141,7 @@ def refused(where: str) -> Iterator[None]:
 def chosen(
     functions: Mapping[str, Callable[..., Any]], names: Sequence[str], where: str
 ) -> Mapping[str, Callable[..., Any]]:
-    """The functions of these names, all for none. Raises `FunctionsInvalid` for a name that isn't there."""
+    """The functions of these names, all for none. Raises `FunctionsInvalid` for an unknown name."""
     missing = [name for name in names if name not in functions]
     if missing:
         raise FunctionsInvalid(f"{where}: has no function {missing[0]!r}, only {', '.join(functions)}")
@@ -149,7 +149,7 @@ def chosen(
 
 
 def place_of(function: Callable[..., Any], where: str) -> str:
-    """`"weather.py line 3"`; of a function that comes from another file than `where`, that one's name, too."""
+    """`"weather.py line 3"`; for a function from another file than `where`, with its name, too."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
         return where

@@ -98,6 +98,6 @@ def for_people(text: str, name: str) -> str:
 
 
 def ended_by(output: str) -> str:
-    """The last line of a command that was ended, without its mark: `"timed out after 1 s: …"`; "" for any other."""
+    """The last line of an ended command, without its mark: `"timed out after 1 s: …"`; "" for any other."""
     found = _ENDED.search(output)
     return found[0].removeprefix("[ERROR] ").rstrip("\n") if found else ""

@@ -37,7 +37,7 @@ WORDS: Sequence[Choice] = (
 
 
 def tools(talk: Chat, face: Face, argument: str) -> None:
-    """`/tools [on|off [NAME…]|web URL|workspace DIR|trust|FILE.py[:NAME,NAME]]`; alone: those that are on and off."""
+    """`/tools [on|off [NAME…]|web URL|workspace DIR|trust|FILE.py[:NAME,NAME]]`; alone: list them."""
     word, _, rest = argument.partition(" ")
     names = rest.replace(",", " ").split()
     if not argument:

@@ -45,7 +45,7 @@ def enter(talk: Chat, face: Face) -> None:
 
 
 def ask(talk: Chat, face: Face) -> None:
-    """`/tools trust`: show the settings that a trusted workspace would bring, and ask."""
+    """`/tools trust`: show the settings of the workspace, and ask."""
     if talk.folder is None:
         raise CommandError("there is no workspace: /tools workspace DIR sets one")
     root = talk.folder.workspace.root
@@ -92,7 +92,7 @@ def _ask(talk: Chat, face: Face, offer: Offer, *, first: bool = False) -> None:
 
 
 def _note(talk: Chat, face: Face) -> None:
-    """Name the parts of the folder that are not in use, and the way to trust it."""
+    """Name the unused parts of the folder, and the way to trust it."""
     assert talk.folder is not None
     for warning in talk.folder.warnings:
         face.note(re.sub(r"`ossia trust .*`", "/tools trust", warning), "yellow")

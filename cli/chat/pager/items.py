@@ -159,7 +159,7 @@ def style_of(item: Item) -> str:
 
 
 def is_bad(item: Item) -> bool:
-    """True for a call that failed, as a person would say."""
+    """True for a failed call, as a person would say."""
     return item.failed or outcome_of(item.finished()).failed
 
 

@@ -136,7 +136,7 @@ class _Blocks:
 
 
 def _maths(source: str, width: int) -> list[Line]:
-    """A formula in lines of its own; one that stays as it was typed is never broken."""
+    """A formula in lines of its own; left as typed, it is never broken."""
     text = readable(source)
     lines = [(line, PLAIN) for line in clean_parts(text).removesuffix("\n").expandtabs(TAB).split("\n")]
     if text == source:

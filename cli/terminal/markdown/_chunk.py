@@ -84,7 +84,7 @@ class Fence:
         return [chunk]
 
     def live(self, partial: str, max_rows: int) -> Chunk | None:
-        """The last lines in no piece yet, without what may become the mark that closes it."""
+        """The last lines in no piece yet, without a possible part of the closing mark."""
         partial = partial if partial.strip(f" {self._marker[0]}") else ""
         lines = [*self._code, *([partial] if partial else [])]
         if not lines:

@@ -84,7 +84,7 @@ def symbols() -> dict[str, str]:
 
 
 def script(inner: str, *, raised: bool) -> str:
-    """The text above or below the line; where Unicode has no such letters, behind `^` or `_`."""
+    """The text above or below the line, in Unicode's letters or else behind `^` or `_`."""
     inner = inner.strip().strip(SEAM)
     table, packed = (_RAISED if raised else _LOWERED), re.sub(r"[ \0]", "", inner)
     if packed and len(packed) <= _SCRIPT_CHARS and all(char in table for char in packed):

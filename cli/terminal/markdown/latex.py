@@ -68,13 +68,13 @@ def readable(formula: str) -> str:
 
 
 def formulas(source: str) -> list[tuple[int, int, str]]:
-    """The begin and end of what looks like a formula and has a form as text, with that; it may stand in code."""
+    """The begin and end of each formula with a form as text, and this form; it may stand in code."""
     found = ((match.start(), match.end(), readable(match[0])) for match in _FORMULA.finditer(source))
     return [(start, stop, text) for start, stop, text in found if text != source[start:stop]]
 
 
 def _is_words(inner: str) -> bool:
-    """Words between marks that meant something else: `\\[not a link\\]`, `$HOME and $`."""
+    """Words between marks of another meaning: `\\[not a link\\]`, `$HOME and $`."""
     if "\\" in inner:
         return False
     bare = _NAMES.sub("", _GROUP.sub("", inner))
@@ -112,7 +112,7 @@ class _Reader:
             self._at += 1
 
     def _until(self, *ends: str) -> str:
-        """The text up to one of these, or a closing brace, which isn't taken; or to the end."""
+        """The text up to one of these or a closing brace (not taken), or to the end."""
         done: list[str] = []
         while (token := self._peek()) and token != "}" and token not in ends:
             if token in ("^", "_"):
