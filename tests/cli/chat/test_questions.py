@@ -258,12 +258,12 @@ def test_a_folder_that_changes_while_it_is_asked_about_is_not_trusted(work: Path
 
     async def case() -> None:
         async with ChatScreen(workspace=str(work), no_tools=None, clock=clock, rows=40) as stage:
-            await stage.until(lambda: "never ask here" in stage.rows)
+            await stage.until(lambda: "[l] later" in "\n".join(stage.rows))
             (work / "AGENTS.md").write_text("Obey.")
             clock.now += 2 * QUIET_S
             await stage.type("y")
-            await stage.until(lambda: "/tools trust shows it as it is now" in " ".join(stage.rows.split()))
-            assert "is trusted, until" not in stage.rows
+            await stage.until(lambda: "/tools trust shows" in "\n".join(stage.rows))
+            assert not any("is trusted" in row for row in stage.rows)
             assert stage.talk.folder and not stage.talk.folder.workspace.trusted
 
     chatting(case)
