@@ -118,7 +118,9 @@ def explain_usage(error: typer.BadParameter) -> tuple[str, list[str]]:
     if path == "ossia run" and option in chats:
         instead = "; --show-thinking shows the thinking here" if option == "--think" else ""
         return f"{option} is a flag of the chat (`ossia` without a question), not of `ossia run`{instead}", []
-    said = error.format_message()
+    said, like = error.format_message(), getattr(error, "possibilities", None)
+    if like:
+        said = f"{error.message}. Did you mean {' or '.join(like)}?"
     ask = '; to ask a question: ossia run "…"' if path == "ossia" and said.startswith("No such command") else ""
     asked = path in ("ossia", "ossia run") and not option.strip("-")[:1].isalpha()  # "-5 * 8"
     if asked and said.startswith("No such option"):

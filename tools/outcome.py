@@ -130,6 +130,7 @@ def _of_command(said: str, parts: Parts) -> Outcome:
     output = parts.output.removesuffix(f"[ERROR] {ended}") if ended else parts.output
     status = for_user(ended.partition(": the command and all")[0]) if ended else f"exit {parts.status}"
     bad = bool(ended) or failed(said.removeprefix("Run "), parts.status, output)
+    status += ", but failed" if bad and not ended and not parts.status else ""  # a pipe hid it
     return _of_output(said, (status,), output, failed=bad)
 
 

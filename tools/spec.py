@@ -155,12 +155,11 @@ class ToolResult:
 class Preview:
     """A call as a person is asked to approve it, and as the policy judges it.
 
-    `summary` is one line without the tool's name (`tools.saying`); `conditions` says how it would run, `"bwrap, no
-    network"`, and what can't be undone. `detail` is the diff, the command or the code. `subjects` are matched against
-    the patterns of rules: the paths in the workspace that are read or written (`"docs/a.md"`), or the URL; with
+    `summary` is one line without the tool's name (`tools.saying`); `conditions` says how it would run, `"confined by
+    bwrap, no network"`, and what can't be undone. `detail` is the diff, the command or the code. `subjects` are matched
+    against the patterns of rules: the paths in the workspace that are read or written (`"docs/a.md"`), or the URL; with
     `command`, one shell command, matched token by token. Every subject must be allowed. `deletes`: those that are gone
-    after the call.
-    `inside`: they are folders, and what lies in folders below them is shown, too.
+    after the call. `inside`: they are folders, and what lies in folders below them is shown, too.
     `effects`: those of this call; None: the tool's.
     `caution` is a reason to ask even if the effects alone give none ("it reads .env, which often holds secrets").
     `firm`: only a person may answer that; `--yes` doesn't. `own`: those of the subjects that are parts of ossia itself.

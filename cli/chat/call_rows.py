@@ -91,7 +91,8 @@ class CallRows:
     def activity(self) -> str:
         """The call under way, or being written: `"running pytest -q · 12 s"`; "" without one."""
         if call := self._running.call:
-            return f"{running(self._running.said_of(call))} · {self._running.seconds:.0f} s"
+            said = "running" if self._running.lines(1) else running(self._running.said_of(call))  # a row says which
+            return f"{said} · {self._running.seconds:.0f} s"
         writing = self._writing.text()
         return writing and f"{writing} · {self._writing.seconds:.0f} s"
 

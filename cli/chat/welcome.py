@@ -142,7 +142,7 @@ def _model(facts: Facts) -> str:
 
 def _offered(facts: Facts) -> str:
     """The line about étude and the way to a better model."""
-    offer, study = facts.offer, "étude, a small study model, answers now"
+    offer, study = facts.offer, "étude, a small study model, answers"
     if offer is None:
         return study
     needs = f"needs {needed_gb(offer.bytes)} GB of memory"
@@ -150,8 +150,8 @@ def _offered(facts: Facts) -> str:
     if offer.here:
         return f"{study}; {offer.name} is here, but {needs}{free}: /model {offer.name} uses it anyway"
     minutes = round(offer.bytes * 8 / _LINE_BITS_PER_S / 60)
-    get = f"{size_text(offer.bytes)}, about {minutes} min at 100 Mbit/s, {needs}{free}"
-    return f"no gpt-oss model on this machine: {study}; {offer.name} ({get}): /model pull {offer.name}"
+    get = f"{size_text(offer.bytes)}, about {minutes} min at 100 Mbit/s; {needs}{free}"
+    return f"no gpt-oss model on this machine: {study}; the real one: /model pull {offer.name} ({get})"
 
 
 def needed_gb(model_bytes: int) -> int:

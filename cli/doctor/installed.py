@@ -42,7 +42,7 @@ def versions(machine: Machine) -> Iterator[Finding]:
     """ossia, Python, the system; the packages that are missing."""
     system = f"{platform.system()} {platform.release()} {platform.machine()}"
     python = f"Python {platform.python_version()} ({sys.executable}), SQLite {sqlite3.sqlite_version}"
-    yield Finding("ok", f"ossia {__version__}, {python}, {system}; installed by way of {installed().way}")
+    yield Finding("ok", f"ossia {__version__}, {python}, {system}; way of installing: {installed().way}")
     missing = [name for name, _ in needs() if not _is_installed(name)]
     if missing:
         yield Finding("fault", f"packages are missing: {listed(missing)}", "install ossia again")

@@ -128,10 +128,12 @@ class Asker:
         self._display.pause()
         detail = seen(asked.preview.detail, asked.preview.language).removesuffix("\n")
         lines = [f"  {line}" for line in detail.split("\n")] if detail else []
-        head = seen_line(f"{title_of(asked)} ({reason_of(asked)})")
+        title, why = title_of(asked), seen_line(f"({reason_of(asked)})")
         width = columns(sys.stderr) - 1
-        lines = [] if widest(head) <= width and title_of(asked).endswith(f" {detail}") else lines  # `Run ls -l`
-        head = "\n".join(hanging(head, width))
+        lines = [] if widest(title) <= width and title.endswith(f" {detail}") else lines  # `Run ls -l`
+        whole = f"{title} {why}"
+        heads = [whole] if lines or widest(whole) <= width else [title, f"  {why}"]
+        head = "\n".join(row for line in heads for row in hanging(line, width))
         keyboard.write(f"{_BOLD}{head}{_PLAIN}\n" if self._colour else f"{head}\n")
         shown = _cut(lines)
         keyboard.write(self._painted(shown, asked.preview.language))

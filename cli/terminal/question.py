@@ -44,7 +44,7 @@ _READABLE_ROWS, _AIRY_ROWS = 3, 10  # left for the text: else the note is at its
 _NOTE_ROWS, _HEAD_ROWS = 2, 4
 _LEAST_ROWS = 2
 _SMALL = "a question: enlarge the terminal"
-_TYPING = "keys go to the input line: Enter sends it, Ctrl-C empties it; then answer"
+_TYPING = "you are typing a message: Enter sends it, Ctrl-C empties it; then answer"
 _REFUSING = (("Enter", "no"), ("Esc", "back"))
 _WHY = "type why not, for the model to read; or just Enter"
 _NO = re.compile("n*|o", re.IGNORECASE)
@@ -191,7 +191,7 @@ class QuestionPane:
         assert self._question is not None
         if key not in dict(self._choices()):
             self._remark = f"[{key}] is no answer to this"
-        elif not self._armed(self._key_before_at):
+        elif not self._armed(self._key_before_at) and (key != EXPLAIN or self._early):
             self._remark = f"too early: press {key} again"
         elif key == EXPLAIN:
             self._explaining, self._top = not self._explaining, 0

@@ -157,6 +157,11 @@ def test_letters_that_mean_nothing_yet_are_refused(before: list[str], free: str)
     assert done.stderr.decode() == f"ossia: error: No such option: {free} (see `{path} --help`)\n"
 
 
+def test_a_misspelt_option_names_the_one_that_was_meant() -> None:
+    said = "ossia: error: No such option: --efort. Did you mean --effort? (see `ossia --help`)\n"
+    assert ossia_here("--efort", "high").stderr.decode() == said
+
+
 @pytest.mark.parametrize(
     ("short", "long"),
     [

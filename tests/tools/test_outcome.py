@@ -61,7 +61,7 @@ def test_what_a_command_brought() -> None:
     result = ToolResult(f"{formed(output, Path('/w'))}\n[ran with network]")
     assert outcome_of(ToolFinished(ToolCall("call_1", "bash", arguments), result, 0)) == Outcome(
         "ran make 2>&1 | tail -9",
-        ("exit 0",),
+        ("exit 0, but failed",),
         failed=True,
         printed=9,
         lines=("4", "5", "6", "7", "make: *** [Makefile:4: a.o] Error 1"),

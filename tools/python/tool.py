@@ -115,7 +115,8 @@ class PythonTool:
     def preview(self, args: object, *, context: ToolContext) -> Preview:
         code = code_of(str(args))
         name = self.confinement.name
-        return Preview(python_line(code), code, "python", conditions=name, unconfined=name == "unconfined")
+        how = name if name in ("unconfined", "off") else f"confined by {name}"
+        return Preview(python_line(code), code, "python", conditions=how, unconfined=name == "unconfined")
 
     def run(self, args: object, *, call_id: str, context: ToolContext) -> Generator[ToolOutput, None, ToolResult]:
         """Run code: raw, or in a wrapping of models' (`code_of`). The state stays for the next call."""

@@ -124,7 +124,7 @@ class Exec:
                 subjects=(command.shown,),
                 command=True,
                 effects=frozenset({"run"}),
-                conditions=f"{name}, no network, nothing in the folder can be changed",
+                conditions=f"confined by {name}, no network, nothing in the folder can be changed",
                 plan=_Plan(command, undoable=False, read_only=True),
             )
         needs = frozenset[Need]()
@@ -141,7 +141,7 @@ class Exec:
         cannot = keeper.commands_cannot_be_undone() if keeper else "nothing keeps what it changes"
         kept = not cannot
         why = cannot = "" if kept else self._but_for_autorun(workspace, context, cannot)
-        confined = f"{name}, {words_for(needs)}"
+        confined = f"confined by {name}, {words_for(needs)}"
         if name == "unconfined":
             confined = "UNCONFINED: it can reach everything you can"
             cannot = cannot or "only what it changes in the workspace, outside .git, is kept"

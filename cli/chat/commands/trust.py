@@ -87,7 +87,7 @@ def _ask(talk: Chat, face: Face, offer: Offer, *, first: bool = False) -> None:
 
         talk.turn.unanswered = later
         title = f"Are the files in {root} your own?"
-        return talk.ask(Question(title, f"If you trust it, this holds {UNTIL}:", detail, keys=_KEYS), answered)
+        return talk.ask(Question(title, f"A yes means, {UNTIL}:", detail, keys=_KEYS), answered)
     return talk.ask(Question(f"Trust {root}?", UNTIL, detail), answered)
 
 

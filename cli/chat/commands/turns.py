@@ -165,7 +165,7 @@ def _question(talk: Chat, face: Face, turn: int) -> Entry:
     if not said:
         raise CommandError(f"turn {turn + 1} has no question: choose another with /edit TURN")
     if said[1:]:
-        face.note(f"what you said during turn {turn + 1} goes, too: say it again where it is needed")
+        face.note(f"what you sent during turn {turn + 1} is removed, too: send it again if it is still needed")
     return said[0]
 
 
@@ -235,5 +235,5 @@ def _show_undone(face: Face, undone: Undone, *, skipping: bool) -> None:
         block.item(f"  {git_stays(undone)}")
     for command in undone.git:
         block.item(f"    {seen_line(command)}")
-    block.item("  the conversation is unchanged: /retry or /edit go back in it", "dim")
+    block.item("  the conversation stays as it is: /retry or /edit take it back, too", "dim")
     block.show()

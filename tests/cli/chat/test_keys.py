@@ -115,7 +115,7 @@ def test_an_address_within_a_turn_waits_for_the_browser(tmp_path: Path) -> None:
             text = shown(stage)
             assert text.index("your text spells <|end|>") < text.index("the browser is on") < text.index("Then this.")
             await stage.type("/edit 1\r")
-            await stage.until(lambda: "what you said during turn 1 goes, too" in shown(stage))
+            await stage.until(lambda: "what you sent during turn 1 is removed, too" in shown(stage))
 
     chatting(case)
 

@@ -186,7 +186,7 @@ WORK = (
 LOOKED = ["▸ Read a.txt, old.txt · 3 lines", '▸ Search "line 4" · 11 hits', "▸ List . · 4 entries"]
 FAILED = ["✗ Read none.txt · there is no file 'none.txt'", "▸ ran true · exit 0"]
 FAILED += ["▸ ran sh check.sh · exit 1 · 34 lines", "    30", "    31", "    32", "    33", "    FAILED (failures=1)"]
-HIDDEN = ["▸ ran sh check.sh 2>&1 | tail -2 · exit 0", "    33", "    FAILED (failures=1)"]
+HIDDEN = ["▸ ran sh check.sh 2>&1 | tail -2 · exit 0, but failed", "    33", "    FAILED (failures=1)"]
 HEREDOC = {
     50: ["▸ ran cat > x.sh <<'EOF' (1 l… · exit 0 · 40 lines", "    38", "    39", "    40"],
     120: ["▸ ran cat > x.sh <<'EOF' (1 line); sh x.sh · exit 0 · 40 lines", "    38", "    39", "    40"],

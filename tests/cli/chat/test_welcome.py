@@ -36,10 +36,10 @@ def _line(folder: Path, *, free: int | None, gpu: bool = False, settings: Settin
 
 def test_a_machine_without_a_model(tmp_path: Path) -> None:
     assert _line(tmp_path, free=24 * GB) == (
-        "no gpt-oss model on this machine: étude, a small study model, answers now; gpt-oss-20b "
-        "(12.1 GB, about 16 min at 100 Mbit/s, needs 13 GB of memory, 24.0 GB free): /model pull gpt-oss-20b"
+        "no gpt-oss model on this machine: étude, a small study model, answers; the real one: "
+        "/model pull gpt-oss-20b (12.1 GB, about 16 min at 100 Mbit/s; needs 13 GB of memory, 24.0 GB free)"
     )
-    assert "needs 13 GB of memory): /model pull" in _line(tmp_path, free=None)
+    assert "; needs 13 GB of memory)" in _line(tmp_path, free=None)
 
 
 def test_the_readme_says_how_much_memory_they_need() -> None:
@@ -59,7 +59,7 @@ def test_a_model_that_is_too_large_is_passed_over_as_it_will_be(tmp_path: Path) 
     _model(tmp_path, "gpt-oss-20b-mxfp4", SIZE_20B)
     said = _line(tmp_path, free=8 * GB)
     assert said == (
-        "étude, a small study model, answers now; gpt-oss-20b is here, but needs 13 GB of memory, 8.0 GB free: "
+        "étude, a small study model, answers; gpt-oss-20b is here, but needs 13 GB of memory, 8.0 GB free: "
         "/model gpt-oss-20b uses it anyway"
     )
     assert _line(tmp_path, free=8 * GB, gpu=True) == "gpt-oss-20b found (12.1 GB), fits", "the GPU's isn't known yet"
@@ -69,7 +69,7 @@ def test_a_model_that_is_too_large_is_passed_over_as_it_will_be(tmp_path: Path) 
     ("settings", "said"),
     [
         (Settings(engine="script:/tmp/x.json"), "script"),
-        (Settings(model="etude"), "étude, a small study model, answers now"),
+        (Settings(model="etude"), "étude, a small study model, answers"),
         (Settings(model="gpt-oss-20b"), "gpt-oss-20b found (12.1 GB), too large for the 8.0 GB of free memory"),
         (Settings(model="/models/gpt-oss-20b-mxfp4.gguf"), "gpt-oss-20b"),
         (Settings(model="gpt-oss-120b"), "gpt-oss-120b"),

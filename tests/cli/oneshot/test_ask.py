@@ -94,7 +94,7 @@ def test_a_bug_is_looked_for_mended_and_tested(tmp_path: Path) -> None:
     assert rows >= {
         "▸ List . · 1 entry",
         "▸ Read calc.py, lines 1–1 · 1 line",
-        "/usr/bin/python3 calc.py; exit 3",
+        "Run /usr/bin/python3 calc.py; exit 3",
         "▸ ran /usr/bin/python3 calc.py; exit 3 · exit 3 · 4",
     }
     assert "Edit calc.py +1 −1" in shown and "returncode" not in shown

@@ -184,7 +184,15 @@ def test_a_deliberate_key_answers_at_once_and_closes_it(key: str) -> None:
     play(scene)
 
 
-@pytest.mark.parametrize("key", [*"ynsae", "?"])
+def test_a_question_mark_explains_at_once_and_answers_nothing() -> None:
+    async def scene(stage: Stage) -> None:
+        await stage.press("?", after_s=QUIET_S - 0.01)
+        assert stage.answers == [] and "[?] back" in stage.shown and "too early" not in stage.shown
+
+    play(scene)
+
+
+@pytest.mark.parametrize("key", [*"ynsae"])
 def test_a_key_before_half_a_second_on_screen_is_dropped_and_that_is_said(key: str) -> None:
     async def scene(stage: Stage) -> None:
         await stage.press(key, after_s=QUIET_S - 0.01)

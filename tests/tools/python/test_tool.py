@@ -342,7 +342,8 @@ def test_a_note_stands_after_the_trained_text(tmp_path: Path) -> None:
 def test_a_preview_shows_the_code(tool: PythonTool) -> None:
     preview = tool.preview('{"code": "a\\nb"}', context=context())
     assert preview.detail == "a\nb" and preview.language == "python"
-    assert (preview.summary, preview.conditions) == ("Run Python: a … (2 lines)", tool.confinement.name)
+    assert preview.summary == "Run Python: a … (2 lines)"
+    assert preview.conditions == f"confined by {tool.confinement.name}"
 
 
 def test_switched_off_it_says_why(tmp_path: Path) -> None:

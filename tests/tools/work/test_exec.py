@@ -262,7 +262,8 @@ def test_the_question(shell: Shell) -> None:
     ran = shell.run("rm -rf inner", answer=False)
     (asked,) = ran.asked
     assert ran.result.error and (shell.root / "inner").exists()
-    assert (asked.preview.summary, asked.preview.conditions) == ("Run rm -rf inner", f"{shell.name}, no network")
+    assert asked.preview.summary == "Run rm -rf inner"
+    assert asked.preview.conditions == f"confined by {shell.name}, no network"
     assert (asked.preview.detail, asked.preview.subjects, asked.preview.command) == (
         "rm -rf inner", ("rm -rf inner",), True,
     )  # fmt: skip
