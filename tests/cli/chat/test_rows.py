@@ -84,7 +84,7 @@ def test_help_tools_and_undo_are_wrapped_not_cut(tmp_path: Path, columns: int) -
                 ("/tools", ["web search /tools web URL (a SearXNG; or brave, exa, … with a key)"]),
                 ("/tools", ["repo_browser.apply_patch built-in, can write, runs without asking"]),
                 ("/undo list", [f"1 file {asked}"]),
-                ("/undo", [f"Undone: {asked}", "notes.txt", "the conversation is unchanged: /retry or /edit go back"]),
+                ("/undo", [f"Undone: {asked}", "notes.txt", "the conversation stays as it is: /retry or /edit take it back"]),
             ):
                 before = len(stage.rows)
                 await stage.type(f"{line}\r")
@@ -176,7 +176,7 @@ WORK = (
     read("none.txt"),
     runs("true"),
     runs("sh check.sh"),
-    runs("sh check.sh 2>&1 | tail -2"),
+    runs("sh check.sh | tail -2"),
     runs("cat > x.sh <<'EOF'\nseq 40\nEOF\nsh x.sh"),
     wants("repo_browser.apply_patch", patch=EDIT),
     wants("repo_browser.apply_patch", patch=MOVE),
@@ -186,7 +186,7 @@ WORK = (
 LOOKED = ["▸ Read a.txt, old.txt · 3 lines", '▸ Search "line 4" · 11 hits', "▸ List . · 4 entries"]
 FAILED = ["✗ Read none.txt · there is no file 'none.txt'", "▸ ran true · exit 0"]
 FAILED += ["▸ ran sh check.sh · exit 1 · 34 lines", "    30", "    31", "    32", "    33", "    FAILED (failures=1)"]
-HIDDEN = ["▸ ran sh check.sh 2>&1 | tail -2 · exit 0, but failed", "    33", "    FAILED (failures=1)"]
+HIDDEN = ["▸ ran sh check.sh | tail -2 · exit 0, but failed", "    33", "    FAILED (failures=1)"]
 HEREDOC = {
     50: ["▸ ran cat > x.sh <<'EOF' (1 l… · exit 0 · 40 lines", "    38", "    39", "    40"],
     120: ["▸ ran cat > x.sh <<'EOF' (1 line); sh x.sh · exit 0 · 40 lines", "    38", "    39", "    40"],
