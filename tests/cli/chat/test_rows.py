@@ -84,7 +84,7 @@ def test_help_tools_and_undo_are_wrapped_not_cut(tmp_path: Path, columns: int) -
                 ("/tools", ["web search /tools web URL (a SearXNG; or brave, exa, … with a key)"]),
                 ("/tools", ["repo_browser.apply_patch built-in, can write, runs without asking"]),
                 ("/undo list", [f"1 file {asked}"]),
-                ("/undo", [f"Undone: {asked}", "notes.txt", "the conversation stays as it is: /retry or /edit take it back"]),
+                ("/undo", [f"Undone: {asked}", "notes.txt", "the conversation stays as it is"]),
             ):
                 before = len(stage.rows)
                 await stage.type(f"{line}\r")
