@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from ossia.cli.chat.pager.items import Item, Shown, headline, shown_arguments, style_of
 from ossia.cli.clean import clean_flat
+from ossia.cli.terminal.diff_rows import diff_rows
 from ossia.cli.terminal.fold import folded
 from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
@@ -72,6 +73,8 @@ class Section:
                 if self.ends_inside:
                     chunks[-1:] = [replace(chunk, ends=False) for chunk in chunks[-1:]]
                 return [row for chunk in chunks for row in painter.chunk(chunk)]
+            case "code" if self.language == "diff":
+                return diff_rows(self.source, painter.width)
             case "code":
                 return painter.chunk(Chunk("code", clean_flat(self.source) or "\n", gap=False, info=self.language))
             case "rule":
@@ -222,7 +225,8 @@ def _arguments(shown: Shown, *, opened: bool) -> list[Section]:
     if not text.strip():
         return []
     head, more = (text, 0) if opened else _head(text)
-    pieces = [Section("code" if shown.language else "plain", part, "", shown.language) for part in _pieces(head)]
+    parts = [head] if shown.language == "diff" else _pieces(head)  # its lines are numbered
+    pieces = [Section("code" if shown.language else "plain", part, "", shown.language) for part in parts]
     return [*pieces, *_folded(more)]
 
 

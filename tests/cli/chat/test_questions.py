@@ -64,17 +64,17 @@ def test_a_diff_is_read_at_full_height_below_what_is_asked(tmp_path: Path, work:
                 await stage.until(lambda: stage.face.screen.settled)
             assert "; Ctrl-O: all" in "\n".join(screen.display)
             await stage.type(CTRL_O)
-            await stage.until(lambda: "--- a/a.py" in screen.display)
+            await stage.until(lambda: "waiting for you ·" in "\n".join(screen.display))
             assert screen.display[: len(head)] == head
-            at = screen.display.index("--- a/a.py")  # the row above may be the end of the one with the call's words
+            at = screen.display.index("a.py")  # the row above may be the end of the one with the call's words
             assert any(row.startswith("▸ Edit a.py") for row in screen.display[at - 2 : at])
-            shown = sum(row.startswith(("+", "-", " line")) for row in screen.display)
+            shown = sum(re.match(r" +\d+ [ +-] line", row) is not None for row in screen.display)
             assert shown == rows - 4 - len(head) - (columns == 50)
             await stage.type(END)
-            await stage.until(lambda: "+line 59 changed" in screen.display)
-            assert screen.display[: len(head)] == head and screen.display[rows - 2] == "+line 59 changed"
+            await stage.until(lambda: " 60 + line 59 changed" in screen.display)
+            assert screen.display[: len(head)] == head and screen.display[rows - 2] == " 60 + line 59 changed"
             await stage.type("/line 31 ch\r")
-            await stage.until(lambda: "+line 31 changed" in screen.display)
+            await stage.until(lambda: " 32 + line 31 changed" in screen.display)
             assert screen.display[: len(head)] == head
             await stage.type("q")
             await stage.until(lambda: not stage.face.screen.away and stage.face.screen.settled)
@@ -339,7 +339,7 @@ def test_an_answer_typed_in_the_pager_is_no_answer(tmp_path: Path, work: Path) -
             await stage.type("Change it.\r")
             await asked(stage, clock)
             await stage.type(CTRL_O)
-            await stage.until(lambda: "--- a/a.py" in stage.terminal.display)
+            await stage.until(lambda: "waiting for you ·" in "\n".join(stage.terminal.display))
             await stage.type("yqy")
             await stage.until(lambda: not stage.face.screen.away and stage.face.screen.settled)
             assert stage.face.question.open and stage.face.editor.text == ""
