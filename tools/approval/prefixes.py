@@ -1,6 +1,7 @@
 """Patterns for a command with any arguments: of programs that run no other, and show and write no file named in them.
 
-Files that hold secrets are asked about by name, and `cat *` would be an answer for all of them.
+Files that hold secrets are asked about by name, and `cat *` would be an answer for all of them. Other programs show a
+line of what they can't read (`git blame --contents`, `ruff check`): no pattern stands for a secret's name.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final
+
+from ossia.tools.approval.sensitive import of_reading
 
 _ALONE: Final = frozenset({"black", "du", "echo", "ls", "pwd", "pytest", "sha256sum", "stat", "wc"})
 _SUBCOMMANDS: Final[Mapping[str, frozenset[str]]] = {
@@ -63,5 +66,7 @@ def _prefix_and_unfit(words: Sequence[str]) -> tuple[str, bool]:
     else:
         return "", False
     not_any = _NOT_ANY.get(arguments[1] if program.startswith("python") else program)
-    unfit = not_any is not None and any(map(not_any.fullmatch, words[fixed:]))
+    rest = words[fixed:]
+    unfit = not_any is not None and any(map(not_any.fullmatch, rest))
+    unfit = unfit or any(of_reading(*re.split("[=:]", word)) for word in rest)
     return f"{' '.join(words[:fixed])} *", unfit

@@ -393,7 +393,12 @@ def test_a_command_may_be_allowed_with_any_arguments(command: str, patterns: lis
         ("pytest *", "pytest --junitxml=src/app.py"),
         ("python3 -m pytest *", "python3 -m pytest -qo addopts=--tx=popen//python=sh"),
         (".venv/bin/pytest *", ".venv/bin/pytest --tx 'popen//python=sh -c x'"),
-        ("wc *", "wc --files0-from=.env"),
+        ("wc *", "wc --files0-from=names"),
+        ("git diff *", "git diff /dev/null .env"),
+        ("git blame *", "git blame --contents=sub/.env a.py"),
+        ("git show *", "git show HEAD:.env"),
+        ("ruff check *", "ruff check .env"),
+        ("python3 -m py_compile *", "python3 -m py_compile id_rsa"),
     ],
 )
 def test_a_pattern_that_is_offered_stands_for_no_file_to_write_and_no_program(pattern: str, command: str) -> None:
