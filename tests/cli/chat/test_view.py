@@ -256,6 +256,7 @@ def test_a_call_that_runs_shows_its_seconds_and_its_last_lines() -> None:
     shown.see(ToolOutput("call_1", "one\ntwo\n\x1b[31mthree\x1b[0m\n"))
     shown.see(ToolOutput("call_1", f"{'x' * 50}\n 10%\r 40%"))
     assert rows(shown) == ["▸ running pytest -q · 12 s", "  three", f"  {'x' * 27}…", "   40%"]
+    assert shown.activity() == "running · 12 s"
     shown.see(ToolOutput("call_1", "y" * 100_000_000))
     assert rows(shown) == ["▸ running pytest -q · 12 s", f"  {'y' * 27}…"]
     shown.see(called("container.exec", TESTS, formed("3 passed\n", HERE)))
