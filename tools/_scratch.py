@@ -80,9 +80,10 @@ def _locked(folder: Path) -> int | None:
     except OSError:
         return None
     try:
-        ours, there = os.fstat(descriptor), folder.lstat()
-        if locks(descriptor) and ours.st_uid == os.geteuid() and os.path.samestat(ours, there):
-            return descriptor
+        if locks(descriptor):
+            ours, there = os.fstat(descriptor), folder.lstat()  # not before: whoever had the lock may have removed it
+            if ours.st_uid == os.geteuid() and os.path.samestat(ours, there):
+                return descriptor
     except OSError:
         pass
     os.close(descriptor)
