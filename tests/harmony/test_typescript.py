@@ -187,7 +187,7 @@ SCHEMA = st.recursive(
 )
 
 
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=150, derandomize=True)
 @given(schema=SCHEMA.filter(lambda schema: schema is not None))
 def test_any_schema_is_the_reference_s(
     schema: Any, wheel: openai_harmony.HarmonyEncoding, wheel_tokenizer: Tokenizer

@@ -88,7 +88,7 @@ class PagerScreen:
                 while not holds():
                     if self.task.done():
                         self.task.result()
-                    await asyncio.sleep(0)
+                    await asyncio.sleep(0.001)  # 0 would keep the loop busy, and drawing waits until it isn't
         except TimeoutError:
             raise AssertionError("waited in vain; the screen:\n" + "\n".join(self.terminal.display)) from None
 

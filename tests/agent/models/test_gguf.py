@@ -335,14 +335,14 @@ def test_damaged_headers_raise_nothing_else(which: str, toy: Path, tmp_path: Pat
     raw, header_bytes = source.read_bytes(), read_header(source).data_offset
     draw, path = random.Random(1), tmp_path / "damaged.gguf"
     refused = 0
-    for _ in range(400):
+    for _ in range(200):
         path.write_bytes(_damaged(raw, header_bytes, draw))
         try:
             open_model(path).vocabulary()
         except ModelError as error:
             refused += 1
             assert "\n" not in str(error)
-    assert refused > 100
+    assert refused > 50
 
 
 @pytest.mark.parametrize("claim", [1 << 20, 1 << 31, 1 << 62])

@@ -49,7 +49,7 @@ def expected(width: int, *, colour: bool = True) -> list[str]:
 @SIZES
 @pytest.mark.parametrize("environ", [{}, {"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_the_rows_are_those_of_the_chat(columns: int, rows: int, environ: dict[str, str], tmp_path: Path) -> None:
-    script = write_script(tmp_path, answer(DOCUMENT), tokens_per_s=800 if columns == 80 else 0)
+    script = write_script(tmp_path, answer(DOCUMENT), tokens_per_s=2000 if columns == 80 else 0)
     flags = ("run", "hi", "--engine", script, "--no-tools", "--quiet")
     with PtyChat(*flags, columns=columns, rows=rows, environ=environ) as run:
         assert run.wait() == 0

@@ -159,8 +159,8 @@ def test_a_name_from_outside_is_clean_and_short() -> None:
 
 def test_a_long_argument_takes_little_memory() -> None:
     line = "x = '\\u00e4' \\\\ \\\"a\\\"\\n"
-    text = '{"command":["bash","-lc","cat > big.py <<EOF\\n' + line * 20_000
-    deltas = [Delta(1, piece, channel="analysis", recipient=EXEC) for piece in re.findall(".{1,4}", text)]
+    text = '{"command":["bash","-lc","cat > big.py <<EOF\\n' + line * 12_000
+    deltas = [Delta(1, piece, channel="analysis", recipient=EXEC) for piece in re.findall(".{1,9}", text)]
     writing = Writing()
     tracemalloc.start()
     try:
@@ -169,7 +169,7 @@ def test_a_long_argument_takes_little_memory() -> None:
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert writing.text() == "writing big.py · line 20001"
+    assert writing.text() == "writing big.py · line 12001"
     assert writing.lines(1) == ["x = 'ä' \\ \"a\""]
     assert most < 200_000
     endless = written("functions.f", '{"x": "' + "y" * 1_000_000, sizes=(100_000,))

@@ -279,10 +279,10 @@ def painted(text: str, cuts: list[int]) -> list[str]:
     return [painter.ansi(row) for chunk in [*chunks, *segmenter.finish()] for row in painter.chunk(chunk)]
 
 
-def test_a_tenth_of_the_hostile_mixes() -> None:
+def test_a_part_of_the_hostile_mixes() -> None:
     rng = random.Random(1)
     huge = (text[:3000] for text in hostile_output.HUGE)
-    texts = [*hostile_output.ATTACKS, *huge, *(hostile_output.random_text(rng) for _ in range(150))]
+    texts = [*hostile_output.ATTACKS, *huge, *(hostile_output.random_text(rng) for _ in range(60))]
     assert [leak for text in texts for leak in hostile_output.leaks(text, rng)] == []
     assert [leak for text in texts for leak in hostile_output.leaks(text, rng, clean=clean_parts)] == []
 

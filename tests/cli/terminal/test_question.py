@@ -92,7 +92,7 @@ class Stage:
     async def draw(self) -> None:
         self.app.invalidate()
         while self.app.invalidated:
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.001)  # 0 would keep the loop busy, and drawing waits until it isn't
 
     async def press(self, *keys: str, after_s: float = 0.0) -> None:
         """Press keys one after another, each `after_s` seconds after the last thing that happened."""

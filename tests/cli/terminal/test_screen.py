@@ -111,7 +111,7 @@ class Stage:
             await asyncio.sleep(0)
         async with asyncio.timeout(20):
             while not self.screen.settled:
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.001)  # 0 would keep the loop busy, and drawing waits until it isn't
 
     async def resize(self, columns: int, rows: int) -> None:
         self.terminal.resize(columns, rows)
