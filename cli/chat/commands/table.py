@@ -173,7 +173,7 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
         (
             Command("answer", "", "stop thinking and answer now (Ctrl-G)", turns.answer),
             Command("retry", "", "ask the last question again", turns.retry, True, aliases=("regenerate",)),
-            Command("edit", "[TURN]", "edit an earlier message; a fork keeps the later turns", turns.edit, True,
+            Command("edit", "[TURN]", "edit an earlier message; a fork keeps the rest", turns.edit, True,
                     "The message goes into the input line; nothing is removed until you send it.\n"
                     "Later turns stay in a fork of the conversation: /sessions lists it.", turns.turns),
             Command("plan", "[TEXT|off]", "make a plan; nothing can be changed until /go", turns.plan, True,
