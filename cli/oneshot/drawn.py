@@ -99,7 +99,6 @@ class Drawn:
             up = f"\x1b[{len(open_rows) - 1}A" if len(open_rows) > 1 else ""
             back = f"{up}\r" if open_rows else ""
             printed = f"{_BEGIN}\r{erase}{printed}{chr(10).join(open_rows)}{back}{_END}"
-        self._open = open_rows
+        self._open, self._rows = open_rows, []  # first: a Ctrl-C while it is written must not print it twice
         stdout().write(printed)
         stdout().flush()
-        self._rows = []
