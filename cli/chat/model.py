@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TypeVar
 
 from ossia.agent.control import Control
@@ -122,6 +123,7 @@ class ChatModel:
             if control and before:
                 before.model.close()
             self._ready(loaded, fresh=True, anew=tools is None)
+            chat.background.run(_import_ahead, lambda _: None)
 
         def not_done(error: Exception) -> None:
             stopped = control is not None and control.stopped
@@ -289,3 +291,9 @@ class ChatModel:
         if alone >= use.total_tokens and not self._no_room:
             self._chat.face.note(f"there is no room for a question: {ContextFull(alone, use.total_tokens)}", "yellow")
         self._no_room = alone >= use.total_tokens
+
+
+def _import_ahead() -> None:
+    """Import what a turn begins with: a sent message waited 50 ms for it."""
+    for name in ("filelock", "markdown_it.tree", "numpy.ctypeslib", "numpy.random"):
+        import_module(name)

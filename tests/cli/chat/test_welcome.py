@@ -13,6 +13,8 @@ from ossia.agent.models.find import Locations
 from ossia.agent.models.memory import Memory
 from ossia.cli.chat.welcome import KEYS, Facts, Offer, gather, greeting, model_facts, needed_gb
 from ossia.cli.settings.table import Settings
+from tests.support.command import ROOT, write_script
+from tests.support.documents import answer
 
 GB = 1_000_000_000
 SIZE_20B, SIZE_120B = 12_110_000_000, 63_400_000_000
@@ -113,9 +115,34 @@ def test_llama_cpp_is_not_loaded_for_it() -> None:
     code = """
 import sys
 from ossia.cli.settings.table import Settings
+from tests.support.command import ROOT, write_script
+from tests.support.documents import answer
 from ossia.cli.chat.welcome import gather, greeting
 greeting(gather(Settings()))
-assert "llama_cpp" not in sys.modules
+assert not [name for name in sys.modules if name.startswith("llama_cpp")]
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_first_message_waits_for_no_import(tmp_path: Path) -> None:
+    """What a turn needs of other packages is imported once the model is there; in a process of its own."""
+    code = f"""
+import sys
+from tests.support import screen
+
+async def case():
+    async with screen.ChatScreen(loaded=False, engine={write_script(tmp_path, answer("Done."))!r}) as stage:
+        await stage.until(lambda: stage.talk.model.loaded)
+        await stage.until(lambda: hasattr(sys.modules.get("numpy.random"), "default_rng"))  # the last one
+        before = set(sys.modules)
+        await stage.type("hi\\r")
+        await stage.until(lambda: "Done." in stage.rows)
+        print(*sorted(name for name in {{*sys.modules}} - before if not name.startswith(("ossia.", "encodings."))))
+
+assert not {{"filelock", "markdown_it", "numpy.random"}} & set(sys.modules)
+screen.chatting(case)
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT, timeout=90)
+    assert (done.returncode, done.stdout) == (0, "\n"), done.stderr
