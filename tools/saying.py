@@ -19,7 +19,8 @@ MAX_CHARS = 1_000
 _VALUE_CHARS = 60
 _CODE = ("code", "script", "input")  # the keys of code that came as JSON
 _JSON_CHARS = 200_000  # of arguments; longer ones aren't read
-_HEREDOC = re.compile(r"<<-?[ \t]*['\"\\]?([\w.-]+)['\"]?")
+HEREDOC = re.compile(r"<<-?[ \t]*['\"\\]?([\w.-]+)['\"]?")
+"""The beginning of a here-document, with the line that ends it."""
 _BLANKS = re.compile(r"[ \t\n]+")
 _JOINS = re.compile(r"(?:[;&|{(]|\b(?:then|do|else))\s*\Z")
 """The end of a line whose command goes on in the next one."""
@@ -158,7 +159,7 @@ def one_line_of_script(script: str) -> str:
     shown = ""
     for line in lines:
         part = line.strip(" \t")
-        if found := _HEREDOC.search(part):
+        if found := HEREDOC.search(part):
             size = sum(1 for _ in takewhile(lambda below: below.strip() != found[1], lines))
             part += f" ({size} line{'' if size == 1 else 's'})"
         if part and (part[0] != "#" or "\n" not in script) and len(shown) <= MAX_CHARS:

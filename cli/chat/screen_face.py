@@ -15,6 +15,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from ossia.cli import paths
 from ossia.cli.chat.faces import DrawnFace
 from ossia.cli.chat.panes import ChatPanes
+from ossia.cli.terminal.frames import FRAME_S
 from ossia.cli.terminal.input.completion import Choice, Sources
 from ossia.cli.terminal.input.editor import Editor
 from ossia.cli.terminal.input.external import edit
@@ -23,7 +24,7 @@ from ossia.cli.terminal.links import ask_name, knows_links
 from ossia.cli.terminal.markdown.paint import Painter
 from ossia.cli.terminal.pictures import Pictures, cell_size, way_of
 from ossia.cli.terminal.question import QuestionPane
-from ossia.cli.terminal.screen import FRAME_S, Screen
+from ossia.cli.terminal.screen import Screen
 from ossia.cli.terminal.vt import Output
 
 if TYPE_CHECKING:

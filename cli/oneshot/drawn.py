@@ -9,12 +9,10 @@ from rich.segment import Segment
 
 from ossia.cli.clean import clean_flat, clean_parts
 from ossia.cli.streams import stdout
+from ossia.cli.terminal.frames import BEGIN, END, erase_down, next_frame_at
 from ossia.cli.terminal.links import knows_links
 from ossia.cli.terminal.markdown.paint import Painter, Row
 from ossia.cli.terminal.markdown.segment import Chunk, Segmenter
-
-_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"  # a synchronised update; a terminal that doesn't know them ignores them
-_FRAME_S, _LONGEST_PAUSE_S, _COST_SHARE = 1 / 12, 0.35, 32  # as of the chat's screen: the model needs the processors
 
 
 class Drawn:
@@ -58,8 +56,7 @@ class Drawn:
         most = (self._height - 1) // 2  # twice as many fit: a narrower terminal may make two of each
         live = self._segments.live(most) if self._moves and most else None
         self._show([self._cut(row) for row in draw(live)[-most:]] if live else [])
-        cost = _COST_SHARE * (time.thread_time() - worked)
-        self._next_at = began + min(max(_FRAME_S, cost), _LONGEST_PAUSE_S)
+        self._next_at = next_frame_at(began, time.monotonic(), time.thread_time() - worked)
 
     def pause(self) -> None:
         """Take the open block off the terminal, for something else; it comes back with more of the answer."""
@@ -94,11 +91,10 @@ class Drawn:
             return
         printed = "".join(f"{self._painter.ansi(row)}\n" for row in self._rows)
         if self._open or open_rows:
-            # Row by row: tmux moves rows into its history when all below the top left corner is erased.
-            erase = "\x1b7\x1b[K" + "\x1b[B\x1b[2K" * (self._height - 1) + "\x1b8" if self._open else ""
+            erase = erase_down(self._height) if self._open else ""
             up = f"\x1b[{len(open_rows) - 1}A" if len(open_rows) > 1 else ""
             back = f"{up}\r" if open_rows else ""
-            printed = f"{_BEGIN}\r{erase}{printed}{chr(10).join(open_rows)}{back}{_END}"
+            printed = f"{BEGIN}\r{erase}{printed}{chr(10).join(open_rows)}{back}{END}"
         self._open, self._rows = open_rows, []  # first: a Ctrl-C while it is written must not print it twice
         stdout().write(printed)
         stdout().flush()

@@ -19,6 +19,7 @@ from ossia.agent.events import (
 from ossia.cli.clean import clean, one_line
 from ossia.harmony.messages import is_call
 from ossia.tools.calls.names import BUILT_IN, resolve_name
+from ossia.tools.saying import HEREDOC
 
 _TAIL_CHARS, _LINE_CHARS, _NAME_CHARS = 4_000, 1_000, 60
 _DEPTH, _NESTED = 64, 3  # containers whose kind is remembered; JSON in a text in a text
@@ -31,7 +32,6 @@ _IS_ENCODED = re.compile(r'\s*(?:\{\s*"|\[["{])')
 _MAY_BE_ENCODED = re.compile(r"\s{0,99}(?:\{\s{0,99}|\[)?")
 
 _PATCHED = re.compile(r"\*\*\* (Add|Update|Delete|End) (?:File: (.+)|Patch)")
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)([\w.-]+)\1")
 _TARGET = re.compile(r"(?:(?<![\d&])>>?|\btee\b(?:\s+-a)?)\s*(?![&<>-])(?:'([^']+)'|\"([^\"]+)\"|([^\s<>|&;]+))")
 _PYTHON = re.compile(r"\bpython[\d.]*\b")
 
@@ -115,11 +115,11 @@ class _Text:
         elif patched := _PATCHED.match(line):
             self._begin(patched[2] or "" if patched[1] in ("Add", "Update") else "")
             self.verb = "editing" if patched[1] == "Update" else "writing"
-        elif heredoc := _HEREDOC.search(line):
+        elif heredoc := HEREDOC.search(line):
             target = _TARGET.search(line)
             name = next(filter(None, target.groups())) if target else "python" if _PYTHON.search(line) else ""
             if name:
-                self._begin(name, end=heredoc[2])
+                self._begin(name, end=heredoc[1])
 
     def _begin(self, file: str, *, end: str = "") -> None:
         self.file, self._end, self.verb = file, end, "writing"

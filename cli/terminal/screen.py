@@ -30,6 +30,7 @@ from rich.segment import Segment
 
 from ossia.cli.clean import clean, one_line
 from ossia.cli.terminal.first_paint import replace
+from ossia.cli.terminal.frames import FRAME_S, next_frame_at
 from ossia.cli.terminal.input.editor import Editor
 from ossia.cli.terminal.input.keys import key_parser, take_early_lines
 from ossia.cli.terminal.markdown.paint import Painter, Row
@@ -38,12 +39,7 @@ from ossia.cli.terminal.question import QuestionPane
 from ossia.cli.terminal.screen_base import Panes, ScreenBase
 from ossia.cli.terminal.vt import App, Output, Parkable, terminal_output
 
-FRAME_S = 1 / 12
 _IDLE_FRAME_S = 0.5
-_COST_SHARE = 32
-_LONGEST_PAUSE_S = 0.35
-"""After a frame comes a pause of `_COST_SHARE` times its computing, and at least of the whole frame (a slow connection
-holds writing up), at most this long: the model's threads take all processors and wait for each other."""
 _LAST_ROWS = 1000  # of the open block when the screen is left
 _FAULT_CHARS = 200
 _TITLE_CHARS = 100
@@ -221,9 +217,8 @@ class Screen(ScreenBase):
                 self.app._redraw()
         if not self._frame_s:
             return
-        now = self._loop.time()
-        pause = min(max(_COST_SHARE * (time.thread_time() - worked), now - begin), _LONGEST_PAUSE_S)
-        self._next_frame_at = max(begin + self._frame_s, now + pause)
+        computed_s = time.thread_time() - worked
+        self._next_frame_at = next_frame_at(begin, self._loop.time(), computed_s, self._frame_s)
 
     def _idle_frames(self) -> None:
         if self._loop is None:

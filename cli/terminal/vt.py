@@ -17,10 +17,9 @@ from prompt_toolkit.layout.screen import Char, Screen
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from ossia.cli import streams
+from ossia.cli.terminal.frames import BEGIN, END, erase_down
 from ossia.cli.terminal.keyboard import KEYS_BACK, PLAIN_KEYS, has_modes
 
-_BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
-"""A synchronised update: the terminal draws what is between them at once. One that doesn't know them ignores them."""
 _PUSH_TITLE, _POP_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 _REWRAPPING = ("VTE_VERSION", "TERM_PROGRAM", "KONSOLE_VERSION", "WT_SESSION")
 """Variables of rewrapping terminals (see `rewraps`), even with the plain TERM `xterm`."""
@@ -61,8 +60,8 @@ class Output(Vt100_Output):
             self.flush()
 
     def erase_down(self) -> None:
-        """Row by row: tmux moves the rows into its history when ED (`CSI J`) comes at the top left corner."""
-        self.write_raw("\x1b7\x1b[K" + "\x1b[B\x1b[2K" * (self.get_size().rows - 1) + "\x1b8")
+        """Erase from the cursor to the end of the screen."""
+        self.write_raw(erase_down(self.get_size().rows))
 
     def flush(self) -> None:
         """Write the buffer as one frame, unless `one_write` holds it back. Once the terminal is `gone`, drop it."""
@@ -71,7 +70,7 @@ class Output(Vt100_Output):
         if self._gone:
             self._buffer = []
             return
-        self._buffer = [_BEGIN, *self._buffer, _END]
+        self._buffer = [BEGIN, *self._buffer, END]
         try:
             super().flush()
         except OSError as error:

@@ -25,7 +25,7 @@ _PRINTS = {
 _WRITERS = {
     ("links.py", "ask_name"): {"_ASK"},
     ("screen.py", "_print_held"): {"self._ansi(row) + '\\r\\n'"},
-    ("vt.py", "erase_down"): {"'\\x1b7\\x1b[K' + '\\x1b[B\\x1b[2K' * (self.get_size().rows - 1) + '\\x1b8'"},
+    ("vt.py", "erase_down"): {"erase_down(self.get_size().rows)"},
     ("vt.py", "copy"): {"f'\\x1b]52;c;{encoded}\\x07'"},
     ("vt.py", "take_keys"): {"PLAIN_KEYS"},
     ("vt.py", "give_keys_back"): {"KEYS_BACK"},
