@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -224,7 +225,11 @@ def test_a_worker_that_ended_while_idle_is_replaced() -> None:
 
 
 def _children() -> set[int]:
-    return {int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
+    found: set[int] = set()
+    for path in Path("/proc/self/task").glob("*/children"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread of another test's may end meanwhile
+            found.update(int(pid) for pid in path.read_text().split())
+    return found
 
 
 def test_a_stop_ends_a_conversion() -> None:
