@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal
 
 from ossia.tools.browser.stack import read_states
@@ -139,3 +139,11 @@ def lookup_in(states: Iterable[Mapping[str, object]]) -> Callable[[int], Cited |
     """A lookup in the browser's states of a conversation (`session.states`); other tools' are skipped."""
     shown = {view.cursor: Cited(view.title, view.address, view.total_lines) for view in read_states(states)}
     return shown.get
+
+
+def page_behind(
+    states: Iterable[Mapping[str, object]], cursor: int, origin: Callable[[str], str | None]
+) -> Cited | None:
+    """The page behind a cursor of the browser, if any. `origin`: a library document's own address."""
+    page = lookup_in(states)(cursor)
+    return page and replace(page, url=origin(page.url) or page.url)

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable
 from pathlib import Path
 
-from ossia.agent.citations import Cited, Footnote, lookup_in
+from ossia.agent.citations import Footnote
 from ossia.cli.clean import clean, clean_url, one_line
 
 _MAX_TITLE_CHARS = 160
-
-
-def page_behind(
-    states: Iterable[Mapping[str, object]], cursor: int, origin: Callable[[str], str | None]
-) -> Cited | None:
-    """The page behind a cursor of the browser, if any. `origin`: a library document's own address."""
-    page = lookup_in(states)(cursor)
-    return page and replace(page, url=origin(page.url) or page.url)
 
 
 def lines(notes: Iterable[Footnote], *, links: bool) -> list[str]:

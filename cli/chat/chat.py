@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ossia.agent.citations import page_behind
 from ossia.agent.control import Control
 from ossia.agent.conversation import Conversation, OpenSession
 from ossia.agent.sessions.session import Entry, Options, Session, UserText
@@ -20,7 +21,6 @@ from ossia.cli.chat.outbox import Outbox
 from ossia.cli.chat.owner import Loaded
 from ossia.cli.chat.pager.transcript import Transcript
 from ossia.cli.chat.turn import ChatTurn
-from ossia.cli.footnotes import page_behind
 from ossia.cli.runtime.skills import skills_of
 from ossia.cli.settings.config import THIS_CHAT, Resolved
 from ossia.cli.settings.table import Settings

@@ -12,7 +12,7 @@ from ossia.cli.eval.task import Call, Function, Judge, Task, Verdict, arguments_
 from ossia.tools.spec import Tool, ToolFailed
 
 if TYPE_CHECKING:
-    from ossia.cli.oneshot.report import Report
+    from ossia.agent.stream.account import Account
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _function(step: Step, key: str, gives: str, other: int) -> Tool:
 
 
 def _judge(answer: str, calls: Sequence[Call]) -> Judge:
-    def judge(report: Report) -> Verdict:
+    def judge(report: Account) -> Verdict:
         said = report.answer or ""
         made = [(done.call.name, arguments_of(done)) for done in report.calls]
         passed = answer.lower() in said.lower()

@@ -14,7 +14,7 @@ from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, ResponseFormat
 from ossia.tools.spec import Tool, ToolFailed
 
 if TYPE_CHECKING:
-    from ossia.cli.oneshot.report import Report
+    from ossia.agent.stream.account import Account
 
 _CITED = re.compile(r"【(\d+)†L(\d+)(?:-L(\d+))?】")
 _SHORT_THOUGHT, _LONG_THOUGHT = 160, 120
@@ -30,14 +30,14 @@ def tasks(seed: int) -> list[Task]:
 
 
 def _all(*judges: Judge) -> Judge:
-    def judge(report: Report) -> Verdict:
+    def judge(report: Account) -> Verdict:
         verdicts = [one(report) for one in judges]
         return next((one for one in verdicts if not one.passed), Verdict(True))
 
     return judge
 
 
-def _that(holds: Callable[[Report], bool], otherwise: str) -> Judge:
+def _that(holds: Callable[[Account], bool], otherwise: str) -> Judge:
     return lambda report: Verdict(True) if holds(report) else Verdict(False, otherwise)
 
 
@@ -51,7 +51,7 @@ def _says(*words: str) -> Judge:
 def _calls(*right: Call, may_fail: bool = False) -> Judge:
     """Exactly these calls are made, in this order; none of them fails unless it may."""
 
-    def judge(report: Report) -> Verdict:
+    def judge(report: Account) -> Verdict:
         made = [(done.call.name.removeprefix("functions."), arguments_of(done)) for done in report.calls]
         wanted = [(name.removeprefix("functions."), arguments) for name, arguments in right]
         failed = not may_fail and any(done.result.error for done in report.calls)
@@ -60,7 +60,7 @@ def _calls(*right: Call, may_fail: bool = False) -> Judge:
     return judge
 
 
-def _clean(report: Report) -> Verdict:
+def _clean(report: Account) -> Verdict:
     """Every message on a channel of its own kind, one answer, nothing to repair."""
     said = [message for message in report.messages if message.role == "assistant"]
     if any(message.channel not in (ANALYSIS, COMMENTARY, FINAL) for message in said):
@@ -71,7 +71,7 @@ def _clean(report: Report) -> Verdict:
     return Verdict(not report.repairs, f"repaired: {report.repairs[0].message}" if report.repairs else "")
 
 
-def _thought(report: Report) -> int:
+def _thought(report: Account) -> int:
     thoughts = (message for message in report.messages if message.role == "assistant" and message.channel == ANALYSIS)
     return sum(len(message.text.split()) for message in thoughts if message.recipient is None)
 
@@ -164,7 +164,7 @@ def _schemas() -> list[Task]:
         schema = {"type": "object", "properties": dict(properties), "required": list(properties),
                   "additionalProperties": False}  # fmt: skip
 
-        def judge(report: Report) -> Verdict:
+        def judge(report: Account) -> Verdict:
             try:
                 said = json.loads(report.answer or "")
             except (ValueError, RecursionError):
@@ -214,7 +214,7 @@ def _opened(title: str) -> tuple[Call, ...]:
 def _cites(name: str, title: str, text: str, question: str, word: str, line: int) -> Task:
     """The page shows `URL: …` and an empty line first: line `n` of the text, from 1, is shown as `n + 1`."""
 
-    def judge(report: Report) -> Verdict:
+    def judge(report: Account) -> Verdict:
         found = _CITED.findall(report.answer or "")
         if not found:
             return Verdict(False, "no line is cited")

@@ -13,13 +13,13 @@ from ossia.agent.events import Event
 from ossia.agent.prompt import WORK
 from ossia.agent.sessions.session import Options, Session
 from ossia.agent.sessions.store import SessionStore
+from ossia.agent.stream.account import Account
 from ossia.agent.turn import Tapped
 from ossia.cli import paths
 from ossia.cli.eval.results import Outcome
 from ossia.cli.eval.task import Task, Verdict
 from ossia.cli.eval.workbench import Bench, fault_in, set_up
 from ossia.cli.oneshot.pump import follow
-from ossia.cli.oneshot.report import Report
 from ossia.cli.runtime.activity import Activity
 from ossia.cli.runtime.assembly import limits_of
 from ossia.cli.runtime.progress import Display
@@ -57,7 +57,7 @@ class Player:
         known = (verdict.passed, verdict.reason, verdict.f1, report.end)
         return Outcome(task.id, run, *known, *figures, kept, task.digest)
 
-    def warm_up(self, prompt: str, max_tokens: int) -> Report:
+    def warm_up(self, prompt: str, max_tokens: int) -> Account:
         """Measure the model's speed by a short turn without tools; nothing is stored."""
         task = Task("speed/measured", prompt)
         short = replace(self.settings, max_tokens=max_tokens)
@@ -78,7 +78,7 @@ class Player:
         )
         return session, self.store.keep(session, title=f"eval {task.id}, run {run}") if self.store else None
 
-    def _turn(self, task: Task, session: Session, bench: Bench) -> Report:
+    def _turn(self, task: Task, session: Session, bench: Bench) -> Account:
         report = self._driven(session, task, bench, self.settings, lambda doing: self.says(f"{task.id} · {doing}"))
         if report.error is not None and not isinstance(report.error, ContextFull):
             raise report.error
@@ -86,12 +86,12 @@ class Player:
 
     def _driven(
         self, session: Session, task: Task, bench: Bench, settings: Settings, says: Callable[[str], str]
-    ) -> Report:
+    ) -> Account:
         """The turn, event by event; `says`: the live line. What a person would have to be asked about is refused."""
         talk = Conversation(OpenSession(session), self.model.worker, paths.host(), private=settings.private)
         talk.use(self.model, bench.tools)
         session.model = self.settings.model or self.model.name
-        report, activity = Report(session.model, schema=task.schema.schema if task.schema else None), Activity()
+        report, activity = Account(session.model, schema=task.schema.schema if task.schema else None), Activity()
         self.display.line.set(lambda: says(activity.text()))
 
         def see(event: Event | Tapped) -> None:
@@ -103,7 +103,7 @@ class Player:
         follow(talk.say(task.prompt, limits=limits), self.display, see, asker=None)
         return report
 
-    def _verdict(self, task: Task, report: Report, bench: Bench) -> Verdict:
+    def _verdict(self, task: Task, report: Account, bench: Bench) -> Verdict:
         verdict = task.judge(report)
         if report.end != "answered":  # whatever there is by then: it didn't come to its end
             verdict = replace(verdict, passed=False, reason=ENDS.get(report.end, report.end))

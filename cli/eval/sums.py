@@ -16,7 +16,7 @@ from ossia.cli.eval.task import Judge, Task, Verdict
 from ossia.cli.exits import ExitError
 
 if TYPE_CHECKING:
-    from ossia.cli.oneshot.report import Report
+    from ossia.agent.stream.account import Account
 
 _END = "End with the line: Answer: N"
 _MAX_BYTES = 4 << 20
@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"-?\d[\d,]*")
 def is_number(expected: int) -> Judge:
     """The last number behind "Answer" must be this one; if there is none, the last number at all."""
 
-    def judge(report: Report) -> Verdict:
+    def judge(report: Account) -> Verdict:
         text = report.answer or ""
         found = _STATED.findall(text) or _NUMBER.findall(text)
         said = found[-1].replace(",", "") if found else None

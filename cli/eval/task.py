@@ -25,7 +25,7 @@ from ossia.tools.spec import (
 )
 
 if TYPE_CHECKING:
-    from ossia.cli.oneshot.report import Report
+    from ossia.agent.stream.account import Account
 
 
 Call = tuple[str, object]
@@ -41,10 +41,10 @@ class Verdict:
     f1: float | None = None
 
 
-Judge = Callable[["Report"], Verdict]
+Judge = Callable[["Account"], Verdict]
 
 
-def solved(report: Report) -> Verdict:
+def solved(report: Account) -> Verdict:
     """For tasks judged by their hidden tests alone."""
     return Verdict(True)
 
@@ -83,7 +83,7 @@ class Task:
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
 
 
-def called(report: Report, name: str = "") -> list[ToolFinished]:
+def called(report: Account, name: str = "") -> list[ToolFinished]:
     """The calls of a run, of this tool if it is named: `called(report, "functions.convert")`."""
     return [done for done in report.calls if not name or done.call.name.removeprefix("functions.") == name]
 

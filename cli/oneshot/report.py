@@ -1,37 +1,20 @@
-"""The account of a turn, from its events: the answer, the calls, the figures; `--json`'s line, stderr's last one."""
+"""The account of a run: its exit code, `--json`'s line, stderr's last one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from ossia.agent.events import (
-    ConstraintDropped,
-    ContextTrimmed,
-    Event,
-    MessageAdded,
-    Repaired,
-    SampledAgain,
-    Stats,
-    ToolFinished,
-    TurnEnd,
-    TurnEnded,
-)
-from ossia.agent.kinds import is_answer
-from ossia.agent.sums import Sums
-from ossia.cli.clean import one_line
+from ossia.agent.events import TurnEnd
+from ossia.agent.stream.account import Account
 from ossia.cli.exits import ExitCode, exit_code
 from ossia.cli.runtime.progress import Display
 from ossia.cli.settings.engines import is_server
 from ossia.cli.settings.table import Settings
 from ossia.cli.words import speed_of
 from ossia.harmony.conversation import message_to_json
-from ossia.harmony.messages import Message
 
 if TYPE_CHECKING:
-    from ossia.agent.citations import Cited, Footnote
-    from ossia.agent.engine.base import StepStats
     from ossia.agent.models.plan import Plan
     from ossia.cli.oneshot.ask import Unasked
 
@@ -66,96 +49,16 @@ _NOT_WHOLE = "; nothing is printed, since half an answer doesn't follow the sche
 
 
 @dataclass(slots=True)
-class Report:
-    """The account of one turn. Feed it every event; `load_s` is set by whoever loads the model.
+class Report(Account):
+    """The account of a run's turn. `load_s` and `plan` are set by whoever loads the model.
 
     `refused`: the calls about which nobody could be asked; `strict`: an answer with such calls has its own exit code.
-    `schema`: what a text must follow to count as the answer; None: any text counts.
     """
 
-    model: str
     load_s: float = 0.0
     plan: Plan | None = None  # how it was loaded
-    end: TurnEnd = "error"
-    error: BaseException | None = None
-    messages: list[Message] = field(default_factory=list)
-    calls: list[ToolFinished] = field(default_factory=list)
     refused: list[Unasked] = field(default_factory=list)
     strict: bool = False
-    repairs: list[Repaired] = field(default_factory=list)
-    sampled_again: list[SampledAgain] = field(default_factory=list)
-    dropped: list[ConstraintDropped] = field(default_factory=list)
-    trimmed: list[ContextTrimmed] = field(default_factory=list)
-    states: list[Mapping[str, object]] = field(default_factory=list)
-    origin: Callable[[str], str | None] = lambda url: None  # where a document of the local library comes from
-    steps: list[StepStats] = field(default_factory=list)
-    sums: Sums = field(default_factory=Sums)
-    schema: object | None = None
-    _whole: str | None = None  # the last answer that came to its end
-
-    def see(self, event: Event) -> None:
-        """Take note of one event."""
-        self.sums.see(event)
-        match event:
-            case MessageAdded(message, cut):
-                self.messages.append(message)
-                self._whole = message.text if is_answer(message) and not cut else self._whole
-            case ToolFinished():
-                self.calls.append(event)
-                if event.result.state is not None:
-                    self.states.append(event.result.state)
-            case Repaired():
-                self.repairs.append(event)
-            case SampledAgain():
-                self.sampled_again.append(event)
-            case ConstraintDropped():
-                self.dropped.append(event)
-            case ContextTrimmed():
-                self.trimmed.append(event)
-            case Stats(step):
-                self.steps.append(step)
-            case TurnEnded(end, error):
-                self.end, self.error = end, error
-
-    def fail(self, error: BaseException) -> None:
-        """Note the end of the run outside its turn: an error while loading, or the user's interrupt."""
-        if isinstance(error, KeyboardInterrupt):
-            self.end, self.error = "stopped", KeyboardInterrupt("interrupted")
-        else:
-            self.end, self.error = "error", error
-
-    @property
-    def answer(self) -> str | None:
-        """The text of the last `final` message that isn't blank; with a schema, only if it is whole and follows it.
-        """
-        if self.schema is not None:
-            return self._whole if self._whole is not None and self.misfit is None else None
-        finals = [message.text for message in self.messages if is_answer(message)]
-        return next((text for text in reversed(finals) if text.strip()), None)
-
-    @property
-    def misfit(self) -> str | None:
-        """The fault of a whole answer by the schema; None: it follows it, or one of them is missing."""
-        if self.schema is None or self._whole is None:
-            return None
-        from ossia.cli.runtime.schema import fault_of
-
-        return fault_of(self._whole, self.schema)
-
-    @property
-    def cited_answer(self) -> tuple[str | None, tuple[Footnote, ...]]:
-        """The answer with its citations numbered, and their footnotes."""
-        if self.answer is None or self.schema is not None or "【" not in self.answer:
-            return self.answer, ()
-        from ossia.agent.citations import cite
-
-        return cite(self.answer, self.page)
-
-    def page(self, cursor: int) -> Cited | None:
-        """The page behind a cursor of the browser; None: the cursor shows no page."""
-        from ossia.cli.footnotes import page_behind
-
-        return page_behind(self.states, cursor, self.origin)
 
     @property
     def code(self) -> ExitCode:
@@ -210,7 +113,7 @@ class Report:
             "let_go": [asdict(one) for one in self.dropped],
             "trimmed": [asdict(trim) for trim in self.trimmed],
             "end": self.end,
-            "error": self.misfit if self.error is None else one_line(str(self.error)) or type(self.error).__name__,
+            "error": self.error_line,
             "exit": int(self.code),
         }
 

@@ -1,21 +1,20 @@
-"""An answer in JSON by a schema (`ossia run --schema`, `/schema`): reading the schema, checking the answer."""
+"""The schema of an answer in JSON (`ossia run --schema`, `/schema`), read."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from ossia.agent.errors import SchemaUnusable
+from ossia.agent.schema import NAME, require_usable
 from ossia.agent.worker import Worker
 from ossia.cli.clean import one_line
 from ossia.cli.exits import ExitError
 from ossia.cli.runtime.ending import awaited
 from ossia.harmony.messages import ResponseFormat
 
-NAME = "answer"
-"""The name of the schema in the prompt."""
 _WRAPS = ("name", "schema", "strict", "description")
 _MAX_BYTES = 1 << 20  # of a file: more is not read; what can be followed is less
 
@@ -60,52 +59,13 @@ def _not_enforced(schema: Any) -> str:
     return f"ignored, since it restricts nothing: {', '.join(words)}{null}" if words else ""
 
 
-def fault_of(text: str, schema: Any) -> str | None:
-    """The fault of an answer by its schema: `"it isn't JSON (…)"`. None: it follows it. No `$ref` is fetched."""
-    from jsonschema.exceptions import best_match
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
-
-    try:
-        value = json.loads(text, parse_constant=_refuse)
-        fault = best_match(_draft_of(schema)(schema, registry=Registry()).iter_errors(value))
-    except (ValueError, RecursionError) as error:
-        return f"it isn't JSON ({one_line(str(error), 200)})"
-    except Unresolvable as error:
-        return f"its schema refers to something that isn't in it ({one_line(str(error), 200)})"
-    return None if fault is None else f"{one_line(fault.message, 200)} (at {fault.json_path})"
-
-
 def _require_usable(schema: Any) -> None:
     """Raises SchemaUnusable. On a thread of its own: the compiler would take Ctrl-C for a fault of the schema."""
     worker = Worker()
     try:
-        awaited(worker.submit(lambda: _compile(schema)))
+        awaited(worker.submit(lambda: require_usable(schema)))
     finally:
         worker.close(0)
-
-
-def _compile(schema: Any) -> None:
-    from jsonschema.exceptions import SchemaError
-
-    from ossia.agent.guide import require_usable
-
-    require_usable(schema)
-    try:
-        _draft_of(schema).check_schema(schema)  # a pattern that Python doesn't know is a fault, too
-    except SchemaError as error:
-        raise SchemaUnusable(f"{one_line(error.message, 200)} (at {error.json_path})") from None
-
-
-def _draft_of(schema: Any) -> Any:
-    from jsonschema.validators import Draft202012Validator, validator_for
-
-    named = isinstance(schema, dict) and isinstance(schema.get("$schema"), str)
-    return validator_for(schema, default=Draft202012Validator) if named else Draft202012Validator
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} isn't a number of JSON")
 
 
 def _read(name: str, of: str) -> str:

@@ -34,7 +34,7 @@ from ossia.agent.guide import GuideCompiler
 from ossia.agent.models.model import open_model
 from ossia.agent.prompt import compose
 from ossia.agent.request import Request
-from ossia.cli.runtime.schema import fault_of
+from ossia.agent.schema import fault_of
 from ossia.harmony.codec import Codec
 from ossia.harmony.messages import FINAL, Message
 from ossia.harmony.tokenizer import Tokenizer

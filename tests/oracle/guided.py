@@ -30,9 +30,9 @@ from ossia.agent.events import Event, MessageAdded, Stats, ToolFinished, TurnEnd
 from ossia.agent.limits import Limits
 from ossia.agent.loop import run_turn
 from ossia.agent.respond import LocalResponder
+from ossia.agent.schema import fault_of
 from ossia.agent.sessions.session import Options, Session
-from ossia.cli.oneshot.report import Report
-from ossia.cli.runtime.schema import fault_of
+from ossia.agent.stream.account import Account
 from ossia.harmony.codec import Codec
 from ossia.harmony.messages import Message, Repaired, ResponseFormat, is_call
 from ossia.harmony.tokenizer import Tokenizer
@@ -106,7 +106,7 @@ class Seen:
     forced: int = 0
     repairs: Counter[str] = field(default_factory=Counter)
 
-    def add(self, events: list[Event], report: Report) -> None:
+    def add(self, events: list[Event], report: Account) -> None:
         """One turn's."""
         self.turns += 1
         messages = [(event.message, event.cut) for event in events if isinstance(event, MessageAdded)]
@@ -170,7 +170,7 @@ def play(
     for seed in seeds:
         answer = ResponseFormat("answer", ANSWER) if seed % 2 else None
         session = Session(Options(date="2026-11-22", response_format=answer, sampling=Sampling(seed=seed)))
-        report = Report(model="toy", schema=answer and answer.schema)
+        report = Account(model="toy", schema=answer and answer.schema)
         limits = Limits(max_steps=8, max_tokens=max_tokens)
         events: list[Event] = []
         for event in run_turn(session, "Go.", responder=responder, tools=tools, limits=limits, control=Control()):

@@ -11,9 +11,9 @@ import pytest
 
 from ossia.agent.events import MessageAdded
 from ossia.agent.prompt import tool_texts
+from ossia.agent.stream.account import Account
 from ossia.cli.eval.evaluation import chosen
 from ossia.cli.eval.sums import is_number
-from ossia.cli.oneshot.report import Report
 from ossia.harmony.messages import Message
 from ossia.tools.approval.policy import Policy, Rule
 from ossia.tools.spec import NoStop, ToolCall, ToolContext, ToolFinished
@@ -37,7 +37,7 @@ def test_the_prompt_says_what_each_argument_is() -> None:
      ("none", "there is no number in the answer")],
 )  # fmt: skip
 def test_a_number_is_judged_however_long(answer: str, reason: str) -> None:
-    report = Report("m")
+    report = Account("m")
     report.see(MessageAdded(Message("assistant", (answer,), channel="final")))
     verdict = is_number(1234)(report)
     assert (verdict.passed, reason in verdict.reason) == (not reason, True) and len(verdict.reason) < 200

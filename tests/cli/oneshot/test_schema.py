@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ossia.cli.runtime.schema import fault_of
+from ossia.agent.schema import fault_of
 from tests.support.command import line_of, ossia, ossia_here, write_script
 from tests.support.pty import PtyChat
 
