@@ -174,9 +174,10 @@ def public_functions(module: ModuleType, where: str) -> Mapping[str, Callable[..
 
 
 def is_function(value: object) -> bool:
-    """True for a function, even in declared wrappers (`functools.wraps`, `lru_cache`); not for classes or objects."""
+    """True for a function or an object's method, even in declared wrappers (`functools.wraps`, `lru_cache`)."""
     try:
-        return callable(value) and not inspect.isclass(value) and inspect.isfunction(inspect.unwrap(value))
+        plain = inspect.unwrap(value) if callable(value) and not inspect.isclass(value) else None
+        return inspect.isfunction(plain) or inspect.ismethod(plain)
     except ValueError:  # wrapped in itself
         return False
 

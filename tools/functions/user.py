@@ -1,4 +1,4 @@
-"""The user's own functions as tools: from a file (`--tools FILE.py`), or from a package named in the config.
+"""The user's own functions as tools: of a file (`--tools FILE.py`), of a package, of a program that imports ossia.
 
 They are the user's code: run in our interpreter, unconfined, each call on a thread of its own, and allowed unless a
 rule or taint says otherwise.
@@ -15,33 +15,21 @@ Without these a function counts as one that runs something (`effects` `{"run"}`)
 
 from __future__ import annotations
 
-import asyncio
-import ctypes
-import inspect
 import json
-import queue
-import threading
-import time
-import traceback
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from ossia.tools.calls.coerce import Misfit
 from ossia.tools.functions import FunctionsInvalid, _inspect, _load
-from ossia.tools.functions._capture import Stream, captured
-from ossia.tools.functions._inspect import bounded, fault_line, result_text
-from ossia.tools.functions.naming import PREFIX, Loaded, name_warning, offered_name, without_duplicates
+from ossia.tools.functions._inspect import bounded
+from ossia.tools.functions._threaded import Ending, ThreadedCall
+from ossia.tools.functions.naming import PREFIX, Loaded, name_warning, offered_name, plain_name, without_duplicates
 from ossia.tools.saying import function_line
 from ossia.tools.spec import Preview, Stop, Tool, ToolContext, ToolOutput, ToolResult, ToolSpec, interrupted
+from ossia.tools.text import one_line
 
 ENTRY_POINTS = "ossia.tools"
-_MAX_FAULT_CHARS = 600
-MAX_PRINTED_CHARS = 200_000
-_GRACE_S = 0.5
-_CUT = f"\n[... what it printed after {MAX_PRINTED_CHARS} characters is left out]\n"
 
 
 def load_functions(
@@ -76,8 +64,39 @@ def load_entry_point(name: str, *, names: Sequence[str] = (), timeout_s: float =
         return _as_tools(functions, names, name, f"package {distribution}", timeout_s)
 
 
+def tools_of(functions: Sequence[Callable[..., object]], *, timeout_s: float = 120.0) -> tuple[Tool, ...]:
+    """The functions of a program as tools, under their own names: each a `def`, an `async def`, or an object's method.
+
+    Their output isn't caught, unlike a file's: they print where the program prints. Raises `FunctionsInvalid`, with all
+    faults in one line, if one of them can't be a tool.
+
+        tools_of([weather])[0].spec.name  →  "functions.weather"
+    """
+    named: dict[str, Callable[..., object]] = {}
+    for function in functions:
+        if not _load.is_function(function):
+            came = one_line(repr(function), 100)
+            raise FunctionsInvalid(f"tools: expected functions with type hints (def), not {came}")
+        name = function.__name__
+        if name in named:
+            raise FunctionsInvalid(f"tools: two functions are called {name!r}: rename one of them")
+        named[name] = function
+    loaded = _as_tools(named, list(named), "tools", "this program", timeout_s, caught=False)
+    for name in named:
+        if offered_name(name) != name:
+            why = "is gpt-oss's own" if plain_name(name) == name else "has other characters than A-Z, 0-9, _"
+            raise FunctionsInvalid(f"tools: the name {name!r} {why}: rename the function")
+    return loaded.tools
+
+
 def _as_tools(
-    functions: Mapping[str, Callable[..., Any]], names: Sequence[str], where: str, origin: str, timeout_s: float
+    functions: Mapping[str, Callable[..., Any]],
+    names: Sequence[str],
+    where: str,
+    origin: str,
+    timeout_s: float,
+    *,
+    caught: bool = True,
 ) -> Loaded:
     tools: list[Tool] = []
     warnings: list[str] = []
@@ -90,7 +109,8 @@ def _as_tools(
         except FunctionsInvalid as fault:
             skipped[name] = f"{place}: {fault}"
             continue
-        tools.append(UserFunction(inspected, name=offered_name(name), origin=origin, timeout_s=timeout_s))
+        tool = UserFunction(inspected, name=offered_name(name), origin=origin, timeout_s=timeout_s, caught=caught)
+        tools.append(tool)
         if warning := name_warning(name, where):
             warnings.append(warning)
     if skipped and (names or not tools):
@@ -103,12 +123,15 @@ def _as_tools(
 class UserFunction:
     """One function as a tool. `timeout_s` is for a call; code that doesn't end by then is abandoned.
 
-    If it returns None, the result is what it printed, or `null`. What it raises (`sys.exit` too) becomes one line of
-    text.
+    If it returns None, the result is what it printed, or `null`; it counts as printed if its output is `caught`. What
+    it raises (`sys.exit` too) becomes one line of text.
     """
 
-    def __init__(self, inspected: _inspect.Inspected, *, name: str, origin: str, timeout_s: float) -> None:
+    def __init__(
+        self, inspected: _inspect.Inspected, *, name: str, origin: str, timeout_s: float, caught: bool
+    ) -> None:
         self._function, self._timeout_s = inspected, timeout_s
+        self._module = inspected.module if caught else None
         self.spec = ToolSpec(
             PREFIX + name,
             inspected.description,
@@ -128,7 +151,7 @@ class UserFunction:
             positional, named = self._function.bound(_dict(args))
             return self._function.call(*positional, **named)
 
-        thread = ThreadedCall(work, module=self._function.module)
+        thread = ThreadedCall(work, module=self._module)
         ending = yield from thread.run(call_id=call_id, stop=context.stop, timeout_s=self._timeout_s)
         if ending.trace:
             yield ToolOutput(call_id, ending.trace, "stderr")
@@ -153,131 +176,3 @@ class UserFunction:
 
 def _dict(args: object) -> Mapping[str, object]:
     return args if isinstance(args, dict) else {}
-
-
-# -- a call on a thread of its own: output comes as it is printed, and nobody waits for ever ---------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """The code's end: with a result's text (None for None), with a fault, or not in time. `printed`: its stdout.
-
-    `fault` is one line, `trace` is where in the code it was. The exception itself isn't kept, since inspecting it would
-    run its code. `gone`: False if the code couldn't be ended and still runs.
-    """
-
-    how: Literal["returned", "raised", "stopped", "timeout"]
-    text: str | None = None
-    fault: str = ""
-    trace: str = ""
-    printed: str = ""
-    gone: bool = True
-
-
-class _Abandoned(SystemExit):
-    """Raised in a thread from outside, to end it. As a SystemExit it ends the thread silently."""
-
-
-class ThreadedCall:
-    """One run of `work` on a thread of its own; a coroutine that it returns is awaited there.
-
-    `module` is the name of the module whose output counts as the code's.
-    """
-
-    def __init__(self, work: Callable[[], object], *, module: str) -> None:
-        self._work, self._module = work, module
-        self._inbox: queue.SimpleQueue[tuple[Stream, str] | Ending | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._main, name="ossia-function", daemon=True)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._room = MAX_PRINTED_CHARS
-        self._printed: list[str] = []
-        self._abandoned = False
-
-    def run(self, *, call_id: str, stop: Stop, timeout_s: float) -> Generator[ToolOutput, None, Ending]:
-        """Start it, yield its output, return its end. If it is closed at a yield, the code is abandoned."""
-        forget = stop.on_stop(lambda: self._inbox.put(None))
-        deadline = time.monotonic() + timeout_s
-        try:
-            self._thread.start()
-            while True:
-                try:
-                    item = self._inbox.get(timeout=max(0.0, deadline - time.monotonic()))
-                except queue.Empty:
-                    return Ending("timeout", gone=self._abandon())
-                if item is None:
-                    return Ending("stopped", gone=self._abandon())
-                if isinstance(item, Ending):
-                    return item
-                yield ToolOutput(call_id, item[1], item[0])
-        except BaseException:  # closed, or interrupted
-            self._abandon()
-            raise
-        finally:
-            forget()
-
-    def _main(self) -> None:
-        try:
-            with captured(self._sink, self._module):
-                ending = self._ending()
-            self._inbox.put(ending)
-        except _Abandoned:  # it hit our own code: nobody waits any more
-            pass
-
-    def _ending(self) -> Ending:
-        try:
-            value = self._work()
-            if inspect.iscoroutine(value):
-                value = self._awaited(value)
-            text = None if value is None else result_text(value)
-        except Misfit as fault:  # the arguments
-            return Ending("raised", fault=str(fault), printed="".join(self._printed))
-        except BaseException as fault:  # SystemExit and KeyboardInterrupt too: they are the code's, not ours
-            return Ending("raised", fault=fault_line(fault), trace=_trace(fault), printed="".join(self._printed))
-        return Ending("returned", text, printed="".join(self._printed))
-
-    def _awaited(self, coroutine: Coroutine[Any, Any, object]) -> object:
-        with asyncio.Runner() as runner:
-            self._loop = runner.get_loop()
-            return runner.run(coroutine)
-
-    def _sink(self, stream: Stream, text: str) -> None:
-        if self._abandoned or self._room <= 0 or not text:
-            return
-        kept = text[: self._room]
-        self._room -= len(kept)
-        if self._room <= 0:
-            kept += _CUT
-        if stream == "stdout":
-            self._printed.append(kept)
-        self._inbox.put((stream, kept))
-
-    def _abandon(self) -> bool:
-        """End the thread if possible: Python code at its next step, a coroutine at its next await.
-
-        A C call that doesn't return can't be ended; the thread then dies with the process. True: it is gone.
-        """
-        self._abandoned = True
-        deadline = time.monotonic() + _GRACE_S
-        while self._thread.is_alive() and time.monotonic() < deadline:
-            loop = self._loop
-            if loop is not None:
-                with suppress(RuntimeError):  # it has just been closed
-                    loop.call_soon_threadsafe(_cancel_all, loop)
-            elif (ident := self._thread.ident) is not None:
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(ident), ctypes.py_object(_Abandoned))
-            self._thread.join(_GRACE_S / 5)
-        return not self._thread.is_alive()
-
-
-def _trace(fault: BaseException) -> str:
-    """Where in the user's code it went wrong, for the person at the screen: the model gets one line."""
-    try:
-        frames = [frame for frame in traceback.extract_tb(fault.__traceback__) if frame.filename != __file__]
-        return "".join(traceback.format_list(frames[-8:]))[-4_000:]
-    except Exception:  # a file that isn't text
-        return ""
-
-
-def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
-    for task in asyncio.all_tasks(loop):
-        task.cancel()
