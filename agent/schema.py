@@ -41,6 +41,15 @@ def fault_of(text: str, schema: Any) -> str | None:
     return None if fault is None else f"{_line(fault.message)} (at {fault.json_path})"
 
 
+def not_enforced(schema: Any) -> str:
+    """A warning on the keywords of a usable schema that hold an answer to nothing; "" without such."""
+    from ossia.agent.guide import idle_keywords
+
+    words = idle_keywords(schema)
+    null = '; where null may stand, write {"type": ["string", "null"]}' if "nullable" in words else ""
+    return f"ignored, since it restricts nothing: {', '.join(words)}{null}" if words else ""
+
+
 def _draft_of(schema: Any) -> Any:
     from jsonschema.validators import Draft202012Validator, validator_for
 

@@ -31,7 +31,7 @@ _TRAILING = r"/[ \n]{0,4}/"
 # llguidance's own four make it no faster than these two, and take 0.4 s to prepare, which is twice as long.
 _SLICES = [r'[^"\\\x00-\x1F\x7F]{1,10}', r'[^"\\\x00-\x1F\x7F]+']
 _MOST_KEPT = 256
-_FORMATS = "date, date-time, duration, email, hostname, ipv4, ipv6, time, uri, uuid"
+FORMATS = ("date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "time", "uri", "uuid")
 """Those that llguidance knows."""
 
 
@@ -159,8 +159,10 @@ def _describe_fault(fault: str) -> str:
     if missing:
         names = ", ".join(repr(name) for name in json.loads(missing[1]))
         return f"the keyword {names} can't be followed while sampling"
+    if "regex parse error" in fault:
+        return f"the keyword 'pattern' can't be followed while sampling: {_in_a_line(fault)}"
     if "Unknown format" in fault:
-        return f"{_in_a_line(fault)}; known are {_FORMATS}"
+        return f"{_in_a_line(fault)}; known are {', '.join(FORMATS)}"
     if "anyOf is empty" in fault:
         return "no value can satisfy it: an 'enum' or 'anyOf' is empty"
     if "oneOf" in fault:
@@ -281,7 +283,7 @@ def without_idle(schema: Mapping[str, object]) -> dict[str, object]:
     def inner(one: object) -> object:
         return without_idle(one) if isinstance(one, Mapping) else one
 
-    return {word: _each(word, value, inner) for word, value in schema.items() if not _is_idle(word, schema)}
+    return {word: each_schema(word, value, inner) for word, value in schema.items() if not _is_idle(word, schema)}
 
 
 def _is_idle(word: str, schema: Mapping[str, object]) -> bool:
@@ -314,12 +316,12 @@ def _parts(schema: object) -> Iterator[Mapping[str, object]]:
     yield schema
     for word, value in schema.items():
         inner: list[object] = []
-        _each(word, value, inner.append)
+        each_schema(word, value, inner.append)
         for one in inner:
             yield from _parts(one)
 
 
-def _each(word: str, value: object, act: Callable[[object], object]) -> object:
+def each_schema(word: str, value: object, act: Callable[[object], object]) -> object:
     """The keyword's value with what `act` makes of each schema in it."""
     if word in _BY_NAME and isinstance(value, Mapping):
         return {name: act(one) for name, one in value.items()}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ossia.agent.errors import SchemaUnusable
-from ossia.agent.schema import NAME, require_usable
+from ossia.agent.schema import NAME, not_enforced, require_usable
 from ossia.agent.worker import Worker
 from ossia.cli.clean import one_line
 from ossia.cli.exits import ExitError
@@ -35,7 +35,7 @@ def read_schema(given: str, *, of: str, warn: Callable[[str], object]) -> Respon
         raise ExitError(f"{where}: not a JSON Schema: {one_line(str(error), 200)}") from None
     except SchemaUnusable as error:
         raise ExitError(f"{where}: this schema can't be used: {one_line(str(error), 400)}") from None
-    if ignored := _not_enforced(schema):
+    if ignored := not_enforced(schema):
         warn(f"{where}: {ignored}")
     return ResponseFormat(NAME, schema)
 
@@ -48,15 +48,6 @@ def _unwrapped(schema: Any) -> Any:
     if not isinstance(inner, dict) or not {"name", "schema"} <= inner.keys() <= {*_WRAPS}:
         return schema
     return inner["schema"]
-
-
-def _not_enforced(schema: Any) -> str:
-    """The warning about its keywords that the guide doesn't enforce; "" without such."""
-    from ossia.agent.guide import idle_keywords
-
-    words = idle_keywords(schema)
-    null = '; where null may stand, write {"type": ["string", "null"]}' if "nullable" in words else ""
-    return f"ignored, since it restricts nothing: {', '.join(words)}{null}" if words else ""
 
 
 def _require_usable(schema: Any) -> None:
