@@ -16,6 +16,7 @@ import typer
 from ossia import __version__
 from ossia.cli import commands
 from ossia.cli.commands import cache, config, docs, harmony, mcp, models, python, sessions, skills, tools
+from ossia.cli.commands.acp import acp
 from ossia.cli.commands.demo import demo
 from ossia.cli.commands.doctor import doctor
 from ossia.cli.commands.eval import evaluate
@@ -85,6 +86,7 @@ def ossia(
 
 
 app.command(cls=commands.Question)(run)
+app.command()(acp)
 app.command()(demo)
 app.command("eval")(evaluate)
 app.command()(doctor)

@@ -47,6 +47,10 @@ _MAX_BYTES = 128 << 20
 """The limit for all files of a patch, old and new together: they are in memory at once."""
 
 
+_MAX_SHOWN_BYTES = 1 << 20
+"""For all files of a patch that is shown with its whole texts."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Plan:
     """The changes, and what is reported of each file once they are made; `said` and `diff` for people."""
@@ -55,6 +59,25 @@ class _Plan:
     lines: tuple[str, ...]
     said: str
     diff: str
+
+
+def texts_of(preview: Preview) -> tuple[tuple[str, str | None, str], ...]:
+    """The files of a patch's preview with their texts before (None: new) and after ("": deleted).
+
+    Empty for another call, and where the texts are too long: its `detail` is the diff.
+
+        texts_of(preview)    # (("src/app.py", "print(1)\n", "print(2)\n"),)
+    """
+    changes = preview.plan.changes if isinstance(preview.plan, _Plan) else ()
+    pairs = [(change.name, change.before.data if change.before else None, change.after or b"") for change in changes]
+    if sum(len(before or b"") + len(after) for _, before, after in pairs) > _MAX_SHOWN_BYTES:
+        return ()
+    return tuple((name, before if before is None else _shown(before), _shown(after)) for name, before, after in pairs)
+
+
+def _shown(data: bytes) -> str:
+    text = decode(data)
+    return describe(data) if text is None else text.text
 
 
 class ApplyPatch(FileTool):

@@ -1,0 +1,95 @@
+"""The one model of the process: loaded in the background, used by one session at a time, replaced between turns."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, TypeVar
+
+from ossia.agent.control import Control
+from ossia.agent.worker import Worker
+from ossia.cli.runtime.assembly import begin_model, model_spec
+
+if TYPE_CHECKING:
+    from ossia.agent.build import Model
+    from ossia.agent.models.spec import ModelSpec
+    from ossia.cli.runtime.progress import Display
+    from ossia.cli.settings.config import Resolved
+
+_STEP_S = 0.05
+_R = TypeVar("_R")
+
+
+class Stopped(Exception):
+    """The client cancelled what waited."""
+
+
+class Models:
+    """Loads the model that a session's settings name, unless it is there. `worker` runs all turns."""
+
+    def __init__(self, display: Display) -> None:
+        self.worker = Worker()
+        self._display = display
+        self._turn, self._lock = threading.Lock(), threading.Lock()
+        self._spec: ModelSpec | None = None
+        self._loading: Future[Model] | None = None
+
+    @property
+    def loaded(self) -> Model | None:
+        """The model, if one is loaded."""
+        loading = self._loading
+        return loading.result() if loading and loading.done() and not loading.exception() else None
+
+    def begin(self, resolved: Resolved) -> None:
+        """Begin to load the model, unless there is another. `turn` raises what goes wrong."""
+        if self._loading is None:
+            with suppress(Exception):
+                self._load(resolved)
+
+    @contextmanager
+    def turn(self, resolved: Resolved, stop: Control) -> Iterator[Model]:
+        """The model of these settings, for a turn: no other session's turn runs meanwhile.
+
+        Raises `Stopped`, and the errors of `begin_model` and `Begun.finish`.
+        """
+        while not self._turn.acquire(timeout=_STEP_S):
+            if stop.stopped:
+                raise Stopped
+        try:
+            yield awaited(self._load(resolved), stop)
+        finally:
+            self._turn.release()
+
+    def _load(self, resolved: Resolved) -> Future[Model]:
+        spec = model_spec(resolved, stays=True)
+        with self._lock:
+            before = self._loading
+            if before and spec == self._spec and not (before.done() and before.exception()):
+                return before
+            self._spec, self._loading = spec, Future()
+            loading = self._loading
+        threading.Thread(target=self._work, args=(resolved, before, loading), daemon=True).start()
+        return loading
+
+    def _work(self, resolved: Resolved, before: Future[Model] | None, loading: Future[Model]) -> None:
+        try:
+            if before:
+                with suppress(Exception):  # then it was never loaded
+                    before.result().close().result()
+            begun = begin_model(resolved, self._display, self.worker, stays=True)
+            begun.note = ""
+            loading.set_result(begun.finish())
+        except BaseException as error:
+            loading.set_exception(error)
+
+
+def awaited(future: Future[_R], stop: Control) -> _R:
+    """The result of a future. Raises `Stopped` once `stop` is stopped."""
+    while not stop.stopped:
+        with suppress(TimeoutError):
+            future.exception(_STEP_S)
+        if future.done():
+            return future.result()
+    raise Stopped

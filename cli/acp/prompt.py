@@ -1,0 +1,112 @@
+"""The text of a `session/prompt`, from its blocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+
+from ossia.agent.sessions.session import UserText
+from ossia.cli.acp.rpc import INVALID_PARAMS, RpcError
+from ossia.cli.exits import MAX_TEXT_BYTES
+from ossia.tools.spec import Taint
+
+if TYPE_CHECKING:
+    from ossia.agent.control import Control
+    from ossia.agent.conversation import Conversation
+    from ossia.cli.settings.table import Settings
+
+
+def text_of(blocks: object, folder: Path, taints: frozenset[Taint]) -> UserText:
+    """The text of the blocks; a linked file becomes a mention (`@src/app.py`), an embedded text stands behind it.
+
+    Text blocks are the user's typed words; `taints` are those of embedded text. Raises RpcError.
+
+        text_of([{"type": "text", "text": "Explain this"}], Path("/work"), frozenset()).typed    # "Explain this"
+    """
+    if not isinstance(blocks, list) or not blocks:
+        raise RpcError(INVALID_PARAMS, "prompt: expected a list of content blocks")
+    typed, attached = "", list[str]()
+    for block in blocks:
+        if not isinstance(block, dict):
+            raise RpcError(INVALID_PARAMS, "prompt: expected content blocks")
+        match block:
+            case {"type": "text", "text": str(text)}:
+                typed += text
+            case {"type": "resource_link", "uri": str(uri)}:
+                typed += f"{'' if not typed or typed[-1].isspace() else ' '}{_mention(uri, folder)}"
+            case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
+                attached.append(_embedded(uri, text, folder))
+            case {"type": kind}:
+                raise RpcError(INVALID_PARAMS, f"prompt: can't read this block of type {kind!r}: send text or links")
+            case _:
+                raise RpcError(INVALID_PARAMS, "prompt: a content block needs a type")
+    text = _whole("\n\n".join([typed, *attached]))
+    if not text.strip():
+        raise RpcError(INVALID_PARAMS, "prompt: it says nothing")
+    if len(text.encode()) > MAX_TEXT_BYTES:
+        raise RpcError(INVALID_PARAMS, f"prompt: at most {MAX_TEXT_BYTES / 1e6:.0f} MB are read")
+    return UserText(text, _whole(typed), taints if attached else frozenset())
+
+
+def with_mentioned(
+    said: UserText, settings: Settings, talk: Conversation, folder: Path, stop: Control
+) -> tuple[UserText, tuple[str, ...]]:
+    """The text with what its typed part mentions, and a line for each mention that can't be attached.
+
+    Nobody is asked, so secrets and other folders' files aren't attached.
+
+    Call it with a model and tools in use.
+    """
+    from ossia.cli.attach.attach import Bounds, attach
+    from ossia.cli.runtime.assembly import web_of
+    from ossia.tools.pages import PageLoader
+
+    assert talk.model is not None and talk.tools is not None
+    loader = PageLoader(web_of(settings), talk.host, private=settings.private)
+    try:
+        attached = attach(
+            said.text,
+            shown=said.typed,
+            folder=folder,
+            workspace=talk.tools.folder.workspace if talk.tools.folder else None,
+            load_page=lambda url: loader.load(url, refresh=False, stop=stop),
+            stop=stop,
+            bounds=Bounds.within(talk.model.engine.context_tokens // 2),
+        )
+    finally:
+        loader.close()
+    text = attached.user_text
+    return replace(text, typed=said.typed, taints=text.taints | said.taints), attached.problems
+
+
+def _mention(uri: str, folder: Path) -> str:
+    """A mention of the file behind a URI; any other URI as it is."""
+    from ossia.cli.mentions import written
+
+    path = _path(uri)
+    if path is None:
+        return uri
+    return written(str(path.relative_to(folder) if path.is_relative_to(folder) else path))
+
+
+def _embedded(uri: str, text: str, folder: Path) -> str:
+    from ossia.cli.attach.local import block, in_heading
+
+    path = _path(uri)
+    name = str(path.relative_to(folder)) if path and path.is_relative_to(folder) else str(path or uri)
+    return block(f"Attached file {in_heading(name)}:", text)
+
+
+def _path(uri: str) -> Path | None:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    return Path(unquote(parts.path)) if parts.scheme == "file" and parts.netloc in ("", "localhost") else None
+
+
+def _whole(text: str) -> str:
+    """The text; half a surrogate pair, which JSON can spell, becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,301 @@
+"""`ossia acp`: the methods of the protocol.
+
+    initialize → session/new → session/prompt (updates, questions) → {"stopReason": "end_turn"}
+
+The sessions' options are in `options.py`, slash commands in `commands.py`, stored sessions in `history.py`, the
+client's MCP servers in `servers.py`.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from ossia import __version__
+from ossia.cli.acp.rpc import INTERNAL, INVALID_PARAMS, Answer, Connection, Method, Params, Reply, RpcError
+from ossia.cli.exits import ExitCode, exit_code, line_of
+
+if TYPE_CHECKING:
+    from ossia.agent.conversation import OpenSession
+    from ossia.cli.acp.models import Models
+    from ossia.cli.acp.session import Session
+    from ossia.cli.runtime.progress import Display
+
+VERSION = 1
+"""The protocol's."""
+_AUTH_REQUIRED, _NOT_FOUND = -32000, -32002
+_LOGIN = "models-pull"
+_END_S = 0.5
+_CAPABILITIES: Mapping[str, object] = {
+    "loadSession": True,
+    "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
+    "mcpCapabilities": {"http": False, "sse": False},
+    "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}, "fork": {}},
+}
+
+
+def serve(flags: Mapping[str, object]) -> None:
+    """Serve the client at stdin and stdout until it closes one of them. Raises what `ossia run` does for bad flags.
+
+    From then on both are the protocol's: what user's functions print goes to stderr, and they read nothing.
+    """
+    from ossia.cli.runtime.ending import end_now
+    from ossia.cli.settings.config import resolve
+    from ossia.cli.streams import give_stdout_to_others, stdout
+
+    resolve(flags, environ=os.environ)  # a wrong flag is refused before the client says anything
+    give_stdout_to_others()
+    with os.fdopen(os.dup(sys.stdin.fileno()), "rb") as read:
+        nowhere = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nowhere, sys.stdin.fileno())
+        os.close(nowhere)
+        server = Server(read, stdout().buffer, flags)
+        try:
+            server.run()
+        finally:
+            server.end()
+            end_now(ExitCode.ANSWERED)  # whatever is still under way: a read of stdin, a load, a C call
+
+
+class Server:
+    """One client's sessions."""
+
+    def __init__(self, read: BinaryIO, write: BinaryIO, flags: Mapping[str, object]) -> None:
+        self.connection = Connection(read, write, error_of)
+        self.sessions: dict[str, Session] = {}
+        self._flags = dict(flags)
+        self._made: tuple[Models, Display] | None = None
+
+    def run(self) -> None:
+        """Answer the client, on a thread, until it is gone."""
+        methods: Mapping[str, Method] = {
+            "initialize": self.initialize,
+            "authenticate": self.authenticate,
+            "session/new": self.new,
+            "session/load": lambda params: self._in_background(lambda: self.load(params, replay=True)),
+            "session/resume": lambda params: self._in_background(lambda: self.load(params, replay=False)),
+            "session/fork": lambda params: self._in_background(lambda: self.fork(params)),
+            "session/list": self.list,
+            "session/close": self.close,
+            "session/delete": self.delete,
+            "session/prompt": lambda params: self._session(params).prompt(params.get("prompt")),
+            "session/set_mode": self.set_mode,
+            "session/set_config_option": self.set_config_option,
+        }
+        reading = threading.Thread(target=self.connection.serve, args=(methods, {"session/cancel": self.cancel}))
+        reading.daemon = True
+        reading.start()
+        while not self.connection.ended.wait(0.2):  # Windows can't interrupt a longer wait
+            pass
+
+    def end(self) -> None:
+        """Stop every turn, close the sessions, and write what was sent, for half a second at most."""
+        sessions, give_up_at = list(self.sessions.values()), time.monotonic() + _END_S
+        for session in sessions:
+            session.close()
+        while any(session.busy for session in sessions) and time.monotonic() < give_up_at:
+            time.sleep(0.01)
+        self.connection.finish(_END_S / 2)
+
+    # -- the connection ------------------------------------------------------------------------------------------------
+
+    def initialize(self, params: Params) -> Answer:
+        """Agree on version 1, the only one here."""
+        version = params.get("protocolVersion")
+        if not isinstance(version, int) or isinstance(version, bool):
+            raise RpcError(INVALID_PARAMS, "protocolVersion: expected a number")
+        return {
+            "protocolVersion": VERSION,
+            "agentCapabilities": _CAPABILITIES,
+            "agentInfo": {"name": "ossia", "title": "ossia", "version": __version__},
+            "authMethods": [self._login()] if _may_log_in(params) else [],
+        }
+
+    def authenticate(self, params: Params) -> Answer:
+        """A model needs no login, only to be there; the client runs the download in a terminal."""
+        if params.get("methodId") != _LOGIN:
+            raise RpcError(INVALID_PARAMS, f"methodId: expected {_LOGIN!r}")
+        return {}
+
+    def _login(self) -> Mapping[str, object]:
+        """The download of the model as a login in the client's terminal: it adds `args` to those of `ossia acp`."""
+        named = self._flags.get("model")
+        model = named if named in ("gpt-oss-20b", "gpt-oss-120b") else "gpt-oss-20b"
+        return {
+            "type": "terminal",
+            "id": _LOGIN,
+            "name": f"Download {model}",
+            "description": f"ossia models pull {model}",
+            "args": ["models", "pull", model],
+        }
+
+    # -- sessions ------------------------------------------------------------------------------------------------------
+
+    def new(self, params: Params) -> Answer:
+        """Begin a session."""
+        session = self._open(params, None)
+        return Reply({"sessionId": session.id, **_state_of(session)}, session.begin)
+
+    def load(self, params: Params, *, replay: bool) -> Answer:
+        """Open a stored session, with its messages as updates (`session/load`) or without (`session/resume`)."""
+        from ossia.cli.acp import history
+
+        name = text(params, "sessionId")
+        self._close(name)
+        session = self._open(params, name)
+        if replay:
+            history.replay(session)
+        return Reply(_state_of(session), session.begin)
+
+    def fork(self, params: Params) -> Answer:
+        """Open a copy of a stored session."""
+        from ossia.cli.acp import history
+
+        session = self._open(params, history.fork(text(params, "sessionId")))
+        return Reply({"sessionId": session.id, **_state_of(session)}, session.begin)
+
+    def list(self, params: Params) -> Answer:
+        """The stored sessions."""
+        from ossia.cli.acp import history
+
+        return history.listed(params)
+
+    def close(self, params: Params) -> Answer:
+        """Close a session; the stored one stays."""
+        self._close(self._session(params).id)
+        return {}
+
+    def delete(self, params: Params) -> Answer:
+        """Delete a stored session."""
+        from ossia.cli.acp import history
+
+        name = text(params, "sessionId")
+        self._close(name)
+        history.delete(name)
+        return {}
+
+    def cancel(self, params: Params) -> None:
+        """Stop the prompt of a session, if there is one."""
+        name = params.get("sessionId")
+        if isinstance(name, str) and name in self.sessions:
+            self.sessions[name].cancel()
+
+    def set_mode(self, params: Params) -> Answer:
+        """Change the mode: ask, plan, accept edits."""
+        from ossia.cli.acp import options
+
+        options.set_mode(self._session(params), text(params, "modeId"))
+        return {}
+
+    def set_config_option(self, params: Params) -> Answer:
+        """Change the model, the effort or the mode."""
+        from ossia.cli.acp import options
+
+        session = self._session(params)
+        options.set_option(session, text(params, "configId"), params.get("value"))
+        return {"configOptions": options.options_of(session)}
+
+    def _session(self, params: Params) -> Session:
+        name = text(params, "sessionId")
+        if name not in self.sessions:
+            raise RpcError(_NOT_FOUND, f"no session {name!r} is open: session/new begins one, session/load opens one")
+        return self.sessions[name]
+
+    def _open(self, params: Params, stored: str | None) -> Session:
+        """Open a new session, or a stored one, in the client's folder."""
+        from ossia.cli.acp import history, servers
+        from ossia.cli.acp.session import Session
+        from ossia.cli.runtime.assembly import tools_spec
+        from ossia.cli.settings.workspace import resolve_with_folder
+
+        cwd = Path(text(params, "cwd"))
+        if not cwd.is_absolute():
+            raise RpcError(INVALID_PARAMS, f"cwd: expected an absolute path, not {str(cwd)!r}")
+        resolved, folder = resolve_with_folder({**self._flags, "workspace": str(cwd)})
+        models, display = self._parts(resolved.settings)
+        for warning in resolved.warnings:
+            display.warn(warning)
+        spec = tools_spec(resolved, folder)
+        opened: OpenSession = history.opened(resolved, folder, cwd, stored)
+        if opened.problem:
+            display.warn(opened.problem)
+        session = Session(
+            opened.session_id or secrets.token_hex(4), cwd, opened, resolved, folder,
+            servers.with_servers(spec, params.get("mcpServers")),
+            models=models, connection=self.connection, display=display,
+        )  # fmt: skip
+        self.sessions[session.id] = session
+        return session
+
+    def _parts(self, settings: Any) -> tuple[Models, Display]:
+        from ossia.cli.acp.models import Models
+        from ossia.cli.runtime.progress import make_display
+
+        if self._made is None:
+            display = make_display(settings)
+            self._made = Models(display), display
+        return self._made
+
+    def _close(self, name: str) -> None:
+        if session := self.sessions.pop(name, None):
+            session.close()
+
+    def _in_background(self, do: Callable[[], Answer]) -> Answer:
+        """The result of what may take its time, on a thread."""
+        future: Future[Answer] = Future()
+
+        def work() -> None:
+            try:
+                future.set_result(do())
+            except BaseException as error:
+                future.set_exception(error)
+
+        threading.Thread(target=work, daemon=True).start()
+        return future
+
+
+def text(params: Params, key: str) -> str:
+    """A parameter that must be a text. Raises RpcError."""
+    if not isinstance(value := params.get(key), str):
+        raise RpcError(INVALID_PARAMS, f"{key}: expected a text")
+    return value
+
+
+def error_of(error: BaseException) -> RpcError:
+    """The error for the client: the line of a user's or the machine's fault; a bug's traceback goes to stderr."""
+    from ossia.agent.errors import ModelMissing, SessionMissing
+
+    if isinstance(error, RpcError):
+        return error
+    code = exit_code(error)
+    if code is None:
+        import traceback
+
+        traceback.print_exception(error)
+        return RpcError(INTERNAL, f"a bug in ossia: {type(error).__name__}; stderr has the traceback")
+    if isinstance(error, ModelMissing):
+        return RpcError(_AUTH_REQUIRED, line_of(error))
+    if isinstance(error, SessionMissing):
+        return RpcError(_NOT_FOUND, line_of(error))
+    return RpcError(INVALID_PARAMS if code == ExitCode.USAGE else INTERNAL, line_of(error))
+
+
+def _may_log_in(params: Params) -> bool:
+    match params:
+        case {"clientCapabilities": {"auth": {"terminal": True}}}:
+            return True
+    return False
+
+
+def _state_of(session: Session) -> dict[str, object]:
+    """The modes and options of a session, for the response that opens it."""
+    from ossia.cli.acp import options
+
+    return {"modes": options.modes_of(session), "configOptions": options.options_of(session)}

@@ -1,0 +1,237 @@
+"""An open session of the client: a conversation in a folder, with tools of its own, over the process's one model."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import TYPE_CHECKING, cast
+
+from ossia.agent.control import Control
+from ossia.agent.conversation import Conversation, OpenSession
+from ossia.agent.events import ApprovalAsked, Decision, Event, ToolStarted
+from ossia.agent.stream.account import Account
+from ossia.agent.stream.publish import Publisher
+from ossia.agent.turn import Tapped, Turn
+from ossia.cli import paths
+from ossia.cli.acp import commands, permission, updates
+from ossia.cli.acp.models import Models, Stopped, awaited
+from ossia.cli.acp.prompt import text_of, with_mentioned
+from ossia.cli.acp.rpc import INVALID_REQUEST, Connection, RpcError
+from ossia.cli.runtime.assembly import collect, limits_of
+from ossia.cli.runtime.progress import Display
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ossia.agent.build import Model
+    from ossia.agent.sessions.session import UserText
+    from ossia.cli.settings.config import Resolved
+    from ossia.harmony.tokenizer import Tokenizer
+    from ossia.tools.build import Toolset, ToolsSpec
+    from ossia.tools.folder import Folder
+
+_CANCELLED: Mapping[str, object] = {"stopReason": "cancelled"}
+
+
+class Session:
+    """A session that the client has open. `id` is its name in the protocol, and in the store.
+
+    The client's thread calls the methods; a prompt is answered on a thread of its own.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        cwd: Path,
+        opened: OpenSession,
+        resolved: Resolved,
+        folder: Folder | None,
+        spec: ToolsSpec,
+        *,
+        models: Models,
+        connection: Connection,
+        display: Display,
+    ) -> None:
+        self.id, self.cwd, self.resolved, self.folder = session_id, cwd, resolved, folder
+        self.talk = Conversation(opened, models.worker, paths.host(), private=resolved.settings.private)
+        self.models, self._connection, self._display = models, connection, display
+        self._spec = spec
+        self._tools: Future[Toolset] = Future()
+        self._lock = threading.Lock()
+        self._control: Control | None = None  # of the prompt that is being answered
+        self._later: list[Callable[[], object]] = []
+        self._closed = False
+
+    # -- for the server and its options --------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """Load the model and collect the tools in the background; tell the client about the commands."""
+        self.models.begin(self.resolved)
+        threading.Thread(target=self._collect, daemon=True).start()
+        self.update({"sessionUpdate": "available_commands_update", "availableCommands": commands.available(self)})
+
+    def update(self, fields: updates.Update) -> None:
+        """Send a `session/update`."""
+        self._connection.notify("session/update", {"sessionId": self.id, "update": fields})
+
+    def between_turns(self, do: Callable[[], object]) -> None:
+        """Call it now, or after the prompt that is being answered."""
+        with self._lock:
+            if self._control is not None:
+                self._later.append(do)
+                return
+        do()
+
+    @property
+    def busy(self) -> bool:
+        """True while a prompt is being answered."""
+        return self._control is not None
+
+    @property
+    def tools(self) -> Toolset | None:
+        """The tools, once they are collected."""
+        return self._tools.result() if self._tools.done() and not self._tools.exception() else None
+
+    def prompt(self, blocks: object) -> Future[Mapping[str, object]]:
+        """Answer a prompt: the future gets the response. Raises RpcError."""
+        said = text_of(blocks, self.cwd, self.folder.workspace.taints if self.folder else frozenset({"private"}))
+        control = Control()
+        with self._lock:
+            if self._control is not None:
+                raise RpcError(INVALID_REQUEST, "a prompt of this session is being answered: wait, or cancel it")
+            self._control = control
+        response: Future[Mapping[str, object]] = Future()
+        threading.Thread(target=self._respond, args=(said, control, response), daemon=True).start()
+        return response
+
+    def cancel(self) -> None:
+        """Stop the prompt that is being answered; its response is `cancelled`."""
+        if control := self._control:
+            control.stop()
+
+    def close(self) -> None:
+        """Stop what it does, end its tools, give the stored session back."""
+        self.cancel()
+        self._closed = True
+        self.between_turns(self._end)
+
+    # -- on the threads of a session -----------------------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        """Collect the tools; the counter's tokenizer is the model's, from the first turn on."""
+        try:
+            tools = collect(self._spec, self.resolved, self._display, cast("Tokenizer", None))
+        except BaseException as error:
+            self._tools.set_exception(error)
+            return
+        self._tools.set_result(tools)
+        if self._closed:
+            tools.close()
+
+    def _respond(self, said: UserText, control: Control, response: Future[Mapping[str, object]]) -> None:
+        """Answer a prompt. What waits for its end is done before the client hears of it."""
+        error, result = None, _CANCELLED
+        try:
+            result = self._answer(said, control)
+        except Stopped:
+            pass
+        except BaseException as wrong:
+            error = wrong
+        while later := self._taken():
+            later()
+        if error is not None and not control.stopped:
+            response.set_exception(error)
+        else:
+            response.set_result(result)
+
+    def _taken(self) -> Callable[[], object] | None:
+        """What waits for the end of the prompt, one by one; None: nothing does, and another prompt may come."""
+        with self._lock:
+            if self._later:
+                return self._later.pop(0)
+            self._control = None
+            return None
+
+    def _answer(self, said: UserText, control: Control) -> Mapping[str, object]:
+        if self._tools.done() and self._tools.exception():  # what was missing may be there now
+            self._tools = Future()
+            self._collect()
+        with self.models.turn(self.resolved, control) as model:
+            tools, talk = awaited(self._tools, control), self.talk
+            if talk.model is not model or talk.tools is not tools:
+                talk.use(model, tools)
+                if talk.opened.resumed:
+                    talk.forget_variables()
+                    talk.load_cache()
+            answer = commands.expanded(self, said)
+            if isinstance(answer, str):
+                self.update(updates.message(answer))
+                return {"stopReason": "end_turn"}
+            said, problems = with_mentioned(answer, self.resolved.settings, talk, self.cwd, control)
+            for line in problems:
+                self.update(updates.thought(f"{line}\n"))
+            turn = talk.say(said, limits=limits_of(self.resolved.settings, talk.options.effort))
+            forget = control.on_stop(turn.stop)
+            try:
+                return self._follow(turn, model, tools)
+            finally:
+                forget()
+
+    def _follow(self, turn: Turn, model: Model, tools: Toolset) -> Mapping[str, object]:
+        """Send the turn's events to its end; returns the response."""
+        account = Account(
+            model.name,
+            origin=tools.origin,
+            stopped=lambda: turn.control.stopped,
+            states=list(self.talk.session.states),
+        )
+        publisher = Publisher(account, lambda: tools.toolbox.by_name)
+        shown = updates.Updates(self.update, self.cwd, model.engine.context_tokens)
+        try:
+            while not turn.over:
+                event = turn.next()
+                if event is not None and not isinstance(event, Tapped):
+                    self._see(event, publisher, shown, turn, tools)
+                shown.tick()
+        except BaseException:
+            turn.stop()
+            raise
+        turn.result()
+        return shown.end(account.result(session_id=self.id))
+
+    def _see(self, event: Event, publisher: Publisher, shown: updates.Updates, turn: Turn, tools: Toolset) -> None:
+        if isinstance(event, ToolStarted | ApprovalAsked) and event.preview:
+            from ossia.tools.work.apply_patch import texts_of
+
+            shown.show(event.call.id, texts_of(event.preview))
+        for published in publisher.see(event):
+            shown.see(published)
+        if isinstance(event, ApprovalAsked):
+            self._ask(event, turn, tools, shown.shown(event.call.id))
+
+    def _ask(self, asked: ApprovalAsked, turn: Turn, tools: Toolset, diffs: list[dict[str, object]]) -> None:
+        """Ask the client; `--yes` answers what it may, and nobody a form that the protocol can't show."""
+        call = asked.call.id
+        if self.resolved.settings.yes and not asked.firm:
+            return turn.answer(Decision(call, True))
+        if not permission.can_ask(asked) or asked.fault:
+            return turn.answer(Decision(call, False, unasked=True))
+
+        def answered(result: object, ok: bool) -> None:
+            decision = permission.answer_of(asked, result if ok else None, tools.store)
+            if decision is None and ok:
+                turn.stop()
+            else:
+                turn.answer(decision)
+
+        params = permission.params_of(self.id, asked, diffs)
+        turn.control.on_stop(self._connection.request("session/request_permission", params, answered))
+        return None
+
+    def _end(self) -> None:
+        with suppress(Exception):
+            self.talk.close()
+        if tools := self.tools:
+            tools.close()

@@ -1,0 +1,205 @@
+"""The events of a turn as `session/update`s."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ossia.agent.stream import events
+from ossia.cli.acp.rpc import INTERNAL, RpcError
+
+Update = dict[str, object]
+Send = Callable[[Update], None]
+
+_KINDS = {"read": "read", "write": "edit", "run": "execute", "send": "fetch", "other": "other"}
+_NAMED_KINDS = {
+    "python": "execute",
+    "container.exec": "execute",
+    "repo_browser.search": "search",
+    "browser.search": "search",
+    "browser.find": "search",
+    "browser.open": "fetch",
+}
+_STOPS: Mapping[events.End, str] = {
+    "answered": "end_turn",
+    "silent": "end_turn",
+    "stopped": "cancelled",
+    "tokens": "max_tokens",
+    "context": "max_tokens",
+    "loop": "max_tokens",
+    "time": "max_turn_requests",
+    "steps": "max_turn_requests",
+}
+_OUTPUT_CHARS = 16_000
+"""Shown of a running call's output: its end."""
+_OUTPUT_S = 0.2
+_RESULT_CHARS = 200_000
+
+
+def text(value: str) -> dict[str, object]:
+    """A block of text: `{"type": "text", "text": "816"}`."""
+    return {"type": "text", "text": value}
+
+
+def message(value: str) -> Update:
+    """More of the answer."""
+    return {"sessionUpdate": "agent_message_chunk", "content": text(value)}
+
+
+def thought(value: str) -> Update:
+    """More of the thinking, or a line about the turn."""
+    return {"sessionUpdate": "agent_thought_chunk", "content": text(value)}
+
+
+def said(value: str) -> Update:
+    """The user's own words."""
+    return {"sessionUpdate": "user_message_chunk", "content": text(value)}
+
+
+def content(value: str) -> dict[str, object]:
+    """A text of a call."""
+    return {"type": "content", "content": text(value)}
+
+
+def code(value: str, language: str) -> dict[str, object]:
+    """A text of a call, drawn as code."""
+    from ossia.cli.attach.local import block
+
+    head, _, rest = block("", value).removeprefix("\n").partition("\n")
+    return content(f"{head}{language}\n{rest}")
+
+
+def diffs(changes: Sequence[tuple[str, str | None, str]], root: Path) -> list[dict[str, object]]:
+    """The changes of files, each with its old text (None: a new file) and its new one."""
+    return [{"type": "diff", "path": str(root / name), "oldText": old, "newText": new} for name, old, new in changes]
+
+
+def tool_call(call: events.ToolCall, root: Path, status: str = "pending") -> Update:
+    """The beginning of a call."""
+    first = call.arguments.get("line_start") if isinstance(call.arguments, Mapping) else None
+    line = {"line": first} if isinstance(first, int) and first > 0 else {}
+    return {
+        "sessionUpdate": "tool_call",
+        "toolCallId": call.id,
+        "title": call.title or call.name,
+        "kind": kind(call.name, call.kind),
+        "status": status,
+        "locations": [{"path": str(root / path), **line} for path in call.paths],
+        "rawInput": _raw(call.arguments),
+    }
+
+
+def kind(name: str, effect: events.CallKind) -> str:
+    """The kind of a call as the protocol has them: `"execute"`."""
+    return _NAMED_KINDS.get(name) or _KINDS[effect]
+
+
+def result(done: events.ToolResult, shown: Sequence[Mapping[str, object]] = ()) -> Update:
+    """The end of a call. `shown`: its diffs, before what it returned."""
+    output = done.output if len(done.output) <= _RESULT_CHARS else f"{done.output[:_RESULT_CHARS]}\n[cut here]"
+    changed = shown or ([code(done.diff, "diff")] if done.diff else [])
+    texts = [*done.notices, *([] if changed and done.status == "done" else [output])]
+    return {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": done.id,
+        "title": done.title,
+        "status": "completed" if done.status in ("done", "shown") else "failed",
+        "content": [*changed, *(content(one) for one in texts if one)],
+        "rawOutput": {"status": done.status, "output": output, "files": list(done.files)},
+    }
+
+
+def _raw(arguments: object) -> object:
+    """The arguments as an object: clients expect no other."""
+    return arguments if isinstance(arguments, Mapping) else {"text": arguments}
+
+
+@dataclass(slots=True)
+class _Running:
+    """The output of a running call: its end, and when the client has to have it."""
+
+    text: str = ""
+    cut: bool = False
+    due: float | None = None
+
+
+class Updates:
+    """Sends a turn's events to the client. `context`: the tokens that the model reads; `root`: the session's folder."""
+
+    def __init__(self, send: Send, root: Path, context: int) -> None:
+        self._send, self._root, self._context = send, root, context
+        self._running: dict[str, _Running] = {}
+        self._shown: dict[str, list[dict[str, object]]] = {}
+        self._last: tuple[type, int] | None = None  # the message that the last chunk belongs to
+
+    def see(self, event: events.Event) -> None:
+        """Send one event."""
+        match event:
+            case events.Text(delta, item):
+                self._send(message(self._apart(event, item) + delta))
+            case events.Reasoning(delta, item):
+                self._send(thought(self._apart(event, item) + delta))
+            case events.ToolCall():
+                self._last = None
+                self._send(tool_call(event, self._root))
+            case events.ToolStarted(id_, _, arguments):
+                shown = {"content": self._shown[id_]} if id_ in self._shown else {}
+                self._update(id_, status="in_progress", rawInput=_raw(arguments), **shown)
+                self._running[id_] = _Running()
+            case events.ToolOutput(id_, delta):
+                self._output(id_, delta)
+            case events.ToolResult():
+                self._running.pop(event.id, None)
+                self._send(result(event, self._shown.pop(event.id, ())))
+            case events.Steered(words):
+                self._last = None
+                self._send(said(words))
+            case events.Usage():
+                used = event.prompt + event.completion
+                self._send({"sessionUpdate": "usage_update", "used": used, "size": self._context})
+
+    def show(self, call: str, changes: Sequence[tuple[str, str | None, str]]) -> None:
+        """Note what a call changes in files: it is shown from the moment that it runs."""
+        if changes:
+            self._shown[call] = diffs(changes, self._root)
+
+    def shown(self, call: str) -> list[dict[str, object]]:
+        """The diffs of a call."""
+        return self._shown.get(call, [])
+
+    def tick(self) -> None:
+        """Send the output that is due."""
+        now = time.monotonic()
+        for call, running in self._running.items():
+            if running.due is not None and now >= running.due:
+                running.due = None
+                head = "[…]\n" if running.cut else ""
+                shown = content(head + running.text)
+                self._update(call, content=[*self._shown.get(call, ()), shown])
+
+    def end(self, turn: events.Result) -> dict[str, object]:
+        """The sources of the answer, then the response. Raises RpcError if the turn broke."""
+        if turn.end == "error":
+            raise RpcError(INTERNAL, turn.error or "the turn broke off")
+        if turn.sources:
+            lines = (f"[{one.number}] {one.title or one.url} {one.url if one.title else ''}" for one in turn.sources)
+            self._send(message("\n\n" + "\n".join(line.rstrip() for line in lines)))
+        return {"stopReason": _STOPS[turn.end]}
+
+    def _apart(self, event: events.Event, item: int) -> str:
+        """A blank line before another message of the same kind."""
+        before, self._last = self._last, (type(event), item)
+        return "\n\n" if before and before[0] is type(event) and before[1] != item else ""
+
+    def _output(self, call: str, delta: str) -> None:
+        running = self._running.setdefault(call, _Running())
+        whole = running.text + delta
+        running.cut = running.cut or len(whole) > _OUTPUT_CHARS
+        running.text = whole[-_OUTPUT_CHARS:]
+        running.due = running.due or time.monotonic() + _OUTPUT_S
+        self.tick()
+
+    def _update(self, call: str, **fields: object) -> None:
+        self._send({"sessionUpdate": "tool_call_update", "toolCallId": call, **fields})
