@@ -37,7 +37,7 @@ _CAPABILITIES: Mapping[str, object] = {
     "loadSession": True,
     "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
     "mcpCapabilities": {"http": False, "sse": False},
-    "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}, "fork": {}},
+    "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
 }
 
 
@@ -81,7 +81,6 @@ class Server:
             "session/new": self.new,
             "session/load": lambda params: self._in_background(lambda: self.load(params, replay=True)),
             "session/resume": lambda params: self._in_background(lambda: self.load(params, replay=False)),
-            "session/fork": lambda params: self._in_background(lambda: self.fork(params)),
             "session/list": self.list,
             "session/close": self.close,
             "session/delete": self.delete,
@@ -153,13 +152,6 @@ class Server:
         if replay:
             history.replay(session)
         return Reply(_state_of(session), session.begin)
-
-    def fork(self, params: Params) -> Answer:
-        """Open a copy of a stored session."""
-        from ossia.cli.acp import history
-
-        session = self._open(params, history.fork(text(params, "sessionId")))
-        return Reply({"sessionId": session.id, **_state_of(session)}, session.begin)
 
     def list(self, params: Params) -> Answer:
         """The stored sessions."""
