@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import shutil
@@ -53,6 +54,17 @@ def pytest_xdist_auto_num_workers() -> Generator[None, int, int]:
     On two processors, four of them took 375 s where three took 418 s.
     """
     return 2 + (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Nothing is garbage while tests are collected: looking for it took 1.4 of 6.4 s, in each worker."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @cache
