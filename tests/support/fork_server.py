@@ -1,13 +1,16 @@
 """A process that has imported what `ossia` needs, and forks for each command: a tenth to a third of the CPU time.
 
-Each command gets the streams, the environment and the folder that it is given, is a process of its own, and ends as
-Python ends. It has imported more than it would: what is imported when, and from where, is for tests that start it.
+Each command gets the streams, the environment and the folder that it is given, and is a process of its own. Its end is
+that of Python, but that no module is taken apart: of the 76 ms of `--version`, that took 45. It has imported more than
+it would: what is imported when, and from where, is for tests that start it.
 Linux only. llama.cpp isn't imported before: it would start threads, which a fork loses.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import ctypes
 import gc
 import importlib
 import io
@@ -18,6 +21,7 @@ import socket
 import struct
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -328,4 +332,10 @@ if __name__ == "__main__":
     sys.argv = _serve(channel)
     from ossia.cli.main import main
 
-    sys.exit(main())
+    code = main()
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for those that aren't daemons
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ctypes.CDLL(None).fflush(None)
+    os._exit(code)
