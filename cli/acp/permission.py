@@ -8,7 +8,7 @@ from typing import Any
 
 from ossia.agent.events import ApprovalAsked, Decision
 from ossia.cli.acp.updates import code, content
-from ossia.cli.runtime.approval_text import answers, decision_of, reason_of, title_of
+from ossia.cli.runtime.approval_text import answers, decision_of, lasting_line, reason_of, title_of
 from ossia.cli.visible import seen, seen_line
 
 _REJECT = {"optionId": "n", "name": "Reject", "kind": "reject_once"}
@@ -18,7 +18,7 @@ def options_of(asked: ApprovalAsked) -> list[dict[str, str]]:
     """The options, by the keys of `approval_text`: what lasts only where ossia offers it, and never for a firm one."""
     names = {
         "y": "Allow",
-        "s": "Allow in this session",
+        "s": lasting_line(asked, "s").replace("allowed", "Allow", 1),
         "a": f"Always allow {', '.join(asked.rules)}",
         "p": f"Always allow {', '.join(asked.wider)}",
         "w": "Allow all edits in this session",
@@ -62,4 +62,4 @@ def answer_of(asked: ApprovalAsked, answer: object, store: Callable[[Sequence[st
     offered = any(key == one["optionId"] for one in options_of(asked))
     if offered and key == "y" and asked.form:
         return Decision(asked.call.id, True, arguments=json.dumps(asked.arguments))
-    return decision_of(asked, str(key), store) if offered else Decision(asked.call.id, False)
+    return decision_of(asked, str(key), store) if offered else Decision(asked.call.id, False, unasked=True)

@@ -46,6 +46,13 @@ class RpcError(Exception):
         self.code = code
 
 
+def text(params: Params, key: str) -> str:
+    """A parameter that must be a text. Raises RpcError."""
+    if not isinstance(value := params.get(key), str):
+        raise RpcError(INVALID_PARAMS, f"{key}: expected a text")
+    return value
+
+
 class Connection:
     """A connection with one client.
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ossia import __version__
-from ossia.cli.acp.rpc import INTERNAL, INVALID_PARAMS, Answer, Connection, Method, Params, Reply, RpcError
+from ossia.cli.acp.rpc import INTERNAL, INVALID_PARAMS, Answer, Connection, Method, Params, Reply, RpcError, text
 from ossia.cli.exits import ExitCode, exit_code, line_of
 
 if TYPE_CHECKING:
@@ -251,13 +251,6 @@ class Server:
 
         threading.Thread(target=work, daemon=True).start()
         return future
-
-
-def text(params: Params, key: str) -> str:
-    """A parameter that must be a text. Raises RpcError."""
-    if not isinstance(value := params.get(key), str):
-        raise RpcError(INVALID_PARAMS, f"{key}: expected a text")
-    return value
 
 
 def error_of(error: BaseException) -> RpcError:

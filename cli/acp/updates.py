@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ossia.agent.stream import events
 from ossia.cli.acp.rpc import INTERNAL, RpcError
+from ossia.cli.words import ENDS
 
 Update = dict[str, object]
 Send = Callable[[Update], None]
@@ -63,7 +64,7 @@ def content(value: str) -> dict[str, object]:
     return {"type": "content", "content": text(value)}
 
 
-def code(value: str, language: str) -> dict[str, object]:
+def code(value: str, language: str = "") -> dict[str, object]:
     """A text of a call, drawn as code."""
     from ossia.cli.attach.local import block
 
@@ -96,18 +97,26 @@ def kind(name: str, effect: events.CallKind) -> str:
     return _NAMED_KINDS.get(name) or _KINDS[effect]
 
 
-def result(done: events.ToolResult, shown: Sequence[Mapping[str, object]] = ()) -> Update:
-    """The end of a call. `shown`: its diffs, before what it returned."""
+def result(done: events.ToolResult, name: str, shown: Sequence[Mapping[str, object]] = ()) -> Update:
+    """The end of the call `name`. `shown`: its diffs, instead of an output that only names the files."""
+    from ossia.tools.work.result import for_people
+
     output = done.output if len(done.output) <= _RESULT_CHARS else f"{done.output[:_RESULT_CHARS]}\n[cut here]"
     changed = shown or ([code(done.diff, "diff")] if done.diff else [])
-    texts = [*done.notices, *([] if changed and done.status == "done" else [output])]
+    said = "" if changed and done.status == "done" else for_people(output, name)
+    links = [{"type": "resource_link", "uri": Path(file).as_uri(), "name": Path(file).name} for file in done.files]
     return {
         "sessionUpdate": "tool_call_update",
         "toolCallId": done.id,
         "title": done.title,
         "status": "completed" if done.status in ("done", "shown") else "failed",
-        "content": [*changed, *(content(one) for one in texts if one)],
-        "rawOutput": {"status": done.status, "output": output, "files": list(done.files)},
+        "content": [
+            *map(content, done.notices),
+            *changed,
+            *([code(said)] if said else []),
+            *({"type": "content", "content": link} for link in links),
+        ],
+        "rawOutput": {"status": done.status, "output": output},
     }
 
 
@@ -130,6 +139,7 @@ class Updates:
 
     def __init__(self, send: Send, root: Path, context: int) -> None:
         self._send, self._root, self._context = send, root, context
+        self._names: dict[str, str] = {}  # of the calls
         self._running: dict[str, _Running] = {}
         self._shown: dict[str, list[dict[str, object]]] = {}
         self._last: tuple[type, int] | None = None  # the message that the last chunk belongs to
@@ -143,6 +153,7 @@ class Updates:
                 self._send(thought(self._apart(event, item) + delta))
             case events.ToolCall():
                 self._last = None
+                self._names[event.id] = event.name
                 self._send(tool_call(event, self._root))
             case events.ToolStarted(id_, _, arguments):
                 shown = {"content": self._shown[id_]} if id_ in self._shown else {}
@@ -152,7 +163,7 @@ class Updates:
                 self._output(id_, delta)
             case events.ToolResult():
                 self._running.pop(event.id, None)
-                self._send(result(event, self._shown.pop(event.id, ())))
+                self._send(result(event, self._names[event.id], self._shown.pop(event.id, ())))
             case events.Steered(words):
                 self._last = None
                 self._send(said(words))
@@ -175,8 +186,7 @@ class Updates:
         for call, running in self._running.items():
             if running.due is not None and now >= running.due:
                 running.due = None
-                head = "[…]\n" if running.cut else ""
-                shown = content(head + running.text)
+                shown = code(f"{'[…]' if running.cut else ''}{running.text}")
                 self._update(call, content=[*self._shown.get(call, ()), shown])
 
     def end(self, turn: events.Result) -> dict[str, object]:
@@ -186,6 +196,8 @@ class Updates:
         if turn.sources:
             lines = (f"[{one.number}] {one.title or one.url} {one.url if one.title else ''}" for one in turn.sources)
             self._send(message("\n\n" + "\n".join(line.rstrip() for line in lines)))
+        if turn.end not in ("answered", "stopped"):
+            self._send(message(f"\n\n[{ENDS[turn.end]}]"))
         return {"stopReason": _STOPS[turn.end]}
 
     def _apart(self, event: events.Event, item: int) -> str:
