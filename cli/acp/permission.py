@@ -31,8 +31,8 @@ def options_of(asked: ApprovalAsked) -> list[dict[str, str]]:
     return [*offered, _REJECT]
 
 
-def params_of(session_id: str, asked: ApprovalAsked, diffs: Sequence[Mapping[str, object]]) -> dict[str, object]:
-    """The parameters of the question: the call with its diff, command or code, and the reason to ask."""
+def question_of(asked: ApprovalAsked, diffs: Sequence[Mapping[str, object]]) -> dict[str, object]:
+    """The question: the call with its diffs, command or code, the reason to ask, and the options."""
     preview = asked.preview
     shown = [code(seen(preview.detail, preview.language), preview.language)] if preview.detail and not diffs else []
     form = [code(json.dumps(asked.arguments, indent=2, ensure_ascii=False), "json")] if asked.form else []
@@ -41,11 +41,11 @@ def params_of(session_id: str, asked: ApprovalAsked, diffs: Sequence[Mapping[str
         "title": title_of(asked),
         "content": [*diffs, *shown, *form, content(f"Asked because: {seen_line(reason_of(asked))}")],
     }
-    return {"sessionId": session_id, "toolCall": call, "options": options_of(asked)}
+    return {"toolCall": call, "options": options_of(asked)}
 
 
 def can_ask(asked: ApprovalAsked) -> bool:
-    """False for a form with values to fill in: the protocol has no way to."""
+    """False for a form with values to fill in: the stable protocol has no way to."""
     return not asked.form or (isinstance(asked.arguments, Mapping) and None not in asked.arguments.values())
 
 

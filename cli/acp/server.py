@@ -33,6 +33,8 @@ VERSION = 1
 _AUTH_REQUIRED, _NOT_FOUND = -32000, -32002
 _LOGIN = "models-pull"
 _END_S = 0.5
+_MAX_CHARS = 1000
+"""Of an error's line."""
 _CAPABILITIES: Mapping[str, object] = {
     "loadSession": True,
     "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
@@ -46,9 +48,9 @@ def serve(flags: Mapping[str, object]) -> None:
 
     From then on both are the protocol's: what user's functions print goes to stderr, and they read nothing.
     """
-    from ossia.cli.runtime.ending import end_now
+    from ossia.cli.runtime.ending import end_now, look_to_the_end
     from ossia.cli.settings.config import resolve
-    from ossia.cli.streams import give_stdout_to_others, stdout
+    from ossia.cli.streams import give_stdout_to_others, say, stdout
 
     resolve(flags, environ=os.environ)  # a wrong flag is refused before the client says anything
     give_stdout_to_others()
@@ -56,12 +58,14 @@ def serve(flags: Mapping[str, object]) -> None:
         nowhere = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nowhere, sys.stdin.fileno())
         os.close(nowhere)
-        server = Server(read, stdout().buffer, flags)
+        server, code = Server(read, stdout().buffer, flags), ExitCode.ANSWERED
         try:
             server.run()
-        finally:
-            server.end()
-            end_now(ExitCode.ANSWERED)  # whatever is still under way: a read of stdin, a load, a C call
+        except KeyboardInterrupt:
+            code = ExitCode.INTERRUPTED
+        server.end()
+        look_to_the_end(say)
+        end_now(code)  # whatever is still under way: a read of stdin, a load, a C call
 
 
 class Server:
@@ -256,6 +260,7 @@ class Server:
 def error_of(error: BaseException) -> RpcError:
     """The error for the client: the line of a user's or the machine's fault; a bug's traceback goes to stderr."""
     from ossia.agent.errors import ModelMissing, SessionMissing
+    from ossia.cli.clean import one_line
 
     if isinstance(error, RpcError):
         return error
@@ -265,11 +270,9 @@ def error_of(error: BaseException) -> RpcError:
 
         traceback.print_exception(error)
         return RpcError(INTERNAL, f"a bug in ossia: {type(error).__name__}; stderr has the traceback")
-    if isinstance(error, ModelMissing):
-        return RpcError(_AUTH_REQUIRED, line_of(error))
-    if isinstance(error, SessionMissing):
-        return RpcError(_NOT_FOUND, line_of(error))
-    return RpcError(INVALID_PARAMS if code == ExitCode.USAGE else INTERNAL, line_of(error))
+    kinds: Mapping[type[BaseException], int] = {ModelMissing: _AUTH_REQUIRED, SessionMissing: _NOT_FOUND}
+    usual = INVALID_PARAMS if code == ExitCode.USAGE else INTERNAL
+    return RpcError(kinds.get(type(error), usual), one_line(line_of(error), _MAX_CHARS))
 
 
 def _may_log_in(params: Params) -> bool:

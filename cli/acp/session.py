@@ -6,16 +6,13 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from ossia.agent.control import Control
 from ossia.agent.conversation import Conversation, OpenSession
-from ossia.agent.events import ApprovalAsked, Decision, Event, ToolStarted
-from ossia.agent.stream.account import Account
-from ossia.agent.stream.publish import Publisher
-from ossia.agent.turn import Tapped, Turn
 from ossia.cli import paths
-from ossia.cli.acp import commands, permission, updates
+from ossia.cli.acp import commands, updates
 from ossia.cli.acp.models import Models, Stopped, awaited
 from ossia.cli.acp.prompt import text_of, with_mentioned
 from ossia.cli.acp.rpc import INVALID_REQUEST, Connection, RpcError
@@ -25,7 +22,6 @@ from ossia.cli.runtime.progress import Display
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ossia.agent.build import Model
     from ossia.agent.sessions.session import UserText
     from ossia.cli.settings.config import Resolved
     from ossia.harmony.tokenizer import Tokenizer
@@ -121,6 +117,7 @@ class Session:
 
     def _collect(self) -> None:
         """Collect the tools; the counter's tokenizer is the model's, from the first turn on."""
+        import_module("ossia.cli.acp.turn")  # the first prompt needn't wait for it
         try:
             tools = collect(self._spec, self.resolved, self._display, cast("Tokenizer", None))
         except BaseException as error:
@@ -172,63 +169,22 @@ class Session:
             said, problems = with_mentioned(answer, self.resolved.settings, talk, self.cwd, control)
             for line in problems:
                 self.update(updates.thought(f"{line}\n"))
-            turn = talk.say(said, limits=limits_of(self.resolved.settings, talk.options.effort))
-            forget = control.on_stop(turn.stop)
-            try:
-                return self._follow(turn, model, tools)
-            finally:
-                forget()
+            return self._say(said, control)
 
-    def _follow(self, turn: Turn, model: Model, tools: Toolset) -> Mapping[str, object]:
-        """Send the turn's events to its end; returns the response."""
-        account = Account(
-            model.name,
-            origin=tools.origin,
-            stopped=lambda: turn.control.stopped,
-            states=list(self.talk.session.states),
-        )
-        publisher = Publisher(account, lambda: tools.toolbox.by_name)
-        shown = updates.Updates(self.update, self.cwd, model.engine.context_tokens)
+    def _say(self, said: UserText, control: Control) -> Mapping[str, object]:
+        from ossia.cli.acp.turn import follow
+
+        settings, talk = self.resolved.settings, self.talk
+        turn = talk.say(said, limits=limits_of(settings, talk.options.effort))
+        forget = control.on_stop(turn.stop)
         try:
-            while not turn.over:
-                event = turn.next()
-                if event is not None and not isinstance(event, Tapped):
-                    self._see(event, publisher, shown, turn, tools)
-                shown.tick()
-        except BaseException:
-            turn.stop()
-            raise
-        turn.result()
-        return shown.end(account.result(session_id=self.id))
+            return follow(turn, talk, self.cwd, send=self.update, ask=self._ask, yes=settings.yes)
+        finally:
+            forget()
 
-    def _see(self, event: Event, publisher: Publisher, shown: updates.Updates, turn: Turn, tools: Toolset) -> None:
-        if isinstance(event, ToolStarted | ApprovalAsked) and event.preview:
-            from ossia.tools.work.apply_patch import texts_of
-
-            shown.show(event.call.id, texts_of(event.preview))
-        for published in publisher.see(event):
-            shown.see(published)
-        if isinstance(event, ApprovalAsked):
-            self._ask(event, turn, tools, shown.shown(event.call.id))
-
-    def _ask(self, asked: ApprovalAsked, turn: Turn, tools: Toolset, diffs: list[dict[str, object]]) -> None:
-        """Ask the client; `--yes` answers what it may, and nobody a form that the protocol can't show."""
-        call = asked.call.id
-        if self.resolved.settings.yes and not asked.firm:
-            return turn.answer(Decision(call, True))
-        if not permission.can_ask(asked) or asked.fault:
-            return turn.answer(Decision(call, False, unasked=True))
-
-        def answered(result: object, ok: bool) -> None:
-            decision = permission.answer_of(asked, result if ok else None, tools.store)
-            if decision is None and ok:
-                turn.stop()
-            else:
-                turn.answer(decision)
-
-        params = permission.params_of(self.id, asked, diffs)
-        turn.control.on_stop(self._connection.request("session/request_permission", params, answered))
-        return None
+    def _ask(self, question: Mapping[str, object], answered: Callable[[object, bool], None]) -> Callable[[], None]:
+        params = {"sessionId": self.id, **question}
+        return self._connection.request("session/request_permission", params, answered)
 
     def _end(self) -> None:
         with suppress(Exception):

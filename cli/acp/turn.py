@@ -1,0 +1,81 @@
+"""A turn followed to its end: its events go to the client, its questions come back as answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from ossia.agent.events import ApprovalAsked, Decision, Event, ToolStarted
+from ossia.agent.stream.account import Account
+from ossia.agent.stream.publish import Publisher
+from ossia.agent.turn import Tapped
+from ossia.cli.acp.permission import answer_of, can_ask, question_of
+from ossia.cli.acp.updates import Send, Updates
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ossia.agent.conversation import Conversation
+    from ossia.agent.turn import Turn
+
+Ask = Callable[[Mapping[str, object], Callable[[object, bool], None]], Callable[[], None]]
+"""Asks the client, as `Connection.request` does."""
+
+
+def follow(turn: Turn, talk: Conversation, root: Path, *, send: Send, ask: Ask, yes: bool) -> dict[str, object]:
+    """Send the events of a conversation's turn to its end; returns the response of the prompt. `root`: its folder.
+
+    `yes` allows what a question that isn't firm asks. Raises RpcError if the turn broke, and the error of a bug.
+    """
+    following = _Following(turn, talk, root, send, ask, yes=yes)
+    try:
+        while not turn.over:
+            event = turn.next()
+            if event is not None and not isinstance(event, Tapped):
+                following.see(event)
+            following.updates.tick()
+    except BaseException:
+        turn.stop()
+        raise
+    turn.result()
+    return following.updates.end(following.publisher.account.result())
+
+
+class _Following:
+    def __init__(self, turn: Turn, talk: Conversation, root: Path, send: Send, ask: Ask, *, yes: bool) -> None:
+        assert talk.model is not None and talk.tools is not None
+        self._turn, self._tools, self._ask, self._yes = turn, talk.tools, ask, yes
+        tools, states = talk.tools, list(talk.session.states)
+        account = Account(talk.model.name, origin=tools.origin, stopped=lambda: turn.control.stopped, states=states)
+        self.publisher = Publisher(account, lambda: tools.toolbox.by_name)
+        self.updates = Updates(send, root, talk.model.engine.context_tokens)
+
+    def see(self, event: Event) -> None:
+        """Send one event; ask what it asks."""
+        if isinstance(event, ToolStarted | ApprovalAsked) and event.preview:
+            from ossia.tools.work.apply_patch import texts_of
+
+            self.updates.show(event.call.id, texts_of(event.preview))
+        for published in self.publisher.see(event):
+            self.updates.see(published)
+        if isinstance(event, ApprovalAsked):
+            self._answer(event)
+
+    def _answer(self, asked: ApprovalAsked) -> None:
+        """Ask the client; `--yes` answers what it may, and nobody a form that the protocol can't show."""
+        turn, tools = self._turn, self._tools
+        if self._yes and not asked.firm:
+            return turn.answer(Decision(asked.call.id, True))
+        if not can_ask(asked):
+            return turn.answer(Decision(asked.call.id, False, unasked=True))
+
+        def answered(result: object, ok: bool) -> None:
+            decision = answer_of(asked, result if ok else None, tools.store)
+            if decision is None:
+                turn.stop()
+            else:
+                turn.answer(decision)
+
+        forget = self._ask(question_of(asked, self.updates.shown(asked.call.id)), answered)
+        turn.control.on_stop(forget)
+        return None
