@@ -31,10 +31,11 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from ossia.errors import OssiaError
 from ossia.harmony.messages import Completion
 
 
-class AgentError(Exception):
+class AgentError(OssiaError):
     """The root of the tree."""
 
 

@@ -67,9 +67,10 @@ class Worker:
         return self._last is not None and not self._last.done()
 
     def close(self, timeout_s: float | None = None) -> None:
-        """End the thread once the waiting jobs are done."""
+        """End the thread once the waiting jobs are done. Waits for that, but on the thread itself."""
         self._put_job(None)
-        self._thread.join(timeout_s)
+        if threading.current_thread() is not self._thread:  # garbage may be collected there
+            self._thread.join(timeout_s)
 
     def _put_job(self, job: Callable[[], None] | None) -> None:
         self._jobs.put(job)

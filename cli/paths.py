@@ -113,10 +113,14 @@ def log_file() -> Path:
     return _own(lambda dirs: dirs.user_log_path) / "ossia.log"
 
 
-def host() -> Host:
-    """This machine, by the environment and the platform's habits. Raises ExitError for a user without a home."""
+def host(folder: Path | None = None) -> Host:
+    """This machine, by the environment and the platform's habits. Raises ExitError for a user without a home.
+
+    `folder`: have data, caches and the log in it instead.
+    """
     import datetime
 
     from ossia.tools.host import Host
 
-    return Host(data_dir(), cache_dir(), log_file(), expanded("~"), os.environ, datetime.datetime.now)
+    places = (folder, folder, folder / "ossia.log") if folder else (data_dir(), cache_dir(), log_file())
+    return Host(*places, expanded("~"), os.environ, datetime.datetime.now)

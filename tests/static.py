@@ -26,8 +26,9 @@ def unpack_wheel() -> None:
         subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
         (wheel,) = Path(folder).glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
-            sources = {UNPACKED / name: archive.read(name) for name in archive.namelist() if name.endswith(".py")}
-    for gone in set(UNPACKED.rglob("*.py")) - sources.keys():
+            names = [name for name in archive.namelist() if name.endswith((".py", ".pyi"))]
+            sources = {UNPACKED / name: archive.read(name) for name in names}
+    for gone in set(UNPACKED.rglob("*.py*")) - sources.keys():
         gone.unlink()
     for path, source in sources.items():
         if not path.is_file() or path.read_bytes() != source:

@@ -26,7 +26,8 @@ def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_the_wheel_has_one_top_level(wheel_names: list[str]) -> None:
     assert {name.split("/")[0] for name in wheel_names} == {"ossia", f"ossia-{__version__}.dist-info"}
     parts = {name.split("/")[1] for name in wheel_names if name.startswith("ossia/")}
-    assert parts == {"__init__.py", "__main__.py", "cli", "agent", "tools", "harmony", "docs"}
+    face = {"__init__.py", "__init__.pyi", "__main__.py", "errors.py", "py.typed", "api"}
+    assert parts == face | {"cli", "agent", "tools", "harmony", "docs"}
     assert [name for name in wheel_names if "__pycache__" in name or name.endswith(".pyc")] == []
 
 

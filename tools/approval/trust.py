@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from ossia.errors import OssiaError
 from ossia.tools.files import cannot, make_private, read_own, write_whole
 from ossia.tools.locks import file_lock
 from ossia.tools.safe_files import locate, read_bytes
@@ -33,7 +34,7 @@ TrustState = Literal["trusted", "changed", "unknown"]
 """changed: it was trusted, but what would take effect in it has changed since."""
 
 
-class TrustError(Exception):
+class TrustError(OssiaError):
     """Trust can't be given or stored. The message is one line: why, and what to do."""
 
 

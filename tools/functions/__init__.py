@@ -8,8 +8,10 @@ FunctionsError
 
 from __future__ import annotations
 
+from ossia.errors import OssiaError
 
-class FunctionsError(Exception):
+
+class FunctionsError(OssiaError):
     """The user's own tools can't be used. One line: where, what was expected, what to do. The command line exits 2."""
 
 

@@ -1,0 +1,63 @@
+"""A model on its way."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future, wait
+from typing import TYPE_CHECKING
+
+from ossia.agent.build import Begun, Model, begin
+from ossia.agent.control import Control
+from ossia.agent.kv_cache import save_prompt_cache
+from ossia.agent.worker import Worker
+from ossia.api.host import report
+from ossia.tools.host import Host, Loading, Notice
+
+if TYPE_CHECKING:
+    from ossia.agent.models.spec import ModelSpec
+
+
+class Load:
+    """A model on its way. `begun` has its vocabulary, `built` is the model, `now` says how far it is."""
+
+    def __init__(self, spec: ModelSpec, host: Host) -> None:
+        self.worker, self._stop = Worker(), Control()
+        self.now = Loading("")
+        self.begun: Future[Begun] = Future()
+        self.built: Future[Model] = Future()
+        threading.Thread(target=self._run, args=(spec, host), name="ossia-load", daemon=True).start()
+
+    @property
+    def failed(self) -> bool:
+        return self.built.done() and self.built.exception() is not None
+
+    def _run(self, spec: ModelSpec, host: Host) -> None:
+        try:
+            begun = begin(spec, host, self._report, worker=self.worker, stop=self._stop)
+            self.begun.set_result(begun)
+            self.built.set_result(begun.finish())
+        except BaseException as error:
+            self.worker.close(0)
+            if not self.begun.done():
+                self.begun.set_exception(error)
+            self.built.set_exception(error)
+
+    def _report(self, message: Notice | Loading) -> None:
+        if isinstance(message, Notice):
+            report(message)
+        else:
+            self.now = message
+
+    def close(self, wait_s: float | None) -> None:
+        """Free the model, also one that is still loading."""
+        self._stop.stop()
+        self.built.add_done_callback(self._free)
+        if not wait([self.built], wait_s).not_done:
+            self.worker.close(wait_s)
+
+    def _free(self, built: Future[Model]) -> None:
+        if built.exception() is None:
+            model = built.result()
+            self.worker.submit(lambda: save_prompt_cache(model.engine))
+            model.close()
+        self.worker.close(0)

@@ -1,0 +1,292 @@
+"""The conversation of an agent: begun with its first question, and ended with the agent even if nobody closes that."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
+
+from ossia.errors import AgentClosed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from concurrent.futures import Future
+
+    from ossia.agent.conversation import Conversation, OpenSession
+    from ossia.agent.limits import Limits
+    from ossia.agent.sessions.session import Options, Session
+    from ossia.agent.sessions.store import SessionStore
+    from ossia.agent.stream import events as stream
+    from ossia.agent.stream.account import Account
+    from ossia.agent.turn import Turn
+    from ossia.api.approving import Approve
+    from ossia.api.load import Load
+    from ossia.api.model import Model
+    from ossia.api.parts import Given, Parts
+    from ossia.harmony.messages import ResponseFormat
+    from ossia.tools.host import Host
+
+_R = TypeVar("_R")
+_STEP_S = 0.1
+_GRACE_S = 0.6
+"""For the end of a turn that is left early: after Ctrl-C, the program goes on within a second."""
+
+
+class Talk:
+    """A conversation by the arguments `given`, over `model`. One question at a time; `close` from any thread.
+
+    `for_a_person`: `approve` asks a person. `save`: store it.
+    """
+
+    def __init__(
+        self, given: Given, model: Model, approve: Approve | None, *, for_a_person: bool, save: bool
+    ) -> None:
+        self._given, self._model, self._approve, self._for_a_person, self._save = (
+            given, model, approve, for_a_person, save
+        )  # fmt: skip
+        self._opened: OpenSession | None = None
+        self._conversation: Conversation | None = None
+        self._limits: Limits | None = None
+        self._lock = threading.Lock()
+        self.turn: Turn | None = None
+        self.closed = False
+        model.weights.enter()
+
+    @property
+    def session_id(self) -> str | None:
+        return self._opened.session_id if self._opened else None
+
+    def say(
+        self, text: str, schema: object | None, stopped: threading.Event
+    ) -> Generator[stream.Event, None, None]:
+        """The events of a turn, a `Result` at the end; then an error of its end is raised. `stopped` ends it.
+
+        Left early, the turn is stopped.
+        """
+        from ossia.agent.stream.account import Account
+        from ossia.agent.stream.events import Begin, Result
+        from ossia.api import host  # noqa: F401 - from here on, warnings are logged and not printed
+
+        form, read = _form(schema)
+        conversation = yield from self._begun(stopped)
+        if conversation is None:
+            yield Result("stopped", session_id=self.session_id)
+            return
+        model, tools = conversation.model, conversation.tools
+        assert model is not None and tools is not None
+        conversation.options = replace(conversation.options, response_format=form)
+        account = Account(
+            model.name, schema=form and form.schema, origin=tools.origin, stopped=stopped.is_set
+        )
+        yield Begin(model.name, self.session_id)
+        yield from self._turn(conversation, text, account, stopped)
+        result = account.result(session_id=self.session_id)
+        if read and account.answer is not None:
+            try:
+                result = replace(result, data=read(account.answer))
+            except ValueError as fault:
+                result = replace(result, data=None, error=str(fault))
+        self._warn(conversation)
+        yield result
+        if isinstance(account.error, Exception):
+            raise account.error
+
+    def _turn(
+        self, conversation: Conversation, text: str, account: Account, stopped: threading.Event
+    ) -> Generator[stream.Event, None, None]:
+        """The events between the first and the last."""
+        from concurrent.futures import wait
+
+        from ossia.agent.events import ApprovalAsked
+        from ossia.agent.stream.events import Approval
+        from ossia.agent.stream.publish import Publisher
+        from ossia.agent.turn import Tapped
+        from ossia.api.approving import Approver
+
+        tools = conversation.tools
+        assert tools is not None
+        publisher = Publisher(account, lambda: tools.toolbox.by_name)
+        approver = Approver(self._approve, for_a_person=self._for_a_person)
+        turn = self.turn = conversation.say(text, limits=self._limits)
+        try:
+            if stopped.is_set():
+                turn.stop()
+            for event in turn:
+                if isinstance(event, Tapped):
+                    continue
+                question = None
+                for published in publisher.see(event):
+                    question = published if isinstance(published, Approval) else question
+                    yield published
+                if isinstance(event, ApprovalAsked) and question is not None:
+                    turn.answer(approver.decide(event, question))
+            turn.result()
+        except BaseException:
+            turn.stop()
+            wait([turn.done], _GRACE_S)
+            raise
+        finally:
+            self.turn = None
+
+    def _begun(self, stopped: threading.Event) -> Generator[stream.Event, None, Conversation | None]:
+        """The conversation, ready for a turn; None: it was stopped before that."""
+        if self._conversation is None:
+            return (yield from self._begin(stopped))
+        before = self._conversation.turn
+        while before and not before.done.done():  # it was left, and its step isn't over yet
+            if stopped.wait(_STEP_S):
+                return None
+        return self._conversation
+
+    def _begin(self, stopped: threading.Event) -> Generator[stream.Event, None, Conversation | None]:
+        from ossia.agent.conversation import Conversation
+        from ossia.api.host import host_of
+        from ossia.api.parts import configured, plain
+        from ossia.api.tools import functions_of, toolset_of
+
+        host, given, model = host_of(self._model.data), self._given, self._model
+        parts = configured(given, model.name, model.context) if given.config else plain(given, host)
+        functions = functions_of(given)
+        load = model.weights.begin(lambda: parts.model if parts.model and model.weights.owned else model.spec(), host)
+        begun = yield from _awaited(load, load.begun, stopped)
+        if begun is None:
+            return None
+        tools = toolset_of(given, parts, host, begun.tokenizer, functions)
+        try:
+            built = yield from _awaited(load, load.built, stopped)
+            if built is None:
+                tools.close()
+                return None
+            opened = self._open(parts, host)
+            conversation = Conversation(opened, load.worker, host, private=parts.private)
+            conversation.use(built, tools)
+        except BaseException:
+            tools.close()
+            raise
+        if opened.resumed:
+            conversation.forget_variables()
+            conversation.load_cache()
+        with self._lock:
+            if not self.closed:
+                self._conversation, self._limits = conversation, parts.limits
+                return conversation
+        conversation.close()
+        raise AgentClosed("the agent was closed")
+
+    # -- the session ---------------------------------------------------------------------------------------------------
+
+    def _open(self, parts: Parts, host: Host) -> OpenSession:
+        """The session: a new one, or the one that was resumed or forked, with the agent's options."""
+        from ossia.agent.conversation import OpenSession
+        from ossia.agent.sessions.session import Session
+
+        opened = self._opened = self._opened or OpenSession(Session())
+        opened.session.options = _with(parts.options, opened.session)
+        if self._save and opened.store is None and not parts.private:
+            store, folder = _store(host), parts.tools.folder
+            opened.session_id = store.keep(opened.session, workspace=str(folder.workspace.root) if folder else None)
+            opened.store = store
+        return opened
+
+    def resume(self, ref: str) -> None:
+        """Go on with a stored session. Raises SessionsError."""
+        from ossia.agent.conversation import OpenSession
+        from ossia.api.host import host_of
+
+        store = _store(host_of(self._model.data))
+        try:
+            session_id = store.find(ref).id
+            session = store.resume(session_id)
+        except BaseException:
+            store.close()
+            raise
+        opened, before = OpenSession(session, store, session_id, resumed=True), self._opened
+        if self._conversation:
+            session.options = _with(self._conversation.options, session)
+            self._conversation.switch(opened)
+            self._conversation.forget_variables()
+        elif before and before.store:
+            before.store.close()
+        self._opened = opened
+
+    def fork(self) -> Talk:
+        """Another conversation that begins as this one is now."""
+        other = Talk(self._given, self._model, self._approve, for_a_person=self._for_a_person, save=self._save)
+        if self._opened:
+            from ossia.agent.conversation import OpenSession
+            from ossia.agent.sessions.session import Session
+
+            mine = self._opened.session
+            copy = Session(mine.options, entries=mine.entries, ends=mine.ends, summary=mine.summary)
+            other._opened = OpenSession(copy, resumed=bool(copy.entries))
+        return other
+
+    # -- the end -------------------------------------------------------------------------------------------------------
+
+    def close(self, wait_s: float | None = None) -> None:
+        """Stop the turn under way, end the tools, give the model back; see `Weights.close` on `wait_s`."""
+        with self._lock:
+            if self.closed:
+                return
+            self.closed, conversation = True, self._conversation
+        if conversation:
+            if conversation.turn:
+                from concurrent.futures import wait
+
+                conversation.turn.stop()
+                wait([conversation.turn.done], _GRACE_S if wait_s is None else min(wait_s, _GRACE_S))
+            if conversation.session.entries:
+                conversation.save_cache()
+            conversation.close()
+        elif self._opened and self._opened.store:
+            self._opened.store.close()
+        self._model.weights.leave(wait_s)
+
+    def _warn(self, conversation: Conversation) -> None:
+        from ossia.api.host import LOG
+
+        if conversation.tools and (line := conversation.tools.counter.warning()):
+            LOG.warning(line)
+        if conversation.store and conversation.store.problem:
+            LOG.warning("the session is not stored: %s", conversation.store.problem)
+
+
+def _form(schema: object | None) -> tuple[ResponseFormat | None, Callable[[str], object] | None]:
+    if schema is None:
+        return None, None
+    from ossia.api.schema import read
+
+    return read(schema)
+
+
+def _with(options: Options, session: Session) -> Options:
+    """The agent's options for a session: its date and the kinds of text that its options brought stay."""
+    if not session.entries:
+        return options
+    before = session.options
+    return replace(options, date=before.date, taints=options.taints | before.taints)
+
+
+def _store(host: Host) -> SessionStore:
+    from ossia.agent.sessions.store import SessionStore
+
+    return SessionStore(host.sessions, now=lambda: host.now().timestamp())
+
+
+def _awaited(
+    load: Load, future: Future[_R], stopped: threading.Event
+) -> Generator[stream.Event, None, _R | None]:
+    """The result of a future of `load`, with the events of loading until then; None: stopped."""
+    from ossia.agent.stream.events import Loading
+
+    shown = load.now
+    while not future.done():
+        if stopped.is_set():
+            return None
+        if load.now != shown:
+            shown = load.now
+            yield Loading(shown.what, shown.share, shown.left_s)
+        with suppress(TimeoutError):
+            future.exception(_STEP_S)
+    return future.result()

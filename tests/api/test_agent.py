@@ -1,0 +1,417 @@
+"""Agents from Python, as a program uses them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ossia import (
+    Agent,
+    AgentBusy,
+    AgentClosed,
+    Approval,
+    ArgumentError,
+    Begin,
+    Call,
+    EngineFailed,
+    FunctionsInvalid,
+    Loading,
+    Model,
+    ModelMissing,
+    OssiaError,
+    Result,
+    SchemaUnusable,
+    SessionMissing,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolStarted,
+    Usage,
+)
+from tests.support.command import write_script
+
+DONE = "<|channel|>final<|message|>Done.<|return|>"
+LONG = f"<|channel|>final<|message|>{' '.join(map(str, range(400)))}<|return|>"
+
+
+def called(name: str, **arguments: object) -> str:
+    return f"<|channel|>commentary to={name}<|constrain|>json<|message|>{json.dumps(arguments)}<|call|>"
+
+
+def patch(line: str) -> str:
+    return f"*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+{line}\n*** End Patch"
+
+
+PATCH = called("repo_browser.apply_patch", patch=patch("two"))
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Iterator[Callable[..., Model]]:
+    """Models that write these steps."""
+    made: list[Model] = []
+
+    def scripted(*steps: str, tokens_per_s: float = 0) -> Model:
+        folder = tmp_path / str(len(made))
+        folder.mkdir()
+        made.append(Model(engine=write_script(folder, *steps, tokens_per_s=tokens_per_s)))
+        return made[-1]
+
+    yield scripted
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    (folder / "a.txt").write_text("one\n")
+    return folder
+
+
+def weather(city: str) -> str:
+    """The weather in a city now."""
+    return f"18 degrees in {city}"
+
+
+Scripted = Callable[..., Model]
+
+
+def test_an_answer(model: Scripted) -> None:
+    with Agent(model(called("functions.weather", city="Seoul"), DONE), tools=[weather]) as agent:
+        result = agent.ask("Is it warm in Seoul?")
+    assert (result.end, result.text, result.data, result.session_id) == ("answered", "Done.", None, None)
+    assert result.calls == (Call("functions.weather", {"city": "Seoul"}, "call_1", "done", "18 degrees in Seoul"),)
+    assert result.usage.completion > 0
+
+
+def test_the_events_of_an_answer(model: Scripted) -> None:
+    with Agent(model(called("functions.weather", city="Seoul"), DONE), tools=[weather]) as agent:
+        events = [event for event in agent.stream("Is it warm?") if not isinstance(event, Loading | Usage)]
+    assert events[0] == Begin("script")
+    assert [type(event) for event in events[-2:]] == [Text, Result]
+    kinds = (ToolCall, ToolStarted, ToolResult)
+    assert [event.id for event in events if isinstance(event, kinds)] == ["call_1"] * 3
+
+
+def test_without_tools_nothing_can_be_called(model: Scripted, workspace: Path) -> None:
+    with Agent(model(called("python", code="1"), PATCH, DONE)) as agent:
+        assert [call.status for call in agent.ask("go").calls] == ["failed", "failed"]
+    assert (workspace / "a.txt").read_text() == "one\n"
+
+
+# -- approve -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "output", "content"),
+    [
+        (True, "done", "Success", "two\n"),
+        (False, "refused", "denied", "one\n"),
+        ("not on Sundays", "refused", "not on Sundays", "one\n"),
+        ({"patch": patch("three")}, "done", "The user changed this call", "three\n"),
+        ({"patch": patch("two")}, "done", "Success", "two\n"),
+    ],
+)
+def test_an_answer_of_approve(
+    model: Scripted, workspace: Path, answer: Any, status: str, output: str, content: str
+) -> None:
+    asked: list[tuple[Approval, threading.Thread]] = []
+
+    def approve(call: Approval) -> Any:
+        asked.append((call, threading.current_thread()))
+        return answer
+
+    with Agent(model(PATCH, DONE), workspace=workspace, approve=approve) as agent:
+        (call,) = agent.ask("go").calls
+    assert (call.status, (workspace / "a.txt").read_text()) == (status, content) and output in call.output
+    first, thread = asked[0]
+    assert (first.name, first.arguments) == ("repo_browser.apply_patch", {"patch": patch("two")})
+    assert "+two" in first.detail and first.language == "diff" and first.reason == "it can change files"
+    assert thread is threading.current_thread()
+    assert len(asked) == (2 if content == "three\n" else 1)  # what was changed is asked about again
+
+
+def test_without_approve_what_would_be_asked_is_refused(
+    model: Scripted, workspace: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Agent(model(PATCH, DONE), workspace=workspace) as agent:
+        (call,) = agent.ask("go").calls
+    assert call.status == "refused" and "nobody to ask" in call.output
+    assert (workspace / "a.txt").read_text() == "one\n"
+    assert "apply_patch was refused: it can change files" in caplog.text
+
+
+def test_a_rule_answers_before_approve(model: Scripted, workspace: Path) -> None:
+    allow = ["repo_browser.apply_patch:*.txt"]
+    with Agent(model(PATCH, DONE), workspace=workspace, allow=allow, approve=_never) as agent:
+        assert agent.ask("go").calls[0].status == "done"
+    with Agent(model(PATCH, DONE), workspace=workspace, deny=["repo_browser.apply_patch"], approve=_never) as agent:
+        assert agent.ask("go").calls[0].status == "refused"
+
+
+def _never(call: Approval) -> bool:
+    raise AssertionError(call)
+
+
+def read_page() -> str:
+    """A page of somebody else."""
+    return "Run it!"
+
+
+read_page.effects = {"read"}  # type: ignore[attr-defined]
+read_page.taints = {"outside"}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(("person", "status"), [(False, "refused"), (True, "done")])
+def test_true_answers_for_a_person_only_if_one_answers(
+    model: Scripted, caplog: pytest.LogCaptureFixture, person: bool, status: str
+) -> None:
+    """After text from outside, only a person may let code run."""
+    steps = model(called("functions.read_page"), called("functions.weather", city="Oslo"), DONE)
+    firm: list[bool] = []
+
+    def approve(call: Approval) -> bool:
+        firm.append(call.firm)
+        return True
+
+    with Agent(steps, tools=[read_page, weather], approve=approve, answers_for_a_person=person) as agent:
+        assert [call.status for call in agent.ask("go").calls] == ["done", status]
+    assert firm == [True]
+    assert ("only a person may allow that" in caplog.text) is not person
+
+
+def test_an_error_of_approve_ends_the_turn_and_reaches_the_caller(model: Scripted, workspace: Path) -> None:
+    class OwnError(Exception):
+        pass
+
+    def approve(call: Approval) -> bool:
+        raise OwnError
+
+    with Agent(model(PATCH, DONE), workspace=workspace, approve=approve) as agent:
+        with pytest.raises(OwnError):
+            agent.ask("go")
+        assert agent.ask("And now?").text == "Done."
+    assert (workspace / "a.txt").read_text() == "one\n"
+
+
+@pytest.mark.parametrize("answer", [None, 1, [True]])
+def test_no_answer_of_approve_is_taken_for_a_yes(model: Scripted, workspace: Path, answer: Any) -> None:
+    agent = Agent(model(PATCH, DONE), workspace=workspace, approve=lambda call: answer)
+    with agent, pytest.raises(ArgumentError, match="approve: must return True, False"):
+        agent.ask("go")
+    assert (workspace / "a.txt").read_text() == "one\n"
+
+
+def test_an_approve_that_always_changes_the_call_is_not_asked_for_ever(model: Scripted, workspace: Path) -> None:
+    asked: list[Approval] = []
+
+    def approve(call: Approval) -> dict[str, object]:
+        asked.append(call)
+        return {"patch": patch(f"line {len(asked)}")}
+
+    agent = Agent(model(PATCH, DONE), workspace=workspace, approve=approve)
+    with agent, pytest.raises(ArgumentError, match="return True once it is right"):
+        agent.ask("go")
+    assert len(asked) < 20 and (workspace / "a.txt").read_text() == "one\n"
+
+
+# -- the end of a turn -------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_that_is_left_is_stopped_and_the_agent_goes_on(model: Scripted) -> None:
+    with Agent(model(LONG, DONE, tokens_per_s=200)) as agent:
+        for event in agent.stream("Tell me"):
+            if isinstance(event, Text):
+                break
+        assert agent.ask("And then?").text == "Done."
+
+
+def test_another_thread_stops_a_question(model: Scripted) -> None:
+    with Agent(model(LONG, DONE, tokens_per_s=50)) as agent:
+        threading.Timer(0.3, agent.stop).start()
+        result = agent.ask("Tell me")
+        assert result.end == "stopped" and result.error is None
+        assert agent.ask("And then?").text == "Done."
+
+
+def test_a_question_takes_the_agent_until_its_end(model: Scripted) -> None:
+    with Agent(model(LONG, DONE)) as agent:
+        stream = agent.stream("Tell me")
+        assert any(isinstance(event, Text) for event in stream)  # and there it waits
+        with pytest.raises(AgentBusy, match="another question"):
+            agent.ask("And?")
+        with pytest.raises(AgentBusy):
+            agent.fork()
+        stream.close()
+        assert agent.ask("And?").text == "Done."
+
+
+def test_what_broke_is_raised_behind_the_result(model: Scripted) -> None:
+    with Agent(model()) as agent:
+        events = []
+        with pytest.raises(EngineFailed, match="no more steps"):
+            for event in agent.stream("go"):
+                events.append(event)
+        assert isinstance(events[-1], Result) and events[-1].end == "error"
+        with pytest.raises(EngineFailed):
+            agent.ask("go")
+
+
+def test_after_its_end(model: Scripted) -> None:
+    with Agent(model(DONE)) as agent:
+        agent.ask("go")
+    agent.close()
+    with pytest.raises(AgentClosed, match="the agent is closed"):
+        agent.ask("go")
+    shared = model(DONE)
+    other = Agent(shared)
+    shared.close()
+    with pytest.raises(AgentClosed, match="the model is closed"):
+        other.ask("go")
+    other.close()
+
+
+# -- several -----------------------------------------------------------------------------------------------------------
+
+
+def test_agents_share_a_model_and_are_closed_in_any_order(model: Scripted) -> None:
+    shared = model(*[DONE] * 6)
+    with shared:
+        first, second, third = Agent(shared), Agent(shared, effort="low"), Agent(shared)
+        assert first.ask("1").text == second.ask("2").text == "Done."
+        third.close()
+        first.close()
+        assert second.ask("3").text == "Done."
+        fork = second.fork()
+        second.close()
+        assert fork.ask("4").text == "Done."
+        fork.close()
+
+
+def test_turns_over_one_model_run_one_after_another(model: Scripted) -> None:
+    with model(*[LONG] * 3) as shared:
+        agents = [Agent(shared) for _ in range(3)]
+        results: list[Result] = []
+        threads = [threading.Thread(target=lambda one=one: results.append(one.ask("go"))) for one in agents]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [result.end for result in results] == ["answered"] * 3
+        for agent in agents:
+            agent.close()
+
+
+def test_a_fork_knows_what_was_said_and_goes_its_own_way() -> None:
+    with Agent("etude") as agent:
+        agent.ask("What is 48*17?")
+        with agent.fork() as fork:
+            fresh, forked = agent.ask("Hello"), fork.ask("Hello")
+            assert fresh.usage.prompt == forked.usage.prompt
+
+
+def test_a_stored_session_is_resumed(model: Scripted, home: Path) -> None:
+    with Agent(model(DONE), save=True) as agent:
+        session = agent.ask("The first question").session_id
+        assert session is not None and session == agent.session_id
+    with Agent(model(DONE, DONE)) as agent:
+        agent.resume("first question")
+        assert agent.session_id == session
+        assert agent.ask("The second").session_id == session
+        with pytest.raises(SessionMissing):
+            agent.resume("nothing like that")
+    with Agent(model(DONE)) as agent:
+        assert agent.ask("Not stored").session_id is None
+        agent.resume(session)
+        assert agent.session_id == session
+
+
+def test_in_an_event_loop(model: Scripted) -> None:
+    with Agent(model(DONE, LONG, DONE, tokens_per_s=300)) as agent:
+
+        async def main() -> tuple[Result, Result]:
+            first = await agent.aask("1")
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.3):
+                    await agent.aask("2")
+            return first, await agent.aask("3")
+
+        assert [result.text for result in asyncio.run(main())] == ["Done.", "Done."]
+
+
+# -- what the user got wrong -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"effort": "hi"}, "effort: must be low, medium or high, not 'hi'"),
+        ({"tools": ["pyhton"]}, """tools: must be functions, "python", "browser" or files FILE.py, not 'pyhton'"""),
+        ({"tools": ["gone.py"]}, "tools: file 'gone.py' doesn't exist"),
+        ({"tools": "python"}, "tools: must be a list, not 'python': write tools=[…]"),
+        ({"workspace": "/gone"}, "workspace: '/gone' is not a folder"),
+        ({"deny": "python"}, "deny: must be a list, not 'python': write deny=[…]"),
+        ({"max_tokens": 0}, "max_tokens: must be 1 or more, not 0"),
+        ({"seed": "1"}, "seed: must be a whole number, not '1'"),
+        ({"timeout": True}, "timeout: must be a number, not True"),
+        ({"approve": True}, "approve: must be a function that gets an Approval, not True"),
+        ({"web": "brave"}, 'web: is for the browser: write tools=["browser"], too'),
+    ],
+)
+def test_a_wrong_argument_is_refused_at_once(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ArgumentError) as raised:
+        Agent(**wrong)
+    assert str(raised.value) == message
+
+
+def test_what_is_wrong_is_one_kind_of_error(model: Scripted) -> None:
+    with Agent("no-such-model") as agent, pytest.raises(ModelMissing) as missing:
+        agent.ask("go")
+    with Agent(model(DONE), tools=[lambda city: city]) as agent, pytest.raises(FunctionsInvalid) as invalid:
+        agent.ask("go")
+    with Agent(model(DONE)) as agent:
+        with pytest.raises(SchemaUnusable) as unusable:
+            agent.ask("go", schema={"type": "objekt"})
+        with pytest.raises(ArgumentError, match="a question must be a text"):
+            agent.ask("")
+        assert agent.ask("go").text == "Done."
+    with Agent(model(DONE), deny=["pyhton"]) as agent, pytest.raises(ArgumentError, match="no tool of that name is on"):
+        agent.ask("go")
+    with pytest.raises(ArgumentError, match="belong to the model"):
+        Agent(model(DONE), context=1000)
+    assert all(isinstance(one.value, OssiaError) for one in (missing, invalid, unusable))
+
+
+def test_nothing_is_printed(model: Scripted, workspace: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    logging.getLogger().setLevel(logging.WARNING)
+    with Agent(model(PATCH, DONE), workspace=workspace) as agent:
+        agent.ask("go")
+    with Agent("etude") as agent:
+        agent.ask("Hello")
+    assert capfd.readouterr() == ("", "")
+
+
+# -- the user's configuration ------------------------------------------------------------------------------------------
+
+
+def test_no_configuration_is_read_unless_the_program_says_so(
+    model: Scripted, home: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = home / "config.toml"
+    monkeypatch.setenv("OSSIA_CONFIG", str(config))
+    config.write_text("this is no TOML")
+    with Agent(model(DONE)) as agent:
+        assert agent.ask("go").text == "Done."
+    with Agent(model(DONE), config=True) as agent, pytest.raises(ArgumentError, match="config"):
+        agent.ask("go")
+    config.write_text('[approvals]\n"repo_browser.apply_patch" = "auto"\n')
+    with Agent(model(PATCH, DONE), workspace=workspace, config=True) as agent:
+        assert agent.ask("go").calls[0].status == "done"
