@@ -78,12 +78,16 @@ class McpConfig:
     enabled: bool = True
     file: str = ""
     where: str = ""
+    literal: bool = False
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def target(self) -> str:
         """The command or the address, on one line, unexpanded: `"npx -y server"`, `"https://tickets.example/mcp"`."""
-        return self.url if self.url is not None else " ".join([self.command or "", *self.args])
+        target = self.url if self.url is not None else " ".join([self.command or "", *self.args])
+        for secret in self.secrets if self.literal else ():
+            target = target.replace(secret, "…")
+        return target
 
 
 def parse_servers(table: object, where: str) -> tuple[McpConfig, ...]:
@@ -97,8 +101,8 @@ def parse_servers(table: object, where: str) -> tuple[McpConfig, ...]:
     return tuple(replace(server, file=where) for server in found)
 
 
-def parse_server(name: str, entry: object, where: str) -> McpConfig:
-    """One server. Raises `McpConfigInvalid` with the wrong key."""
+def parse_server(name: str, entry: object, where: str, *, literal: bool = False) -> McpConfig:
+    """One server. Raises `McpConfigInvalid` with the wrong key, also for a secret, unless it is `literal`."""
     if not _NAME.fullmatch(name):
         raise McpConfigInvalid(f"{where}: a name must be up to 40 letters, digits, - _ and ., not {name!r}")
     if not isinstance(entry, Mapping):
@@ -123,7 +127,12 @@ def parse_server(name: str, entry: object, where: str) -> McpConfig:
         where=where,
     )
     _check_kind(config, entry.get("type"))
-    _check_secrets(config)
+    secrets = {value: key for key, name, value in _literals(config) if _is_secret(name, value)}
+    if literal:
+        return replace(config, literal=True, secrets=tuple(secrets))
+    if secrets:  # whoever reads the file reads it
+        advice = "put it into an environment variable and write ${VAR}"
+        raise McpConfigInvalid(f"{where}.{next(iter(secrets.values()))}: this looks like a secret: {advice}")
     return config
 
 
@@ -147,7 +156,7 @@ def expanded(config: McpConfig, environ: Mapping[str, str]) -> McpConfig:
                 raise McpConfigInvalid(f"{config.where}.{key}: the environment variable {match[1]} is not set")
             return found
 
-        return _VARIABLE.sub(value, text)
+        return text if config.literal else _VARIABLE.sub(value, text)
 
     def fill_named(key: str, texts: Mapping[str, str]) -> dict[str, str]:
         return {name: fill(f"{key}.{name}", text) for name, text in texts.items()}
@@ -265,16 +274,13 @@ def _check_url(url: str, where: str) -> None:
 # -- secrets ----------------------------------------------------------------------------------------------------------
 
 
-def _check_secrets(config: McpConfig) -> None:
-    """Refuse a secret in the file, with its key and a better way: whoever reads the file reads it."""
-    for key, name, value in _literals(config):
-        bare = _VARIABLE.sub(lambda match: match[2] or "", value)
-        by_name = name and _SECRET_KEY.search(name) and not _HARMLESS.fullmatch(bare.strip())
-        if by_name and _VARIABLE.search(value) and re.fullmatch(r"\s*(Bearer|Basic|Token)?\s*", bare, re.IGNORECASE):
-            continue
-        if by_name or _SECRET_VALUE.search(bare.strip()):
-            advice = "put it into an environment variable and write ${VAR}"
-            raise McpConfigInvalid(f"{config.where}.{key}: this looks like a secret: {advice}")
+def _is_secret(name: str, value: str) -> bool:
+    """True for a value that looks like a secret, by itself or by the name beside it; not for one's variable."""
+    bare = _VARIABLE.sub(lambda match: match[2] or "", value)
+    by_name = bool(name and _SECRET_KEY.search(name) and not _HARMLESS.fullmatch(bare.strip()))
+    if by_name and _VARIABLE.search(value) and re.fullmatch(r"\s*(Bearer|Basic|Token)?\s*", bare, re.IGNORECASE):
+        return False
+    return by_name or bool(_SECRET_VALUE.search(bare.strip()))
 
 
 def _literals(config: McpConfig) -> Iterator[tuple[str, str, str]]:
