@@ -21,7 +21,7 @@ _INFO: Final = """
     SELECT id, title, created, updated,
         (SELECT count(*) FROM turns WHERE session=sessions.number), model, workspace, parent,
         (SELECT coalesce(sum(tokens), 0) FROM entries WHERE session=sessions.number AND replaced IS NULL),
-        forked, (SELECT title FROM sessions AS origin WHERE origin.id=sessions.parent)
+        forked, (SELECT title FROM sessions AS origin WHERE origin.id=sessions.parent), folder
     FROM sessions"""
 
 
@@ -32,6 +32,7 @@ class SessionInfo:
     `title`: what the user asked first, until the model or a person gives another. `model` is the one that spoke last.
     `parent`: the id of the session that it was forked from, with its first `forked` turns (None: unknown);
     `parent_title` is None once that one is removed. `tokens`: those of its messages, as far as they were counted.
+    `folder` is where it was begun; None: it came from a file.
 
         SessionInfo("k7m2v9xq", "What is 48*17?", 1763775000.0, 1763775012.5, 1, "gpt-oss-20b", None, None, 61)
     """
@@ -47,6 +48,7 @@ class SessionInfo:
     tokens: int
     forked: int | None = None
     parent_title: str | None = None
+    folder: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +88,9 @@ def infos(db: sqlite3.Connection, rest: str, *values: object) -> list[SessionInf
 
 def _info(row: Sequence[Any]) -> SessionInfo:
     """Leave out what isn't a text or a number in a damaged row, so that the session can be listed and removed."""
-    session_id, title, created, updated, turns, model, workspace, parent, tokens, forked, parent_title = row
+    session_id, title, created, updated, turns, model, workspace, parent, tokens, forked, parent_title, folder = row
     first = (_text(session_id) or "?", _text(title) or "", _time(created), _time(updated), int(turns))
-    origin = forked if isinstance(forked, int) else None, _text(parent_title)
+    origin = forked if isinstance(forked, int) else None, _text(parent_title), _text(folder)
     return SessionInfo(*first, _text(model), _text(workspace), _text(parent), int(tokens), *origin)
 
 

@@ -115,7 +115,7 @@ def test_list(sessions: Command, store: SessionStore) -> None:
     (first, second) = json.loads(sessions("list", "--limit", "0", "--json").out)["sessions"]
     assert second == {
         "id": ids[0], "title": "Fix the", "created": 1e9, "updated": 1e9, "turns": 2, "model": None, "workspace": "/w",
-        "parent": None, "tokens": 0, "forked": None, "parent_title": None,
+        "parent": None, "tokens": 0, "forked": None, "parent_title": None, "folder": None,
     }  # fmt: skip
     assert first["id"] == ids[1]
 
