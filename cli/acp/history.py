@@ -1,38 +1,155 @@
-"""Stored sessions: opened, listed, replayed, forked, deleted."""
+"""The stored sessions for a client: listed, deleted, continued, and their conversations replayed."""
 
 from __future__ import annotations
 
+import datetime
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ossia.cli.acp.rpc import Params
+from ossia.agent.errors import SessionMissing, SessionsError, SessionUnclear
+from ossia.agent.events import Delta, MessageAdded, ToolFinished
+from ossia.agent.kinds import kind_of
+from ossia.agent.kv_cache import delete_session_cache
+from ossia.agent.sessions.store import SessionInfo, SessionStore
+from ossia.agent.stream import events as stream
+from ossia.agent.stream.account import Account
+from ossia.agent.stream.publish import Publisher
+from ossia.cli import paths
+from ossia.cli.acp.rpc import INVALID_PARAMS, Params, RpcError
+from ossia.cli.acp.updates import Updates, code, result, said
 from ossia.cli.runtime.session import Resume, open_session
+from ossia.cli.words import ENDS
+from ossia.tools.spec import ToolCall, ToolResult
 
 if TYPE_CHECKING:
-    from ossia.agent.conversation import OpenSession
+    from ossia.agent.conversation import Conversation, OpenSession
+    from ossia.agent.sessions.session import Session as Stored
     from ossia.cli.acp.session import Session
     from ossia.cli.settings.config import Resolved
     from ossia.tools.folder import Folder
 
+_PAGE = 50
+
 
 def opened(resolved: Resolved, folder: Folder | None, cwd: Path, stored: str | None) -> OpenSession:
-    """A new session, or the stored one of this id. Raises SessionMissing and SessionInUse."""
+    """A new session, or the stored one with exactly this id, begun in the folder `cwd`.
+
+    Raises SessionMissing, SessionInUse, and RpcError for one of another folder.
+    """
+    if stored is not None:
+        with _store() as store:
+            info = _named(store, stored)
+        if not _is_in(info, cwd):
+            where = f"was begun in {_folder(info)}" if _folder(info) else "has no folder"
+            raise RpcError(INVALID_PARAMS, f"cwd: session {stored} {where}: it can't go on in {cwd}")
     return open_session(resolved, folder, resume=Resume(ref=stored))
+
+
+def listed(params: Params, *, page: int = _PAGE) -> dict[str, object]:
+    """The response of `session/list`: a page of the sessions of the folder `cwd`, or of all that have a folder.
+
+    `cursor` is the id of the last one on the page before. Raises RpcError for an unknown one.
+    """
+    cwd, cursor = params.get("cwd"), params.get("cursor")
+    if not isinstance(cwd, str | None) or (cwd is not None and not Path(cwd).is_absolute()):
+        raise RpcError(INVALID_PARAMS, f"cwd: expected an absolute path, not {cwd!r:.80}")
+    with _store() as store:
+        found = [info for info in store.list(limit=None) if (_folder(info) if cwd is None else _is_in(info, Path(cwd)))]
+    ids = [info.id for info in found]
+    if cursor is not None and cursor not in ids:
+        raise RpcError(INVALID_PARAMS, f"cursor: expected the nextCursor of a page before, not {cursor!r:.80}")
+    first = 0 if cursor is None else ids.index(cursor) + 1
+    shown, more = found[first : first + page], len(found) > first + page
+    sessions = [{"sessionId": info.id, "cwd": cwd or _folder(info), **_about(info)} for info in shown]
+    return {"sessions": sessions, **({"nextCursor": shown[-1].id} if more else {})}
+
+
+def delete(session_id: str) -> None:
+    """Delete a stored session for good; one that isn't there is no error. Raises SessionInUse."""
+    with _store() as store, suppress(SessionMissing):
+        store.remove(session_id)
+        delete_session_cache(paths.host().kv, session_id)
+
+
+def info_update(talk: Conversation) -> dict[str, object] | None:
+    """The update with the session's title and time; None: it isn't stored."""
+    session_id = talk.opened.session_id
+    if talk.store is None or session_id is None:
+        return None
+    with suppress(SessionsError):  # a full disk: the conversation goes on
+        return {"sessionUpdate": "session_info_update", **_about(talk.store.find(session_id))}
+    return None
 
 
 def replay(session: Session) -> None:
     """Send the messages of a session as updates."""
+    shown, root = Updates(session.update, session.cwd, 0), session.cwd
+    for one in replayed(session.talk.session):
+        if isinstance(one, str):
+            shown = Updates(session.update, root, 0)
+            session.update(said(one))
+        elif isinstance(one, stream.ToolResult):
+            session.update(result(one, [code(one.diff, "diff")] if one.diff else ()))
+        else:
+            shown.see(one)
 
 
-def listed(params: Params) -> dict[str, object]:
-    """The response of `session/list`. Raises RpcError."""
-    return {"sessions": []}
+def replayed(session: Stored) -> Iterator[str | stream.Event]:
+    """A stored conversation as its turns published it; a text is the user's. Calls are numbered as they were.
+
+    What isn't stored is missing: notes, questions, figures, how long a call took.
+
+        [*replayed(session)]    # ["What is 48*17?", Reasoning("They want …"), Text("816")]
+    """
+    publisher = Publisher(Account(""))
+    waiting: list[ToolCall] = []
+    calls = 0
+    for index, entry in enumerate(session.entries):
+        message, kind = entry.message, kind_of(entry.message)
+        if message.sampled and message.role != "assistant":
+            continue  # written by the model in another role: nobody with that role said it
+        if kind == "user":
+            yield entry.typed or message.text
+        elif kind == "call":
+            calls += 1
+            waiting.append(ToolCall(f"call_{calls}", message.recipient or "", message.text))
+        elif kind == "result":
+            call = waiting.pop(0) if waiting else ToolCall(f"result_{index}", message.name or "", "")
+            result = ToolResult(message.text, entry.error, entry.attachments, entry.state)
+            yield from publisher.see(ToolFinished(call, result, 0))
+        elif message.role == "assistant":
+            yield from publisher.see(Delta(index, message.text, channel=message.channel))
+            yield from publisher.see(MessageAdded(message, entry.cut))
+    for call in waiting:
+        yield from publisher.see(ToolFinished(call, ToolResult(f"[{ENDS[None]}]", error=True), 0))
 
 
-def fork(session_id: str) -> str:
-    """Copy a stored session; returns the copy's id. Raises SessionMissing."""
-    raise NotImplementedError
+@contextmanager
+def _store() -> Iterator[SessionStore]:
+    with closing(SessionStore(paths.sessions_file(), now=time.time)) as store:
+        yield store
 
 
-def delete(session_id: str) -> None:
-    """Delete a stored session; one that isn't there is no error."""
+def _named(store: SessionStore, session_id: str) -> SessionInfo:
+    """The session with exactly this id: a text that is in a title by chance opens nothing. Raises SessionMissing."""
+    with suppress(SessionUnclear):
+        if (info := store.find(session_id)).id == session_id:
+            return info
+    raise SessionMissing(f"no session {session_id!r:.80} is stored: session/list lists them")
+
+
+def _about(info: SessionInfo) -> dict[str, object]:
+    updated = datetime.datetime.fromtimestamp(int(info.updated), datetime.UTC)
+    return {"title": " ".join(info.title.split()), "updatedAt": updated.isoformat()}
+
+
+def _folder(info: SessionInfo) -> str | None:
+    """The folder that it works in, or else was begun in."""
+    return info.workspace or info.folder
+
+
+def _is_in(info: SessionInfo, cwd: Path) -> bool:
+    return _folder(info) in (str(cwd), str(cwd.resolve()))

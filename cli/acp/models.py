@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ossia.agent.control import Control
 from ossia.agent.worker import Worker
+from ossia.cli.acp.rpc import INVALID_REQUEST, RpcError
 from ossia.cli.runtime.assembly import begin_model, model_spec
 
 if TYPE_CHECKING:
@@ -59,6 +60,22 @@ class Models:
                 raise Stopped
         try:
             yield awaited(self._load(resolved), stop)
+        finally:
+            self._turn.release()
+
+    def change(self, resolved: Resolved, *, back: Resolved) -> None:
+        """Load the model of these settings now; if that fails, begin to load that of the settings `back` again.
+
+        Raises RpcError during a turn, and the errors of `turn`.
+        """
+        if not self._turn.acquire(blocking=False):
+            raise RpcError(INVALID_REQUEST, "a turn is under way: change the model after it, or cancel it first")
+        try:
+            self._load(resolved).result()
+        except Exception:
+            with suppress(Exception):
+                self._load(back)
+            raise
         finally:
             self._turn.release()
 

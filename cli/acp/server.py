@@ -38,7 +38,7 @@ _MAX_CHARS = 1000
 _CAPABILITIES: Mapping[str, object] = {
     "loadSession": True,
     "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
-    "mcpCapabilities": {"http": False, "sse": False},
+    "mcpCapabilities": {"http": True, "sse": False},
     "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}},
 }
 
@@ -194,9 +194,13 @@ class Server:
         """Change the model, the effort or the mode."""
         from ossia.cli.acp import options
 
-        session = self._session(params)
-        options.set_option(session, text(params, "configId"), params.get("value"))
-        return {"configOptions": options.options_of(session)}
+        session, name = self._session(params), text(params, "configId")
+
+        def change() -> Answer:
+            options.set_option(session, name, params.get("value"))
+            return {"configOptions": options.options_of(session)}
+
+        return self._in_background(change) if name == options.MODEL else change()
 
     def _session(self, params: Params) -> Session:
         name = text(params, "sessionId")
@@ -218,15 +222,15 @@ class Server:
         models, display = self._parts(resolved.settings)
         for warning in resolved.warnings:
             display.warn(warning)
-        spec = tools_spec(resolved, folder)
+        spec, notices = servers.with_servers(tools_spec(resolved, folder), params.get("mcpServers"))
         opened: OpenSession = history.opened(resolved, folder, cwd, stored)
         if opened.problem:
             display.warn(opened.problem)
         session = Session(
-            opened.session_id or secrets.token_hex(4), cwd, opened, resolved, folder,
-            servers.with_servers(spec, params.get("mcpServers")),
+            opened.session_id or secrets.token_hex(4), cwd, opened, resolved, folder, spec,
             models=models, connection=self.connection, display=display,
         )  # fmt: skip
+        session.notices = notices
         self.sessions[session.id] = session
         return session
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from ossia.agent.control import Control
 from ossia.agent.conversation import Conversation, OpenSession
 from ossia.cli import paths
-from ossia.cli.acp import commands, updates
+from ossia.cli.acp import commands, options, updates
 from ossia.cli.acp.models import Models, Stopped, awaited
 from ossia.cli.acp.prompt import text_of, with_mentioned
 from ossia.cli.acp.rpc import INVALID_REQUEST, Connection, RpcError
@@ -53,7 +53,8 @@ class Session:
         self.id, self.cwd, self.resolved, self.folder = session_id, cwd, resolved, folder
         self.talk = Conversation(opened, models.worker, paths.host(), private=resolved.settings.private)
         self.models, self._connection, self._display = models, connection, display
-        self._spec = spec
+        self.spec, self.choices = spec, options.Choices(self.talk)
+        self.notices: tuple[str, ...] = ()  # lines for the client, before the first answer
         self._tools: Future[Toolset] = Future()
         self._lock = threading.Lock()
         self._control: Control | None = None  # of the prompt that is being answered
@@ -119,7 +120,7 @@ class Session:
         """Collect the tools; the counter's tokenizer is the model's, from the first turn on."""
         import_module("ossia.cli.acp.turn")  # the first prompt needn't wait for it
         try:
-            tools = collect(self._spec, self.resolved, self._display, cast("Tokenizer", None))
+            tools = collect(self.spec, self.resolved, self._display, cast("Tokenizer", None))
         except BaseException as error:
             self._tools.set_exception(error)
             return
@@ -159,6 +160,8 @@ class Session:
             tools, talk = awaited(self._tools, control), self.talk
             if talk.model is not model or talk.tools is not tools:
                 talk.use(model, tools)
+                self.choices.permit()
+                self._report_servers(tools)
                 if talk.opened.resumed:
                     talk.forget_variables()
                     talk.load_cache()
@@ -172,19 +175,32 @@ class Session:
             return self._say(said, control)
 
     def _say(self, said: UserText, control: Control) -> Mapping[str, object]:
+        from ossia.cli.acp.history import info_update
         from ossia.cli.acp.turn import follow
 
         settings, talk = self.resolved.settings, self.talk
+        self.choices.settle()
         turn = talk.say(said, limits=limits_of(settings, talk.options.effort))
         forget = control.on_stop(turn.stop)
         try:
             return follow(turn, talk, self.cwd, send=self.update, ask=self._ask, yes=settings.yes)
         finally:
             forget()
+            options.refresh(self)
+            if update := info_update(talk):
+                self.update(update)
 
     def _ask(self, question: Mapping[str, object], answered: Callable[[object, bool], None]) -> Callable[[], None]:
         params = {"sessionId": self.id, **question}
         return self._connection.request("session/request_permission", params, answered)
+
+    def _report_servers(self, tools: Toolset) -> None:
+        """Send a line about each of the client's servers that isn't used, or isn't connected."""
+        off = [f"the MCP server {name.removeprefix('mcp ')} isn't connected: {why}"
+               for name, why in tools.off.items() if name.startswith("mcp ")]  # fmt: skip
+        for line in (*self.notices, *off):
+            self.update(updates.thought(f"{line}\n"))
+        self.notices = ()
 
     def _end(self) -> None:
         with suppress(Exception):
