@@ -19,7 +19,7 @@ from ossia.agent.stream.account import Account
 from ossia.agent.stream.publish import Publisher
 from ossia.cli import paths
 from ossia.cli.acp.rpc import INVALID_PARAMS, Params, RpcError
-from ossia.cli.acp.updates import Updates, code, result, said
+from ossia.cli.acp.updates import Updates, said
 from ossia.cli.runtime.session import Resume, open_session
 from ossia.cli.words import ENDS
 from ossia.tools.spec import ToolCall, ToolResult
@@ -86,13 +86,11 @@ def info_update(talk: Conversation) -> dict[str, object] | None:
 
 def replay(session: Session) -> None:
     """Send the messages of a session as updates."""
-    shown, root = Updates(session.update, session.cwd, 0), session.cwd
+    shown = Updates(session.update, session.cwd, 0)
     for one in replayed(session.talk.session):
         if isinstance(one, str):
-            shown = Updates(session.update, root, 0)
+            shown = Updates(session.update, session.cwd, 0)
             session.update(said(one))
-        elif isinstance(one, stream.ToolResult):
-            session.update(result(one, [code(one.diff, "diff")] if one.diff else ()))
         else:
             shown.see(one)
 
@@ -138,7 +136,7 @@ def _named(store: SessionStore, session_id: str) -> SessionInfo:
     with suppress(SessionUnclear):
         if (info := store.find(session_id)).id == session_id:
             return info
-    raise SessionMissing(f"no session {session_id!r:.80} is stored: session/list lists them")
+    raise SessionMissing(f"no session is called {session_id!r:.80}: `ossia sessions list` shows the stored ones")
 
 
 def _about(info: SessionInfo) -> dict[str, object]:

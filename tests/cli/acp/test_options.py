@@ -139,7 +139,8 @@ def test_another_model_is_loaded_and_one_that_cannot_be_leaves_the_one_before(tm
     paths.config_file().write_text('[approvals]\npython = "ask"\n')
     with Lines("--model", "etude") as agent:
         session = agent.opened(tmp_path)
-        assert values(choose(agent, session, "model", "gpt-oss-mini")["result"]["configOptions"])["model"] == "gpt-oss-mini"
+        changed = choose(agent, session, "model", "gpt-oss-mini")["result"]["configOptions"]
+        assert values(changed)["model"] == "gpt-oss-mini"
         error = choose(agent, session, "model", "gpt-oss-cut")["error"]
         assert "gpt-oss-cut.gguf: cut off" in error["message"]
         assert values(choose(agent, session, "effort", "low")["result"]["configOptions"])["model"] == "gpt-oss-mini"
