@@ -32,7 +32,7 @@ VERSION = 1
 """The protocol's."""
 _AUTH_REQUIRED, _NOT_FOUND = -32000, -32002
 _LOGIN = "models-pull"
-_END_S = 0.5
+_END_S, _CLOSE_S = 0.5, 10.0
 _MAX_CHARS = 1000
 """Of an error's line."""
 _CAPABILITIES: Mapping[str, object] = {
@@ -86,8 +86,8 @@ class Server:
             "session/load": lambda params: self._in_background(lambda: self.load(params, replay=True)),
             "session/resume": lambda params: self._in_background(lambda: self.load(params, replay=False)),
             "session/list": self.list,
-            "session/close": self.close,
-            "session/delete": self.delete,
+            "session/close": lambda params: self._in_background(lambda: self.close(params)),
+            "session/delete": lambda params: self._in_background(lambda: self.delete(params)),
             "session/prompt": lambda params: self._session(params).prompt(params.get("prompt")),
             "session/set_mode": self.set_mode,
             "session/set_config_option": self.set_config_option,
@@ -148,13 +148,13 @@ class Server:
 
     def load(self, params: Params, *, replay: bool) -> Answer:
         """Open a stored session, with its messages as updates (`session/load`) or without (`session/resume`)."""
-        from ossia.cli.acp import history
-
         name = text(params, "sessionId")
         self._close(name)
         session = self._open(params, name)
         if replay:
-            history.replay(session)
+            from ossia.cli.acp.replay import replay as send
+
+            send(session)
         return Reply(_state_of(session), session.begin)
 
     def list(self, params: Params) -> Answer:
@@ -244,8 +244,12 @@ class Server:
         return self._made
 
     def _close(self, name: str) -> None:
+        """Close a session, and wait for the end of its turn: only then it can be opened again, or deleted."""
         if session := self.sessions.pop(name, None):
             session.close()
+            give_up_at = time.monotonic() + _CLOSE_S
+            while session.busy and time.monotonic() < give_up_at:
+                time.sleep(0.01)
 
     def _in_background(self, do: Callable[[], Answer]) -> Answer:
         """The result of what may take its time, on a thread."""

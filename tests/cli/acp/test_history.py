@@ -14,7 +14,8 @@ from ossia.agent.sessions.session import Session, UserText
 from ossia.agent.sessions.store import SessionStore
 from ossia.agent.stream.events import Reasoning, Text, ToolCall, ToolResult
 from ossia.cli import paths
-from ossia.cli.acp.history import listed, replayed
+from ossia.cli.acp.history import listed
+from ossia.cli.acp.replay import replayed
 from ossia.cli.acp.rpc import RpcError
 from ossia.harmony.messages import Message
 from tests.cli.acp.editor import Editor
