@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.acp.editor import Editor
-from tests.support.command import write_script
+from tests.support.command import ROOT, write_script
 from tests.support.work_calls import reads, wants, writes
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="asyncio reads no such pipes there")
@@ -140,3 +140,71 @@ def test_a_cancel_while_the_model_is_loaded(work: Path) -> None:
         editor.cancel(session)
         assert editor.end(turn) == "cancelled"
         assert editor.ask(session, "What is 2+3?") == "end_turn"
+
+
+def test_a_session_is_listed_loaded_resumed_and_deleted(work: Path) -> None:
+    script = write_script(work.parent, THINKING + reads("note.md"), FINAL)
+    with Editor("--engine", script) as editor:
+        session = editor.new(work).session_id
+        editor.ask(session, "What does note.md say?")
+    with Editor("--engine", write_script(work.parent, FINAL, FINAL)) as editor:
+        listed = editor.request("session/list", cwd=str(work))["sessions"]
+        assert [(one["sessionId"], one["cwd"]) for one in listed] == [(session, str(work))]
+        assert editor.request("session/list", cwd=str(work.parent))["sessions"] == []
+        editor.request("session/load", sessionId=session, cwd=str(work), mcpServers=[])
+        assert editor.text(session, "user_message_chunk") == "What does note.md say?"
+        assert editor.text(session) == "Done."
+        (call,), (result,) = editor.of(session, "tool_call"), editor.of(session, "tool_call_update")
+        assert "note.md" in call.title and result.status == "completed"
+        assert editor.ask(session, "Once more.") == "end_turn"
+        assert editor.text(session) == "Done.Done."
+    with Editor("--engine", write_script(work.parent, FINAL)) as editor:
+        editor.request("session/resume", sessionId=session, cwd=str(work), mcpServers=[])
+        assert editor.text(session, "user_message_chunk") == "" == editor.text(session)
+        assert editor.ask(session, "And again.") == "end_turn"
+        editor.request("session/close", sessionId=session)
+        editor.request("session/delete", sessionId=session)
+        assert editor.request("session/list")["sessions"] == []
+
+
+def test_a_changed_effort_and_plan_mode(work: Path) -> None:
+    with Editor("--engine", write_script(work.parent, writes("new.md"), FINAL)) as editor:
+        made = editor.new(work)
+        session = made.session_id
+        effort = next(option for option in made.config_options if option.category == "thought_level")
+        changed = editor.run(editor.connection.set_config_option(config_id=effort.id, session_id=session, value="high"))
+        values = {option.category: option.current_value for option in changed.config_options}
+        assert values["thought_level"] == "high" != effort.current_value
+        assert "plan" in {mode.id for mode in made.modes.available_modes}
+        editor.run(editor.connection.set_session_mode(session_id=session, mode_id="plan"))
+        editor.ask(session, "Write it.")
+        assert editor.questions == [] and not (work / "new.md").exists()
+
+
+def test_a_slash_command_is_offered_and_answered_without_the_model(work: Path) -> None:
+    with Editor("--engine", write_script(work.parent, writes("new.md"), FINAL)) as editor:
+        session = editor.new(work).session_id
+        editor.until(lambda: editor.of(session, "available_commands_update"))
+        offered = editor.of(session, "available_commands_update")[-1].available_commands
+        assert "undo" in {one.name for one in offered}
+        editor.client.answer = "allow_once"
+        editor.ask(session, "Write it.")
+        assert (work / "new.md").exists()
+        assert editor.ask(session, "/undo") == "end_turn"  # the script is at its end: no model answers
+        assert not (work / "new.md").exists()
+        assert "new.md" in editor.text(session).removeprefix("Done.")
+
+
+def test_a_server_of_the_client_is_connected_and_asked_about(work: Path) -> None:
+    from acp.schema import McpServerStdio
+
+    server = McpServerStdio(
+        name="study", command=sys.executable, args=[str(ROOT / "tests/support/mcp_server.py"), "stdio"], env=[]
+    )
+    script = write_script(work.parent, wants("functions.study__get_weather", city="Oslo"), FINAL)
+    with Editor("--engine", script) as editor:
+        session = editor.new(work, [server]).session_id
+        editor.client.answer = "allow_once"
+        assert editor.ask(session, "What is the weather in Oslo?") == "end_turn"
+        assert len(editor.questions) == 1
+        assert "10 degrees celsius in Oslo" in str(editor.of(session, "tool_call_update")[-1])
