@@ -36,6 +36,7 @@ def follow(turn: Turn, talk: Conversation, root: Path, *, send: Send, ask: Ask, 
             following.updates.tick()
     except BaseException:
         turn.stop()
+        turn.done.exception()  # the next turn needs its end
         raise
     turn.result()
     return following.updates.end(following.publisher.account.result())

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ossia.agent.stream import events
 from ossia.cli.acp.rpc import INTERNAL, RpcError
+from ossia.cli.visible import seen_line
 from ossia.cli.words import ENDS
 
 Update = dict[str, object]
@@ -84,7 +85,7 @@ def tool_call(call: events.ToolCall, root: Path, status: str = "pending") -> Upd
     return {
         "sessionUpdate": "tool_call",
         "toolCallId": call.id,
-        "title": call.title or call.name,
+        "title": seen_line(call.title or call.name),
         "kind": kind(call.name, call.kind),
         "status": status,
         "locations": [{"path": str(root / path), **line} for path in call.paths],
@@ -108,7 +109,6 @@ def result(done: events.ToolResult, name: str, shown: Sequence[Mapping[str, obje
     return {
         "sessionUpdate": "tool_call_update",
         "toolCallId": done.id,
-        "title": done.title,
         "status": "completed" if done.status in ("done", "shown") else "failed",
         "content": [
             *map(content, done.notices),

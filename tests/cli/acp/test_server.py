@@ -1,83 +1,107 @@
-"""`ossia acp` as a process: a prompt from beginning to end."""
+"""Several sessions in one process, what is refused, and how much a call may say."""
 
 from __future__ import annotations
 
-import json
+import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
-from tests.support.command import OSSIA, write_script
-from tests.support.work_calls import writes
+import pytest
+
+from tests.cli.acp.editor import Editor
+from tests.support.command import start, write_script
+from tests.support.work_calls import runs, writes
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="asyncio reads no such pipes there")
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
 
 
-class Client:
-    """A client that reads line by line; `updates` are those of the session."""
+def _refused(editor: Editor, method: str, **params: object) -> tuple[int, str]:
+    from acp import RequestError
 
-    def __init__(self, folder: Path, *steps: str) -> None:
-        self.work = folder / "work"
-        self.work.mkdir()
-        command = [str(OSSIA), "acp", "--engine", write_script(folder, *steps)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder)
-        self.updates: list[dict[str, Any]] = []
-        self._number = 0
-        self.request("initialize", {"protocolVersion": 1})
-        self.session = self.request("session/new", {"cwd": str(self.work), "mcpServers": []})["sessionId"]
-
-    def request(self, method: str, params: dict[str, Any], option: str = "y") -> Any:
-        """The result; each question is answered with `option`."""
-        self._number += 1
-        self.send({"id": self._number, "method": method, "params": params})
-        while True:
-            message = self.line()
-            if message.get("id") == self._number and "method" not in message:
-                assert "error" not in message, message
-                return message["result"]
-            if message["method"] == "session/update":
-                self.updates.append(message["params"]["update"])
-            else:
-                outcome = {"outcome": "selected", "optionId": option}
-                self.updates.append({"sessionUpdate": "question", **message["params"]["toolCall"]})
-                self.send({"id": message["id"], "result": {"outcome": outcome}})
-
-    def prompt(self, text: str, option: str = "y") -> str:
-        blocks = [{"type": "text", "text": text}]
-        answer = self.request("session/prompt", {"sessionId": self.session, "prompt": blocks}, option)
-        return str(answer["stopReason"])
-
-    def send(self, message: dict[str, Any]) -> None:
-        assert self.process.stdin
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-        self.process.stdin.flush()
-
-    def line(self) -> Any:
-        assert self.process.stdout
-        return json.loads(self.process.stdout.readline())
-
-    def close(self) -> int:
-        self.process.communicate(timeout=60)
-        return self.process.returncode
+    with pytest.raises(RequestError) as refused:
+        editor.request(method, **params)
+    return refused.value.code, str(refused.value)
 
 
-def test_a_patch_is_asked_about_with_its_diff_and_made(tmp_path: Path) -> None:
-    client = Client(tmp_path, writes("a.md"), FINAL)
-    assert client.prompt("Write it.") == "end_turn"
-    (question,) = (one for one in client.updates if one["sessionUpdate"] == "question")
-    written = (client.work / "a.md").read_text()
-    diff = {"type": "diff", "path": str(client.work / "a.md"), "oldText": None, "newText": written}
-    assert question["content"][0] == diff
-    last = [one for one in client.updates if one["sessionUpdate"] == "tool_call_update"][-1]
-    assert (last["status"], last["content"]) == ("completed", [diff])
-    assert "".join(one["content"]["text"] for one in client.updates if "message" in one["sessionUpdate"]) == "Done."
-    assert client.close() == 0
+def test_a_question_in_one_session_holds_up_only_prompts_of_others(tmp_path: Path) -> None:
+    with Editor("--engine", write_script(tmp_path, writes("a.md"), FINAL, FINAL)) as editor:
+        first, second = (editor.new(_folder(tmp_path, name)).session_id for name in "ab")
+        editor.client.answer = None
+        asking = editor.begin(first, "Write it.")
+        editor.until(lambda: editor.questions)
+        text = [{"type": "text", "text": "And now?"}]
+        assert _refused(editor, "session/prompt", sessionId=first, prompt=text)[0] == -32600
+        waiting = editor.begin(second, "Hi.")
+        editor.cancel(second)
+        assert editor.end(waiting) == "cancelled"
+        waiting = editor.begin(second, "Hi.")
+        editor.client.answer = "reject_once"
+        editor.release()
+        assert editor.end(asking) == editor.end(waiting) == "end_turn"
+        editor.request("session/close", sessionId=first)
+        assert _refused(editor, "session/prompt", sessionId=first, prompt=text)[0] == -32002
 
 
-def test_a_refused_call_does_not_run(tmp_path: Path) -> None:
-    client = Client(tmp_path, writes("a.md"), FINAL)
-    assert client.prompt("Write it.", option="n") == "end_turn"
-    last = [one for one in client.updates if one["sessionUpdate"] == "tool_call_update"][-1]
-    assert last["status"] == "failed"
-    assert not (client.work / "a.md").exists()
-    assert client.close() == 0
+def test_the_output_of_a_command_is_bounded_in_size_and_in_number_of_messages(tmp_path: Path) -> None:
+    flood = runs("head -c 20000000 /dev/zero | tr '\\0' x | fold -w 80")
+    with Editor("--engine", write_script(tmp_path, flood, FINAL), "--yes") as editor:
+        session = editor.new(_folder(tmp_path, "a")).session_id
+        assert editor.ask(session, "Go on.") == "end_turn"
+        assert sum(len(str(update)) for update in editor.updates[session]) < 3_000_000
+
+
+def test_a_model_that_is_missing_asks_for_its_download(tmp_path: Path) -> None:
+    with Editor("--model", "gpt-oss-120b") as editor:
+        assert editor.greeting.auth_methods == []
+        auth = {"auth": {"terminal": True}}
+        (method,) = editor.request("initialize", protocolVersion=1, clientCapabilities=auth)["authMethods"]
+        assert (method["type"], method["args"]) == ("terminal", ["models", "pull", "gpt-oss-120b"])
+        session = editor.new(_folder(tmp_path, "a")).session_id
+        text = [{"type": "text", "text": "Hi."}]
+        code, line = _refused(editor, "session/prompt", sessionId=session, prompt=text)
+        assert code == -32000 and "ossia models pull gpt-oss-120b" in line
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "code"),
+    [
+        ("session/new", {"cwd": "work", "mcpServers": []}, -32602),
+        ("session/new", {"cwd": "/does/not/exist", "mcpServers": []}, -32602),
+        ("session/prompt", {"sessionId": "unknown", "prompt": []}, -32002),
+        ("session/load", {"sessionId": "unknown", "cwd": "/usr", "mcpServers": []}, -32002),
+        ("authenticate", {"methodId": "password"}, -32602),
+        ("initialize", {"protocolVersion": "1"}, -32602),
+        ("session/fork", {}, -32601),
+    ],
+    ids=str,
+)
+def test_a_request_that_cannot_be_followed_is_an_error(method: str, params: dict[str, Any], code: int) -> None:
+    with Editor() as editor:
+        assert _refused(editor, method, **params)[0] == code
+
+
+def test_an_engine_that_breaks_is_an_error_with_its_line(tmp_path: Path) -> None:
+    with Editor("--engine", write_script(tmp_path)) as editor:
+        session = editor.new(_folder(tmp_path, "a")).session_id
+        code, line = _refused(editor, "session/prompt", sessionId=session, prompt=[{"type": "text", "text": "Hi."}])
+        assert code == -32603 and "script" in line
+
+
+def test_sigterm_ends_it() -> None:
+    process = start("acp", stdin=subprocess.PIPE)
+    assert process.stdin and process.stdout
+    process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n')
+    process.stdin.flush()
+    process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+
+
+def _folder(parent: Path, name: str) -> Path:
+    (parent / name).mkdir(exist_ok=True)
+    return parent / name
