@@ -152,6 +152,8 @@ class Connection:
         if not isinstance(method, str):
             return self._fail(request, RpcError(INVALID_REQUEST, "method: expected a text"))
         params = message.get("params", {})
+        if rb"\ud" in line.lower():
+            params = _whole(params)
         try:
             if not isinstance(params, dict):
                 raise RpcError(INVALID_PARAMS, "params: expected an object")
@@ -251,6 +253,11 @@ def _line(message: Mapping[str, object]) -> bytes:
         return text.encode() + b"\n"
     except UnicodeEncodeError:  # half a surrogate pair
         return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+
+
+def _whole(value: object) -> Any:
+    """The value with a "?" for each half of a surrogate pair: neither files nor SQLite take one."""
+    return json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
 
 
 def _no_constant(name: str) -> object:
