@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ossia.agent.models.catalog import (
     ETUDE,
@@ -23,8 +23,10 @@ from ossia.agent.models.catalog import (
     part_path,
     stem_of,
 )
-from ossia.agent.models.model import Origin
 from ossia.tools.host import Host
+
+if TYPE_CHECKING:
+    from ossia.agent.models.model import Origin  # which reads models, with numpy
 
 MODELS_FOLDER: Final = "models"
 """In the data folder: what `ossia models pull` downloads."""
