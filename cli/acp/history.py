@@ -18,6 +18,7 @@ from ossia.cli.runtime.session import Resume, open_session
 
 if TYPE_CHECKING:
     from ossia.agent.conversation import Conversation, OpenSession
+    from ossia.agent.worker import Worker
     from ossia.cli.settings.config import Resolved
     from ossia.tools.folder import Folder
 
@@ -57,11 +58,17 @@ def listed(params: Params, *, page: int = _PAGE) -> dict[str, object]:
     return {"sessions": sessions, **({"nextCursor": shown[-1].id} if more else {})}
 
 
-def delete(session_id: str) -> None:
-    """Delete a stored session for good; one that isn't there is no error. Raises SessionInUse."""
+def delete(session_id: str, worker: Worker | None) -> None:
+    """Delete a stored session for good; one that isn't there is no error. Raises SessionInUse.
+
+    Its cache is deleted once more behind the jobs of the `worker`, which may be storing it.
+    """
+    kv = paths.host().kv
     with _store() as store, suppress(SessionMissing):
         store.remove(session_id)
-        delete_session_cache(paths.host().kv, session_id)
+        delete_session_cache(kv, session_id)
+        if worker:
+            worker.submit(lambda: delete_session_cache(kv, session_id))
 
 
 def info_update(talk: Conversation) -> dict[str, object] | None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ossia.cli.runtime.progress import Display
     from ossia.cli.settings.config import Resolved
 
-_STEP_S = 0.05
+_STEP_S, _SHORT_S = 0.05, 0.5
 _R = TypeVar("_R")
 
 
@@ -63,12 +63,16 @@ class Models:
         finally:
             self._turn.release()
 
+    def wait(self, resolved: Resolved, stop: Control) -> None:
+        """Wait until the model of these settings is loaded, beside others' turns. Raises as `turn` does."""
+        awaited(self._load(resolved), stop)
+
     def change(self, resolved: Resolved, *, back: Resolved) -> None:
         """Load the model of these settings now; if that fails, begin to load that of the settings `back` again.
 
         Raises RpcError during a turn, and the errors of `turn`.
         """
-        if not self._turn.acquire(blocking=False):
+        if not self._turn.acquire(timeout=_SHORT_S):
             raise RpcError(INVALID_REQUEST, "a turn is under way: change the model after it, or cancel it first")
         try:
             self._load(resolved).result()
@@ -78,6 +82,14 @@ class Models:
             raise
         finally:
             self._turn.release()
+
+    def store(self, seconds: float) -> None:
+        """Store the static part of the last prompt for the next process, behind what sessions store. At the end."""
+        from ossia.agent.kv_cache import save_prompt_cache
+
+        if model := self.loaded:
+            with suppress(Exception):  # it only saves time
+                self.worker.submit(lambda: save_prompt_cache(model.engine)).result(seconds)
 
     def _load(self, resolved: Resolved) -> Future[Model]:
         spec = model_spec(resolved, stays=True)
@@ -93,6 +105,7 @@ class Models:
     def _work(self, resolved: Resolved, before: Future[Model] | None, loading: Future[Model]) -> None:
         try:
             if before:
+                self.worker.when_idle(None)  # nothing is read ahead on a closed engine
                 with suppress(Exception):  # then it was never loaded
                     before.result().close().result()
             begun = begin_model(resolved, self._display, self.worker, stays=True)

@@ -32,7 +32,7 @@ VERSION = 1
 """The protocol's."""
 _AUTH_REQUIRED, _NOT_FOUND = -32000, -32002
 _LOGIN = "models-pull"
-_END_S, _CLOSE_S = 0.5, 10.0
+_END_S, _CLOSE_S, _STORE_S = 0.5, 10.0, 5.0
 _MAX_CHARS = 1000
 """Of an error's line."""
 _CAPABILITIES: Mapping[str, object] = {
@@ -106,6 +106,8 @@ class Server:
         while any(session.busy for session in sessions) and time.monotonic() < give_up_at:
             time.sleep(0.01)
         self.connection.finish(_END_S / 2)
+        if self._made:
+            self._made[0].store(_STORE_S)
 
     # -- the connection ------------------------------------------------------------------------------------------------
 
@@ -173,8 +175,8 @@ class Server:
         from ossia.cli.acp import history
 
         name = text(params, "sessionId")
-        self._close(name)
-        history.delete(name)
+        self._close(name, cache=False)
+        history.delete(name, self._made[0].worker if self._made else None)
         return {}
 
     def cancel(self, params: Params) -> None:
@@ -243,10 +245,10 @@ class Server:
             self._made = Models(display), display
         return self._made
 
-    def _close(self, name: str) -> None:
+    def _close(self, name: str, *, cache: bool = True) -> None:
         """Close a session, and wait for the end of its turn: only then it can be opened again, or deleted."""
         if session := self.sessions.pop(name, None):
-            session.close()
+            session.close(cache=cache)
             give_up_at = time.monotonic() + _CLOSE_S
             while session.busy and time.monotonic() < give_up_at:
                 time.sleep(0.01)

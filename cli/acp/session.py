@@ -22,6 +22,7 @@ from ossia.cli.runtime.progress import Display
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ossia.agent.build import Model
     from ossia.agent.sessions.session import UserText
     from ossia.cli.settings.config import Resolved
     from ossia.harmony.tokenizer import Tokenizer
@@ -54,7 +55,8 @@ class Session:
         self.talk = Conversation(opened, models.worker, paths.host(), private=resolved.settings.private)
         self.models, self._connection, self._display = models, connection, display
         self.spec, self.choices = spec, options.Choices(self.talk)
-        self.notices: tuple[str, ...] = ()  # lines for the client, before the first answer
+        self.notices: tuple[str, ...] | None = ()  # lines for the client; None: they are sent
+        self.titled = False  # a title was asked for
         self._tools: Future[Toolset] = Future()
         self._lock = threading.Lock()
         self._control: Control | None = None  # of the prompt that is being answered
@@ -66,7 +68,7 @@ class Session:
     def begin(self) -> None:
         """Load the model and collect the tools in the background; tell the client about the commands."""
         self.models.begin(self.resolved)
-        threading.Thread(target=self._collect, daemon=True).start()
+        threading.Thread(target=self._prepare, daemon=True).start()
         self.update({"sessionUpdate": "available_commands_update", "availableCommands": commands.available(self)})
 
     def update(self, fields: updates.Update) -> None:
@@ -108,11 +110,11 @@ class Session:
         if control := self._control:
             control.stop()
 
-    def close(self) -> None:
-        """Stop what it does, end its tools, give the stored session back."""
+    def close(self, *, cache: bool = True) -> None:
+        """Stop what it does, end its tools, give the stored session back; `cache`: store the engine's cache for it."""
         self.cancel()
         self._closed = True
-        self.between_turns(self._end)
+        self.between_turns(lambda: self._end(cache=cache))
 
     # -- on the threads of a session -----------------------------------------------------------------------------------
 
@@ -127,6 +129,31 @@ class Session:
         self._tools.set_result(tools)
         if self._closed:
             tools.close()
+
+    def _prepare(self) -> None:
+        """Collect the tools, then wait for the model, say how full the context is, and read the first prompt ahead."""
+        self._collect()
+        control = Control()
+        with suppress(Exception):  # the first prompt says it
+            self.models.wait(self.resolved, control)
+            with self.models.turn(self.resolved, control) as model:
+                if not (self._closed or self.busy):
+                    from ossia.cli.acp import rest
+
+                    self._use(model, self._tools.result())
+                    rest.send_usage(self)
+                    rest.begin(self)
+
+    def _use(self, model: Model, tools: Toolset) -> None:
+        """Continue with this model and these tools, unless both are in use."""
+        talk = self.talk
+        if talk.model is model and talk.tools is tools:
+            return
+        talk.use(model, tools)
+        self.choices.permit()
+        if talk.opened.resumed:
+            talk.forget_variables()
+            talk.load_cache()
 
     def _respond(self, said: UserText, control: Control, response: Future[Mapping[str, object]]) -> None:
         """Answer a prompt. What waits for its end is done before the client hears of it."""
@@ -158,13 +185,8 @@ class Session:
             self._collect()
         with self.models.turn(self.resolved, control) as model:
             tools, talk = awaited(self._tools, control), self.talk
-            if talk.model is not model or talk.tools is not tools:
-                talk.use(model, tools)
-                self.choices.permit()
-                self._report_servers(tools)
-                if talk.opened.resumed:
-                    talk.forget_variables()
-                    talk.load_cache()
+            self._use(model, tools)
+            self._report_servers(tools)
             answer = commands.expanded(self, said)
             if isinstance(answer, str):
                 self.update(updates.message(answer))
@@ -175,6 +197,7 @@ class Session:
             return self._say(said, control)
 
     def _say(self, said: UserText, control: Control) -> Mapping[str, object]:
+        from ossia.cli.acp import rest
         from ossia.cli.acp.history import info_update
         from ossia.cli.acp.turn import follow
 
@@ -189,21 +212,26 @@ class Session:
             options.refresh(self)
             if update := info_update(talk):
                 self.update(update)
+            rest.begin(self)
 
     def _ask(self, question: Mapping[str, object], answered: Callable[[object, bool], None]) -> Callable[[], None]:
         params = {"sessionId": self.id, **question}
         return self._connection.request("session/request_permission", params, answered)
 
     def _report_servers(self, tools: Toolset) -> None:
-        """Send a line about each of the client's servers that isn't used, or isn't connected."""
+        """Send a line about each of the client's servers that isn't used, or isn't connected; once."""
+        if self.notices is None:
+            return
         off = [f"the MCP server {name.removeprefix('mcp ')} isn't connected: {why}"
                for name, why in tools.off.items() if name.startswith("mcp ")]  # fmt: skip
         for line in (*self.notices, *off):
             self.update(updates.thought(f"{line}\n"))
-        self.notices = ()
+        self.notices = None
 
-    def _end(self) -> None:
+    def _end(self, *, cache: bool) -> None:
         with suppress(Exception):
+            if cache:
+                self.talk.save_cache()
             self.talk.close()
         if tools := self.tools:
             tools.close()

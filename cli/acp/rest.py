@@ -1,0 +1,71 @@
+"""A session at rest: the next prompt is read ahead, then a title is written. It must cost nobody anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ossia.agent.errors import AgentError
+from ossia.agent.respond import LocalResponder
+from ossia.cli.acp.history import info_update
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from ossia.agent.control import Control
+    from ossia.agent.request import ContextUse, Request
+    from ossia.agent.worker import Idle
+    from ossia.cli.acp.session import Session
+
+_AGAIN_S = 4.0
+
+
+def begin(session: Session) -> None:
+    """Read the next prompt ahead whenever the worker and the machine are idle. Between turns, with a model in use."""
+    talk, settings = session.talk, session.resolved.settings
+    assert talk.model is not None and talk.tools is not None
+    responder, mode = talk.model.responder, settings.prefill_ahead
+    if mode == "off" or not isinstance(responder, LocalResponder) or "prefill" not in talk.model.engine.capabilities:
+        return
+    from ossia.agent.engine.threads import default_threads
+    from ossia.cli.chat.ahead import Idleness
+
+    idle = Idleness(settings.threads or default_threads()).now if mode == "auto" else None
+    request = talk.session.request_ahead(talk.tools.toolbox.specs)
+    talk.ahead.begin(request, responder, idle=idle, then=_title(session, request, responder))
+
+
+def send_usage(session: Session) -> None:
+    """Measure the context and send how full it is. With a model in use."""
+
+    def send(future: Future[ContextUse]) -> None:
+        if not future.exception():
+            use = future.result()
+            session.update({"sessionUpdate": "usage_update", "used": use.used_tokens, "size": use.total_tokens})
+
+    session.talk.measure().add_done_callback(send)
+
+
+def _title(session: Session, request: Request, responder: LocalResponder) -> Idle | None:
+    """The title's job for `Worker.when_idle`; None: no title is needed. The first question is one until then."""
+    talk, store, session_id = session.talk, session.talk.store, session.talk.opened.session_id
+    if session.resolved.settings.titles != "model" or store is None or session_id is None or session.titled:
+        return None
+    if talk.session.ends[-1:] != ("answered",):
+        return None
+
+    def write(control: Control) -> float | None:
+        from ossia.agent.titles import written_title
+
+        try:
+            title = written_title(request, responder, control=control) if store.wants_title(session_id) else ""
+            if control.stopped:
+                return _AGAIN_S
+            session.titled = True
+            if title:
+                store.entitle(session_id, title)
+                session.update(info_update(talk) or {})
+        except AgentError:  # nothing can be stored, or the engine failed: the next turn says so
+            session.titled = True
+        return None
+
+    return write
