@@ -18,9 +18,11 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from typing_extensions import TypedDict
 
+from ossia import Agent, Model
 from ossia.agent.errors import SchemaUnusable
 from ossia.agent.schema import fault_of
 from ossia.api.schema import read
+from tests.support.command import write_script
 
 
 class Color(enum.Enum):
@@ -210,6 +212,25 @@ def test_what_restricts_nothing_is_logged(caplog: pytest.LogCaptureFixture) -> N
     assert [message.partition(";")[0] for message in caplog.messages] == [
         "schema: ignored, since it restricts nothing: nullable"
     ]
+
+
+@pytest.mark.parametrize(
+    ("answer", "max_tokens", "end", "data", "error"),
+    [
+        ('{"number": 2}', None, "answered", Even(number=2), None),
+        ('{"number": 3}', None, "answered", None, "number: Value error, must be even"),
+        ('{"number": "2"}', None, "answered", None, "'2' is not of type 'integer' (at $.number)"),
+        ("Two.", None, "answered", None, "it isn't JSON (Expecting value: line 1 column 1 (char 0))"),
+        ('{"number": 2}', 5, "tokens", None, None),
+    ],
+)
+def test_an_answer_that_is_no_value_says_why(
+    tmp_path: Path, answer: str, max_tokens: int | None, end: str, data: object, error: str | None
+) -> None:
+    engine = write_script(tmp_path, f"<|channel|>final<|message|>{answer}<|return|>")
+    with Model(engine=engine) as model, Agent(model, max_tokens=max_tokens) as agent:
+        result = agent.ask("A number?", schema=Even)
+    assert (result.end, result.data, result.error) == (end, data, error)
 
 
 def test_a_dict_needs_no_pydantic() -> None:

@@ -36,8 +36,7 @@ class Notebook:
         self._folder = folder
 
     def __enter__(self) -> Notebook:
-        env = {**os.environ, "IPYTHONDIR": str(self._folder / ".ipython")}
-        self._manager.start_kernel(cwd=str(self._folder), env=env, stderr=subprocess.DEVNULL)
+        self._manager.start_kernel(cwd=str(self._folder), env=dict(os.environ), stderr=subprocess.DEVNULL)
         self._client = self._manager.blocking_client()
         self._client.start_channels()
         self._client.wait_for_ready(timeout=_WAIT_S)
