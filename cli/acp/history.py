@@ -36,7 +36,7 @@ def opened(resolved: Resolved, folder: Folder | None, cwd: Path, stored: str | N
         if not _is_in(info, cwd):
             where = f"was begun in {_folder(info)}" if _folder(info) else "has no folder"
             raise RpcError(INVALID_PARAMS, f"cwd: session {stored} {where}: it can't go on in {cwd}")
-    return open_session(resolved, folder, resume=Resume(ref=stored))
+    return open_session(resolved, folder, resume=Resume(ref=stored), here=cwd)
 
 
 def listed(params: Params, *, page: int = _PAGE) -> dict[str, object]:

@@ -32,6 +32,7 @@ VERSION = 1
 """The protocol's."""
 _AUTH_REQUIRED, _NOT_FOUND = -32000, -32002
 _LOGIN = "models-pull"
+_PLAIN = "{} holds ossia's own data: no tools work in it; open the folder of a project"
 _END_S, _CLOSE_S, _STORE_S = 0.5, 10.0, 5.0
 _MAX_CHARS = 1000
 """Of an error's line."""
@@ -212,6 +213,7 @@ class Server:
 
     def _open(self, params: Params, stored: str | None) -> Session:
         """Open a new session, or a stored one, in the client's folder."""
+        from ossia.cli import paths
         from ossia.cli.acp import history, servers
         from ossia.cli.acp.session import Session
         from ossia.cli.runtime.assembly import tools_spec
@@ -220,7 +222,8 @@ class Server:
         cwd = Path(text(params, "cwd"))
         if not cwd.is_absolute():
             raise RpcError(INVALID_PARAMS, f"cwd: expected an absolute path, not {str(cwd)!r}")
-        resolved, folder = resolve_with_folder({**self._flags, "workspace": str(cwd)})
+        plain = paths.data_dir().resolve().is_relative_to(cwd.resolve())  # the home: an editor without a project
+        resolved, folder = resolve_with_folder({**self._flags, "workspace": None if plain else str(cwd)})
         models, display = self._parts(resolved.settings)
         for warning in resolved.warnings:
             display.warn(warning)
@@ -232,7 +235,7 @@ class Server:
             opened.session_id or secrets.token_hex(4), cwd, opened, resolved, folder, spec,
             models=models, connection=self.connection, display=display,
         )  # fmt: skip
-        session.notices = notices
+        session.notices = (*([_PLAIN.format(cwd)] if plain else []), *notices)
         self.sessions[session.id] = session
         return session
 

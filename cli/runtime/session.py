@@ -35,11 +35,14 @@ class Resume:
     ref: str | None = None
 
 
-def open_session(resolved: Resolved, folder: Folder | None, *, resume: Resume, save: bool | None = None) -> OpenSession:
+def open_session(
+    resolved: Resolved, folder: Folder | None, *, resume: Resume, save: bool | None = None, here: Path | None = None
+) -> OpenSession:
     """A new session, or the older one that `resume` names. Raises where that one can't be loaded.
 
-    `save`: store a new one; None: unless the settings say private. A store that can't be used stops nobody from
-    talking: the session is then not stored, and `problem` says why.
+    `save`: store a new one; None: unless the settings say private. `here`: the folder that a new one is begun in; None:
+    this process's. A store that can't be used stops nobody from talking: the session is then not stored, and `problem`
+    says why.
     """
     if resume.latest or resume.ref is not None:
         return _older(resolved, folder, resume)
@@ -48,7 +51,7 @@ def open_session(resolved: Resolved, folder: Folder | None, *, resume: Resume, s
         return OpenSession(session)
     try:
         store = _store()
-        kept = store.keep(session, workspace=_root(folder), folder=str(paths.here()))
+        kept = store.keep(session, workspace=_root(folder), folder=str(here or paths.here()))
         return OpenSession(session, store, kept)
     except AgentError as error:
         return OpenSession(session, problem=f"the session is not stored: {error}")

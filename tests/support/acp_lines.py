@@ -37,7 +37,7 @@ class Lines:
         os.close(theirs)
         self._stdin = os.fdopen(ours, "wb", 0)
         self._come: queue.Queue[tuple[Message | None, float]] = queue.Queue()
-        self._ids = itertools.count(1)
+        self._ids = itertools.count(1_000_000)  # no id that a test sends itself
         self.messages: list[Message] = []
         self.at_s: list[float] = []
         self.torn: list[bytes] = []

@@ -167,6 +167,19 @@ def test_a_session_is_listed_loaded_resumed_and_deleted(work: Path) -> None:
         assert editor.request("session/list")["sessions"] == []
 
 
+def test_a_session_in_the_home_folder_has_no_folder_to_work_in(home: Path) -> None:
+    """An editor without a project opens it there; ossia's own data is in it."""
+    script = write_script(home, writes("new.md"), FINAL)
+    with Editor("--engine", script) as editor:
+        session = editor.new(home.resolve()).session_id
+        assert editor.ask(session, "Write it.") == "end_turn"
+        assert "open the folder of a project" in editor.text(session, "agent_thought_chunk")
+        assert not (home / "new.md").exists()
+    with Editor("--engine", script) as editor:
+        editor.request("session/load", sessionId=session, cwd=str(home.resolve()), mcpServers=[])
+        assert editor.text(session) == "Done."
+
+
 def test_a_changed_effort_and_plan_mode(work: Path) -> None:
     with Editor("--engine", write_script(work.parent, writes("new.md"), FINAL)) as editor:
         made = editor.new(work)
