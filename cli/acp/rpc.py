@@ -10,6 +10,7 @@ import collections
 import json
 import threading
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
@@ -82,7 +83,10 @@ class Connection:
                         pass
                     self._fail(None, RpcError(INVALID_REQUEST, f"a line has at most {MAX_LINE_BYTES >> 20} MB"))
                 elif line.strip():
-                    self._take(line, methods, notifications)
+                    try:
+                        self._take(line, methods, notifications)
+                    except Exception:  # after an answer, or of a callback: the next line counts all the same
+                        traceback.print_exc()
         self.close()
 
     def close(self) -> None:

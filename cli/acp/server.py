@@ -54,12 +54,15 @@ def serve(flags: Mapping[str, object]) -> None:
     from ossia.cli.streams import give_stdout_to_others, say, stdout
 
     resolve(flags, environ=os.environ)  # a wrong flag is refused before the client says anything
+    if sys.stdin.isatty():
+        say("this is for an editor, which speaks to it by JSON; Ctrl-D ends it")
     give_stdout_to_others()
-    with os.fdopen(os.dup(sys.stdin.fileno()), "rb") as read:
-        nowhere = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(nowhere, sys.stdin.fileno())
-        os.close(nowhere)
-        server, code = Server(read, stdout().buffer, flags), ExitCode.ANSWERED
+    stdin, out = sys.stdin.fileno(), stdout().fileno()
+    with os.fdopen(os.dup(stdin), "rb") as read, os.fdopen(os.dup(out), "wb") as write:
+        with Path(os.devnull).open("rb") as nowhere:
+            os.dup2(nowhere.fileno(), stdin)
+        os.dup2(2, out, inheritable=False)
+        server, code = Server(read, write, flags), ExitCode.ANSWERED
         try:
             server.run()
         except KeyboardInterrupt:

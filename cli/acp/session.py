@@ -157,7 +157,8 @@ class Session:
 
     def _respond(self, said: UserText, control: Control, response: Future[Mapping[str, object]]) -> None:
         """Answer a prompt. What waits for its end is done before the client hears of it."""
-        error, result = None, _CANCELLED
+        error: BaseException | None = None
+        result = _CANCELLED
         try:
             result = self._answer(said, control)
         except Stopped:
@@ -165,7 +166,10 @@ class Session:
         except BaseException as wrong:
             error = wrong
         while later := self._taken():
-            later()
+            try:
+                later()
+            except Exception as wrong:
+                error = error or wrong
         if error is not None and not control.stopped:
             response.set_exception(error)
         else:

@@ -71,7 +71,11 @@ class _Following:
             return turn.answer(Decision(asked.call.id, False, unasked=True))
 
         def answered(result: object, ok: bool) -> None:
-            decision = answer_of(asked, result if ok else None, tools.store)
+            try:
+                decision = answer_of(asked, result if ok else None, tools.store)
+            except BaseException:  # a rule that can't be stored
+                turn.answer(Decision(asked.call.id, False, unasked=True))
+                raise
             if decision is None:
                 turn.stop()
             else:

@@ -102,6 +102,16 @@ def test_sigterm_ends_it() -> None:
     assert process.returncode == 130
 
 
+def test_a_client_that_reads_nothing_can_leave() -> None:
+    process = start("acp", stdin=subprocess.PIPE)
+    assert process.stdin and process.stdout and process.stderr
+    process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n' * 1000)
+    process.stdin.close()
+    assert process.wait(timeout=60) == 0  # its answers still fill the pipe
+    process.stdout.close()
+    process.stderr.close()
+
+
 def _folder(parent: Path, name: str) -> Path:
     (parent / name).mkdir(exist_ok=True)
     return parent / name
