@@ -122,7 +122,7 @@ def refresh(session: Session) -> None:
 
 
 def _models(session: Session) -> tuple[str, Sequence[_Choice]]:
-    """The model in use, as the settings name it, and all: those on this machine, or with a server those that it lists."""
+    """The model in use, as the settings name it, and all: those on this machine, or those that a server lists."""
     settings, loaded = session.resolved.settings, session.models.loaded
     if settings.engine == LLAMA:
         found: Sequence[_Choice] = _models_here(int(time.monotonic() / _LOOK_AGAIN_S))
