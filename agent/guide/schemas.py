@@ -161,6 +161,8 @@ def _describe_fault(fault: str) -> str:
         return f"the keyword {names} can't be followed while sampling"
     if "regex parse error" in fault:
         return f"the keyword 'pattern' can't be followed while sampling: {_in_a_line(fault)}"
+    if "Invalid type" in fault:
+        return f"the keyword 'type' names no type of JSON ({_in_a_line(fault)})"
     if "Unknown format" in fault:
         return f"{_in_a_line(fault)}; known are {', '.join(FORMATS)}"
     if "anyOf is empty" in fault:

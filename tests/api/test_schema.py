@@ -187,7 +187,7 @@ class Odd:
     [
         ({"type": "object", "requried": ["a"]}, "schema: 'requried' is not a keyword of JSON Schema: write 'required'"),
         ({"type": "array", "uniqueItems": True}, "schema: the keyword 'uniqueItems' can't be followed while sampling"),
-        ({"type": "strin"}, "strin"),
+        ({"type": "strin"}, "schema: the keyword 'type' names no type of JSON (Invalid type: strin)"),
         ({"$ref": "#/$defs/Nowhere"}, "Nowhere"),
         ("Trip", "schema: expected a dict (a JSON Schema), a dataclass, a TypedDict, a pydantic model or another type"),
         (Stop("Oslo", datetime.date(2026, 1, 2)), "not Stop(city='Oslo'"),

@@ -149,12 +149,12 @@ def chosen(
 
 
 def place_of(function: Callable[..., Any], where: str) -> str:
-    """`"weather.py line 3"`; for a function from another file than `where`, with its name, too."""
+    """`"weather.py line 3"`; for a function from another file than `where`, with its name, too. `where` "": unknown."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None:
         return where
     file = Path(code.co_filename).name
-    return f"{where if file == where else f'{where}: {file}'} line {code.co_firstlineno}"
+    return f"{file if where in ('', file) else f'{where}: {file}'} line {code.co_firstlineno}"
 
 
 def public_functions(module: ModuleType, where: str) -> Mapping[str, Callable[..., Any]]:

@@ -74,14 +74,17 @@ def tools_of(functions: Sequence[Callable[..., object]], *, timeout_s: float = 1
     """
     named: dict[str, Callable[..., object]] = {}
     for function in functions:
-        if not _load.is_function(function):
+        if not _load.is_function(function) or function.__name__ == "<lambda>":
             came = one_line(repr(function), 100)
             raise FunctionsInvalid(f"tools: expected functions with type hints (def), not {came}")
         name = function.__name__
         if name in named:
             raise FunctionsInvalid(f"tools: two functions are called {name!r}: rename one of them")
         named[name] = function
-    loaded = _as_tools(named, list(named), "tools", "this program", timeout_s, caught=False)
+    try:
+        loaded = _as_tools(named, list(named), "", "this program", timeout_s, caught=False)
+    except FunctionsInvalid as fault:
+        raise FunctionsInvalid(f"tools: {fault}") from None
     for name in named:
         if offered_name(name) != name:
             why = "is gpt-oss's own" if plain_name(name) == name else "has other characters than A-Z, 0-9, _"

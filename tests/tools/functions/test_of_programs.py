@@ -171,9 +171,9 @@ class Adder:
     [
         (
             [untyped],
-            "untyped can't be a tool: tools: test_of_programs.py line {} has no type hint: write e.g. city: str",
+            "tools: untyped can't be a tool: test_of_programs.py line {} has no type hint: write e.g. city: str",
         ),
-        ([lambda: 1], "<lambda> can't be a tool: tools: {}: a lambda has no type hints: write a def, or begin"),
+        ([lambda: 1], "tools: expected functions with type hints (def), not <function <lambda> at"),
         ([functools.partial(soon, "x")], "tools: expected functions with type hints (def), not functools.partial("),
         ([math.sqrt], "tools: expected functions with type hints (def), not <built-in function sqrt>"),
         ([Shelf], "tools: expected functions with type hints (def), not <class '"),
