@@ -228,12 +228,10 @@ class Server:
         plain = paths.data_dir().resolve().is_relative_to(cwd.resolve())  # the home: an editor without a project
         resolved, folder = resolve_with_folder({**self._flags, "workspace": None if plain else str(cwd)})
         models, display = self._parts(resolved.settings)
-        for warning in resolved.warnings:
-            display.warn(warning)
         spec, notices = servers.with_servers(tools_spec(resolved, folder), params.get("mcpServers"))
         opened: OpenSession = history.opened(resolved, folder, cwd, stored)
-        if opened.problem:
-            display.warn(opened.problem)
+        for warning in (*resolved.warnings, *filter(None, [opened.problem])):
+            display.warn(warning)
         session = Session(
             opened.session_id or secrets.token_hex(4), cwd, opened, resolved, folder, spec,
             models=models, connection=self.connection, display=display,
