@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,11 @@ _ABOUT_POSIX: frozenset[str] = frozenset()
 
 def _sources() -> list[Path]:
     return [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+
+
+@cache
+def _trees() -> dict[str, ast.Module]:
+    return {path.relative_to(ROOT).as_posix(): ast.parse(path.read_text(encoding="utf-8")) for path in _sources()}
 
 
 def test_the_layers_hold() -> None:
@@ -62,10 +68,10 @@ def _imports(tree: ast.Module) -> Iterator[str]:
 
 def test_what_begins_with_an_underscore_stays_in_its_package() -> None:
     found = {
-        f"{path.relative_to(ROOT).as_posix()}: {name}"
-        for path in _sources()
-        for name in _imports(ast.parse(path.read_text(encoding="utf-8")))
-        if name.startswith("ossia.") and name.split(".")[1] not in ("__version__", path.relative_to(ROOT).parts[0])
+        f"{path}: {name}"
+        for path, tree in _trees().items()
+        for name in _imports(tree)
+        if name.startswith("ossia.") and name.split(".")[1] not in ("__version__", path.split("/")[0])
         if any(part.startswith("_") for part in name.split("."))
     }
     assert found == set()
@@ -73,10 +79,10 @@ def test_what_begins_with_an_underscore_stays_in_its_package() -> None:
 
 def test_nothing_imports_a_posix_only_module_on_every_platform() -> None:
     found = {
-        f"{path.relative_to(ROOT).as_posix()}: {name}"
-        for path in _sources()
-        if path.relative_to(ROOT).as_posix() not in _ABOUT_POSIX
-        for name in _imported_at_module_level(ast.parse(path.read_text(encoding="utf-8")))
+        f"{path}: {name}"
+        for path, tree in _trees().items()
+        if path not in _ABOUT_POSIX
+        for name in _imported_at_module_level(tree)
         if name in _POSIX_ONLY
     }
     assert found == set()
@@ -102,5 +108,4 @@ def test_no_folder_has_more_files_than_can_be_looked_through() -> None:
 
 def test_every_module_says_what_it_is() -> None:
     """An empty `__init__.py` is the exception."""
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in _sources()}
-    assert [path for path, tree in trees.items() if tree.body and not ast.get_docstring(tree)] == []
+    assert [path for path, tree in _trees().items() if tree.body and not ast.get_docstring(tree)] == []

@@ -186,9 +186,12 @@ def confined(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(params=[True, False], ids=["journal", "no journal"])
-def shell(request: pytest.FixtureRequest, tmp_path: Path, confined: str) -> Shell:
-    return Shell(tmp_path, confined, journaled=request.param)
+@pytest.fixture(params=[*CONFINED, "no journal"])
+def shell(request: pytest.FixtureRequest, tmp_path: Path) -> Shell:
+    if sys.platform != "linux":
+        pytest.skip("bubblewrap and Landlock are Linux's")
+    journaled = request.param != "no journal"
+    return Shell(tmp_path, request.param if journaled else "landlock", journaled=journaled)
 
 
 def _told(result: ToolResult) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import json
 from dataclasses import dataclass
+from functools import cache
 from textwrap import dedent
 from typing import Annotated, Any, Literal
 
@@ -217,6 +218,7 @@ def _deep(levels: int) -> dict[str, Any]:
     return schema
 
 
+@cache
 def _hostile() -> dict[str, dict[str, Any]]:
     laughs = {
         str(n): {"type": "object", "properties": {key: {"$ref": f"#/$defs/{n + 1}"} for key in "abcdefgh"}}
@@ -235,7 +237,7 @@ def _hostile() -> dict[str, dict[str, Any]]:
     }
 
 
-@pytest.mark.parametrize("name", list(_hostile()))
+@pytest.mark.parametrize("name", ["deep", "wide", "laughs", "cyclic", "enum", "names", "required", "allOf"])
 def test_a_hostile_schema_is_bounded(name: str) -> None:
     """Hostile row 33, for what a server says of its arguments: huge, deep, referring to itself."""
     flat = flatten(_hostile()[name])

@@ -233,7 +233,7 @@ def test_usage_of_a_folder_at_any_depth(tmp_path: Path) -> None:
     used = usage_of_folders((tmp_path,))
     assert used.data_files == 61 and used.data_bytes >= 1 << 20
     assert hostile_folder.clear_setid_bits(tmp_path) == 1
-    assert _open_descriptors() == before
+    assert _open_descriptors() <= before  # a thread of another test may have closed one
 
 
 def _open_descriptors() -> int:
