@@ -1,14 +1,15 @@
-"""The input of one step of a turn, and the protocol of its generator, a responder."""
+"""The input of one step of a turn, its use of the context, and the protocol of its generator, a responder."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol, get_args
 
 from ossia.agent.control import Control
 from ossia.agent.engine.base import ConstraintDropped, Progress, Sampling
 from ossia.agent.events import Stats
+from ossia.agent.kinds import Kind, kind_of
 from ossia.harmony.messages import Channel, Completion, Delta, Effort, Message, Repaired, ResponseFormat
 from ossia.tools.spec import ToolSpec
 
@@ -79,6 +80,48 @@ class ContextUse:
     def fits(self) -> bool:
         """True if there is room for the prompt and for the answer."""
         return self.used_tokens + self.reserve_tokens <= self.total_tokens
+
+
+_PARTS: Final[Mapping[Kind, PartName]] = {"user": "user", "result": "results", "call": "calls", "thinking": "thinking"}
+
+
+def reserve_tokens(context_tokens: int, max_tokens: int | None = None) -> int:
+    """The tokens to have free before a step: a quarter of the context, but at most 8192, and at most `max_tokens`.
+
+    `reserve_tokens(32_768)` is 8192, `reserve_tokens(2048)` 512, `reserve_tokens(2048, max_tokens=100)` 100.
+    """
+    reserve = min(8192, context_tokens // 4)
+    return reserve if max_tokens is None else min(reserve, max_tokens)
+
+
+def summary_tokens(context_tokens: int) -> int:
+    """The longest summary of older turns: an eighth of the context, 1024 tokens at most."""
+    return min(1024, context_tokens // 8)
+
+
+def context_use(
+    request: Request, *, static: Sequence[tuple[PartName, int]], tokens: Sequence[int], used: int, context_tokens: int
+) -> ContextUse:
+    """The meter's reading. `static` are the parts before the history, `tokens` those of each message of the history."""
+    counts: dict[PartName, int] = dict.fromkeys(get_args(PartName), 0)
+    for name, count in static:
+        counts[name] += count
+    for at, (message, count) in enumerate(zip(request.history, tokens, strict=True)):
+        counts["summary" if request.summarised and at == 0 else part_of(message)] += count
+    counts["system"] += used - sum(counts.values())  # the ids that open the next message
+    return ContextUse(
+        used_tokens=used,
+        total_tokens=context_tokens,
+        static_tokens=sum(count for _, count in static),
+        reserve_tokens=reserve_tokens(context_tokens, request.max_tokens),
+        parts=tuple(Part(name, count) for name, count in counts.items()),
+        messages=tuple(tokens),
+    )
+
+
+def part_of(message: Message) -> PartName:
+    """The meter's part for a message of the history."""
+    return _PARTS.get(kind_of(message), "answers")
 
 
 StepEvent = Delta | Repaired | ConstraintDropped | Progress | Stats

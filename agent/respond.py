@@ -7,14 +7,13 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from ossia.agent._repeats import LOOK_EVERY, WINDOW_IDS, in_code, is_monotonous, repeats, repeats_as_text
-from ossia.agent.context import context_use
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Constraint, Engine, Generation, Progress, Prompt, Static, Task
 from ossia.agent.errors import ContextFull, EngineFailed
 from ossia.agent.events import Stats
 from ossia.agent.kinds import is_answer
 from ossia.agent.prompt import WORK, compose
-from ossia.agent.request import ContextUse, PartName, Request, StepEvent
+from ossia.agent.request import ContextUse, PartName, Request, StepEvent, context_use
 from ossia.agent.resample import can_resample, is_unreadable
 from ossia.harmony.builtins import TRAINED_NAMES
 from ossia.harmony.codec import Codec

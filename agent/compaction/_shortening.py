@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ossia.agent.context import part_of
-from ossia.agent.request import Request, Responder
+from ossia.agent.request import Request, Responder, part_of
 from ossia.harmony.messages import Message
 
 _NOTE = "[Made room: "

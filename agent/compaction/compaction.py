@@ -15,13 +15,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ossia.agent.compaction._shortening import cut_to_fit, head_and_tail, is_note, note_on, transcript, worth_noting
-from ossia.agent.context import summary_tokens
 from ossia.agent.control import Control
 from ossia.agent.engine.base import ConstraintDropped, Progress
 from ossia.agent.events import ContextTrimmed, Stats
 from ossia.agent.kinds import is_answer
 from ossia.agent.limits import Budget
-from ossia.agent.request import ContextUse, Request, Responder, StepEvent
+from ossia.agent.request import ContextUse, Request, Responder, StepEvent, summary_tokens
 from ossia.agent.sessions.session import Session, Summary, summary_message
 from ossia.harmony.messages import FINAL, Completion, Delta, Message, Repaired
 

@@ -12,14 +12,13 @@ from typing import Any
 import pytest
 
 from ossia.agent.compaction._shortening import is_note
-from ossia.agent.context import reserve_tokens, summary_tokens
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Progress, Prompt, Sampling, Task
 from ossia.agent.engine.scripted import Script, ScriptedEngine
 from ossia.agent.errors import ContextFull, EngineFailed
 from ossia.agent.events import ContextTrimmed, Delta, Event, MessageAdded, Stats, ToolFinished, TurnEnded
 from ossia.agent.limits import Limits
-from ossia.agent.request import PartName
+from ossia.agent.request import PartName, reserve_tokens, summary_tokens
 from ossia.agent.respond import LocalResponder
 from ossia.agent.sessions.session import SUMMARY_HEAD, Entry, Options, Session, Summary
 from ossia.harmony.codec import Codec, Rendered
