@@ -16,9 +16,8 @@ from ossia.agent.sessions.store import SessionStore
 from ossia.agent.worker import Worker
 from ossia.cli import paths
 from ossia.cli.clean import clean
-from ossia.cli.eval import chain, harmony, sums
+from ossia.cli.eval import chain, harmony, repo, sums
 from ossia.cli.eval.play import Player
-from ossia.cli.eval.repo import repo
 from ossia.cli.eval.results import Outcome, Results, by_suite, duration, published, row_of, table
 from ossia.cli.eval.task import Task
 from ossia.cli.eval.workbench import missing, remove_left
