@@ -2,6 +2,6 @@
 
 from ossia.tools.toolchains.closed import READABLE
 from ossia.tools.toolchains.find import find_toolchains
-from ossia.tools.toolchains.words import in_words
+from ossia.tools.toolchains.summary import in_words
 
 __all__ = ["READABLE", "find_toolchains", "in_words"]

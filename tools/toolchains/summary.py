@@ -1,4 +1,4 @@
-"""One line for the model: the interpreters and toolchains that its commands find."""
+"""The toolchains that commands find: one line for the model, one for people."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from ossia.tools.sandbox.job import SYSTEM_PATH
+from ossia.tools.sandbox.job import SYSTEM_PATH, Toolchains
 from ossia.tools.toolchains import brought
 from ossia.tools.toolchains.look import head, names, real, text
 from ossia.tools.toolchains.places import Places
@@ -98,3 +98,17 @@ def _rusts(shown: Places) -> Path | None:
             if name := brought.matching(word, names(base / "toolchains")):
                 return real(base / "toolchains" / name)
     return None
+
+
+def in_words(found: Toolchains, home: Path) -> str:
+    """A line: `"commands may read, for PATH: ~/.cargo/bin; for rustup: ~/.rustup/toolchains"`; "" for no places."""
+    reasons: dict[str, list[str]] = {}
+    for place in found.places:
+        reasons.setdefault(place.why.replace(str(home.resolve()), "~"), []).append(_short(place.path, home))
+    seen = "; ".join(f"for {why}: {', '.join(places)}" for why, places in reasons.items())
+    closed = ", ".join(_short(path, home) for path in found.closed)
+    return f"commands may read, {seen}" + (f"; never {closed}" if closed else "") if seen else ""
+
+
+def _short(path: Path, home: Path) -> str:
+    return str(path).replace(f"{home.resolve()}/", "~/", 1)
