@@ -15,10 +15,9 @@ from pathlib import Path
 from ossia.tools.sandbox.job import Toolchains
 from ossia.tools.skills import OF_USER
 from ossia.tools.toolchains import brought
-from ossia.tools.toolchains.closed import READABLE, closed_below
 from ossia.tools.toolchains.look import absolute, entries, head, names, real, within
 from ossia.tools.toolchains.managers import CACHES, MARKS, PREFIXES, VENV_PARTS, Manager, bases
-from ossia.tools.toolchains.places import Places
+from ossia.tools.toolchains.places import READABLE, Places, closed_below
 from ossia.tools.toolchains.summary import summary
 from ossia.tools.toolchains.variables import git_settings, variables
 

@@ -19,11 +19,9 @@ from ossia.tools.sandbox.confinement import Unconfined
 from ossia.tools.sandbox.job import Toolchains
 from ossia.tools.saying import command_line
 from ossia.tools.spec import Need, Preview, ToolContext, ToolFailed, ToolOutput, ToolResult, ToolSpec
-from ossia.tools.work._command import Command
+from ossia.tools.work._command import Command, ShellTiming, run_job
 from ossia.tools.work._place import guarded_in, look_at, outside, repository_shown, with_folders_for, workspace_of
-from ossia.tools.work._remarks import with_git, with_notices, with_the_top
-from ossia.tools.work._running import ShellTiming, run_job
-from ossia.tools.work._wants import advice, on_sockets, wanted
+from ossia.tools.work._wants import advice, on_sockets, wanted, with_git, with_notices, with_the_top
 from ossia.tools.workspace import Keeper, Workspace
 
 if TYPE_CHECKING:
