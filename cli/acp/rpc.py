@@ -54,6 +54,20 @@ def text(params: Params, key: str) -> str:
     return value
 
 
+def in_background(do: Callable[[], Answer]) -> Answer:
+    """The answer of a method that may take its time, on a thread of its own."""
+    future: Future[Answer] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(do())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    return future
+
+
 class Connection:
     """A connection with one client.
 

@@ -13,14 +13,14 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ossia import __version__
-from ossia.cli.acp.rpc import INTERNAL, INVALID_PARAMS, Answer, Connection, Method, Params, Reply, RpcError, text
-from ossia.cli.exits import ExitCode, exit_code, line_of
+from ossia.cli.acp.errors import NOT_FOUND, error_of
+from ossia.cli.acp.rpc import INVALID_PARAMS, Answer, Connection, Method, Params, Reply, RpcError, in_background, text
+from ossia.cli.exits import ExitCode
 
 if TYPE_CHECKING:
     from ossia.agent.conversation import OpenSession
@@ -30,12 +30,9 @@ if TYPE_CHECKING:
 
 VERSION = 1
 """The protocol's."""
-_AUTH_REQUIRED, _NOT_FOUND = -32000, -32002
 _LOGIN = "models-pull"
 _PLAIN = "{} holds ossia's own data: no tools work in it; open the folder of a project"
 _END_S, _CLOSE_S, _STORE_S = 0.5, 10.0, 5.0
-_MAX_CHARS = 1000
-"""Of an error's line."""
 _CAPABILITIES: Mapping[str, object] = {
     "loadSession": True,
     "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
@@ -87,11 +84,11 @@ class Server:
             "initialize": self.initialize,
             "authenticate": self.authenticate,
             "session/new": self.new,
-            "session/load": lambda params: self._in_background(lambda: self.load(params, replay=True)),
-            "session/resume": lambda params: self._in_background(lambda: self.load(params, replay=False)),
+            "session/load": lambda params: in_background(lambda: self.load(params, replay=True)),
+            "session/resume": lambda params: in_background(lambda: self.load(params, replay=False)),
             "session/list": self.list,
-            "session/close": lambda params: self._in_background(lambda: self.close(params)),
-            "session/delete": lambda params: self._in_background(lambda: self.delete(params)),
+            "session/close": lambda params: in_background(lambda: self.close(params)),
+            "session/delete": lambda params: in_background(lambda: self.delete(params)),
             "session/prompt": lambda params: self._session(params).prompt(params.get("prompt")),
             "session/set_mode": self.set_mode,
             "session/set_config_option": self.set_config_option,
@@ -206,12 +203,12 @@ class Server:
             options.set_option(session, name, params.get("value"))
             return {"configOptions": options.options_of(session)}
 
-        return self._in_background(change) if name == options.MODEL else change()
+        return in_background(change) if name == options.MODEL else change()
 
     def _session(self, params: Params) -> Session:
         name = text(params, "sessionId")
         if name not in self.sessions:
-            raise RpcError(_NOT_FOUND, f"no session {name!r} is open: session/new begins one, session/load opens one")
+            raise RpcError(NOT_FOUND, f"no session {name!r} is open: session/new begins one, session/load opens one")
         return self.sessions[name]
 
     def _open(self, params: Params, stored: str | None) -> Session:
@@ -256,37 +253,6 @@ class Server:
             give_up_at = time.monotonic() + _CLOSE_S
             while session.busy and time.monotonic() < give_up_at:
                 time.sleep(0.01)
-
-    def _in_background(self, do: Callable[[], Answer]) -> Answer:
-        """The result of what may take its time, on a thread."""
-        future: Future[Answer] = Future()
-
-        def work() -> None:
-            try:
-                future.set_result(do())
-            except BaseException as error:
-                future.set_exception(error)
-
-        threading.Thread(target=work, daemon=True).start()
-        return future
-
-
-def error_of(error: BaseException) -> RpcError:
-    """The error for the client: the line of a user's or the machine's fault; a bug's traceback goes to stderr."""
-    from ossia.agent.errors import ModelMissing, SessionMissing
-    from ossia.cli.clean import one_line
-
-    if isinstance(error, RpcError):
-        return error
-    code = exit_code(error)
-    if code is None:
-        import traceback
-
-        traceback.print_exception(error)
-        return RpcError(INTERNAL, f"a bug in ossia: {type(error).__name__}; stderr has the traceback")
-    kinds: Mapping[type[BaseException], int] = {ModelMissing: _AUTH_REQUIRED, SessionMissing: _NOT_FOUND}
-    usual = INVALID_PARAMS if code == ExitCode.USAGE else INTERNAL
-    return RpcError(kinds.get(type(error), usual), one_line(line_of(error), _MAX_CHARS))
 
 
 def _may_log_in(params: Params) -> bool:
