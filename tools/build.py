@@ -90,7 +90,8 @@ class Toolset:
     """The tools that are on, and what belongs to them. `folder` is the workspace, None without one.
 
     `off`: what was asked for and isn't on, and why, as it was reported: `{"python": "bubblewrap isn't …"}`.
-    `browses`: the browser is offered; else it waits until there is something to browse.
+    `browses`: the browser is offered; else it waits until there is something to browse. `servers`: those of MCP, and
+    `connected` how each of them answered.
     """
 
     toolbox: Toolbox
@@ -105,6 +106,8 @@ class Toolset:
     browses: bool = True
     library: Path | None = None
     skills: Skills = NO_SKILLS
+    servers: McpServers | None = None
+    connected: Sequence[McpStatus] = ()
     _closers: Sequence[Callable[[], None]] = ()
     _turned_off: Collection[str] = ()
 
@@ -234,6 +237,8 @@ def toolset(
         browses=spec.always_browse or bool(spec.web.search or spec.web.hosts) or _has_documents(host.library),
         library=host.library,
         skills=spec.skills,
+        servers=builder.servers,
+        connected=builder.connected,
         _closers=builder.closers,
     )
     built.offer(but=())
@@ -261,6 +266,8 @@ class _Builder:
         self.python: PythonTool | None = None
         self.browser: Browser | None = None
         self.pages: PageLoader | None = None
+        self.servers: McpServers | None = None
+        self.connected: Sequence[McpStatus] = ()
         self._root = spec.folder.workspace.root if spec.folder else None
         self._environ = environment_for(self._root, host.environ)
 
@@ -395,7 +402,8 @@ class _Builder:
         host, configs = self._host, self._spec.servers
         servers = McpServers(configs, data_dir=host.data, log_dir=host.log.parent, environ=self._environ)
         self.closers.append(servers.close)
-        for status in self._connected(servers):
+        self.servers, self.connected = servers, self._connected(servers)
+        for status in self.connected:
             self._warn(status.warnings)
             if status.error is not None:
                 self.off[f"mcp {status.name}"] = status.error

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ossia.tools.build import Toolset
 
 _LABEL_CHARS: Final = 60
+_DESCRIPTION_CHARS: Final = 300
+_STATES: Final = {"accepted": "accepted", "first": "new", "new": "new: off", "changed": "changed: off"}
 _ASKED: Final = {"auto": "runs without asking", "ask": "asks first", "never": "denied"}
 
 
@@ -93,6 +95,23 @@ def _skills(talk: Conversation, tools: Toolset, argument: str) -> Iterator[str]:
     yield from (f"- {line}" for line in tools.skills.skipped)
 
 
+def _mcp(talk: Conversation, tools: Toolset, argument: str) -> Iterator[str]:
+    verb, _, name = argument.partition(" ")
+    found = [status for status in tools.connected if status.error is None]
+    if not argument:
+        yield from ("MCP servers and what they say of their tools:" if found else "No MCP server is connected.", "")
+        for status in found:
+            for tool in status.tools:
+                said = one_line(tool.description, _DESCRIPTION_CHARS)
+                yield f"- {status.name} `{one_line(tool.name, 100)}`: {said} ({_STATES[tool.state]})"
+        return
+    if verb != "accept" or name not in [status.name for status in found] or tools.servers is None:
+        known = ", ".join(status.name for status in found) or "none is connected"
+        raise ExitError(f"must be nothing, or accept and a server's name ({known}), not {one_line(argument, 80)!r}")
+    tools.servers.accept(name)
+    yield f"Accepted: the tools of {name}, from the next session on."
+
+
 def _undo(talk: Conversation, tools: Toolset, argument: str) -> Iterator[str]:
     if argument not in ("", "list", "force", "skip"):
         raise ExitError(f"must be list, force, skip or nothing, not {one_line(argument, 80)!r}")
@@ -125,5 +144,6 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "undo": Command("Restore the files that the last turn changed", "list, force or skip", _undo),
     "context": Command("How full the context is, part by part", "", _context),
     "tools": Command("The tools, and which of them ask first", "", _tools),
+    "mcp": Command("The MCP servers, and what they say of their tools; accept them", "accept NAME", _mcp),
     "skills": Command("The skills: instructions for kinds of tasks", "", _skills),
 }

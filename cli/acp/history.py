@@ -14,6 +14,7 @@ from ossia.agent.kv_cache import delete_session_cache
 from ossia.agent.sessions.store import SessionInfo, SessionStore
 from ossia.cli import paths
 from ossia.cli.acp.rpc import INVALID_PARAMS, Params, RpcError
+from ossia.cli.clean import one_line
 from ossia.cli.runtime.session import Resume, open_session
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _named(store: SessionStore, session_id: str) -> SessionInfo:
 
 def _about(info: SessionInfo) -> dict[str, object]:
     updated = datetime.datetime.fromtimestamp(int(info.updated), datetime.UTC)
-    return {"title": " ".join(info.title.split()), "updatedAt": updated.isoformat()}
+    return {"title": one_line(info.title), "updatedAt": updated.isoformat()}
 
 
 def _folder(info: SessionInfo) -> str | None:

@@ -223,12 +223,14 @@ class Session:
         return self._connection.request("session/request_permission", params, answered)
 
     def _report_servers(self, tools: Toolset) -> None:
-        """Send a line about each of the client's servers that isn't used, or isn't connected; once."""
+        """Send a line about each server that isn't used, isn't connected, or isn't accepted yet; once."""
         if self.notices is None:
             return
         off = [f"the MCP server {name.removeprefix('mcp ')} isn't connected: {why}"
                for name, why in tools.off.items() if name.startswith("mcp ")]  # fmt: skip
-        for line in (*self.notices, *off):
+        new = [f"the MCP server {one.name} is new: /mcp shows its tools, /mcp accept {one.name} accepts them"
+               for one in tools.connected if any(tool.state != "accepted" for tool in one.tools)]  # fmt: skip
+        for line in (*self.notices, *off, *new):
             self.update(updates.thought(f"{line}\n"))
         self.notices = None
 

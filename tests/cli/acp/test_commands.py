@@ -54,6 +54,7 @@ def test_commands_and_skills_are_announced(work: Path) -> None:
         "undo": {"hint": "list, force or skip"},
         "context": None,
         "tools": None,
+        "mcp": {"hint": "accept NAME"},
         "skills": None,
     }
     assert all(one["description"] for one in listed)
@@ -71,6 +72,8 @@ def test_commands_are_answered_without_the_model(work: Path) -> None:
         assert not (work / "a.md").exists()
         assert said(agent, session, "/context").startswith("Context: ")
         assert said(agent, session, "/skills") == "There are no skills.\n"
+        assert said(agent, session, "/mcp").startswith("No MCP server is connected.")
+        assert said(agent, session, "/mcp accept x").endswith("(none is connected), not 'accept x'")
         assert said(agent, session, "/tools off") == "/tools: takes no argument"
         assert said(agent, session, "/undo all").startswith("/undo: must be list, force, skip or nothing, not 'all'")
 

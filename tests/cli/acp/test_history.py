@@ -19,6 +19,7 @@ from ossia.cli.acp.replay import replayed
 from ossia.cli.acp.rpc import RpcError
 from ossia.harmony.messages import Message
 from tests.cli.acp.editor import Editor
+from tests.support.acp_lines import Lines, update_of
 from tests.support.command import write_script
 from tests.support.work_calls import writes
 
@@ -142,6 +143,40 @@ def test_what_cannot_be_opened_is_refused_in_one_line(store: SessionStore, work:
         assert "is open in another ossia" in refused(editor, load(session_id=held, cwd=cwd, mcp_servers=[]))
         delete = editor.connection._conn.send_request("session/delete", {"sessionId": held})
         assert "is open in another ossia" in refused(editor, delete)
+
+
+def test_a_session_that_is_loaded_again_during_its_turn_ends_that_first(work: Path) -> None:
+    with Lines("--engine", write_script(work.parent, writes("a.md"), FINAL)) as agent:
+        session = agent.opened(work)
+        prompt = agent.prompt(session, "Write a.md.")
+        agent.until(lambda message: message.get("method") == "session/request_permission")
+        assert "result" in agent.request("session/load", sessionId=session, cwd=str(work), mcpServers=[])
+        assert agent.answer(prompt)["result"] == {"stopReason": "cancelled"}
+        (said,) = (one for one in map(update_of, agent.messages) if one.get("sessionUpdate") == "user_message_chunk")
+        assert said["content"]["text"] == "Write a.md."
+        assert agent.answer(agent.prompt(session, "Never mind."))["result"] == {"stopReason": "end_turn"}
+
+
+def test_a_private_session_is_stored_nowhere(work: Path) -> None:
+    with Editor("--engine", write_script(work.parent, FINAL), "--private") as editor:
+        session = editor.new(work).session_id
+        assert editor.ask(session, "A secret.") == "end_turn"
+        assert editor.kinds(session).count("session_info_update") == 0
+        assert editor.run(editor.connection.list_sessions()).sessions == []
+    assert not paths.sessions_file().exists()
+
+
+def test_two_sessions_of_one_client_stay_apart(work: Path) -> None:
+    with Editor("--engine", write_script(work.parent, FINAL, FINAL)) as editor:
+        first, second = (editor.new(work).session_id for _ in range(2))
+        editor.request("session/set_mode", sessionId=second, modeId="plan")
+        for session, said in ((first, "One?"), (second, "Two?")):
+            editor.ask(session, said)
+        found = editor.run(editor.connection.list_sessions(cwd=str(work))).sessions
+        assert {one.session_id: one.title for one in found} == {first: "One?", second: "Two?"}
+        assert "current_mode_update" not in editor.kinds(first)
+        editor.run(editor.connection.close_session(session_id=first))
+        assert editor.text(second) == "Done."
 
 
 def test_a_deleted_session_is_gone_and_another_deletion_is_no_error(work: Path) -> None:

@@ -15,9 +15,10 @@ from ossia.tools.functions import McpConfigInvalid
 from ossia.tools.mcp.config import McpConfig, expanded
 from tests.support.acp_lines import Lines, update_of
 from tests.support.command import write_script
-from tests.support.mcp_servers import SERVER
+from tests.support.mcp_servers import SERVER, over_http
 
 NOTES = {"name": "My notes", "command": "/bin/notes", "args": [], "env": []}
+STUDY = {"name": "Study server", "command": sys.executable, "args": [str(SERVER), "stdio"], "env": []}
 CALL = (
     "<|channel|>commentary to=functions.Study_server__environment <|constrain|>json<|message|>{}<|call|>",
     "<|channel|>final<|message|>Done.<|return|>",
@@ -75,9 +76,36 @@ def test_a_wrong_shape_is_refused_with_its_place(given: Any, said: str) -> None:
     assert str(caught.value).startswith(said)
 
 
+def test_an_accepted_server_is_asked_about_as_any_tool(tmp_path: Path) -> None:
+    with Lines("--engine", write_script(tmp_path, *CALL)) as agent:
+        agent.request("initialize", protocolVersion=1)
+        for line in ("/mcp", "/mcp accept Study_server"):
+            session = agent.request("session/new", cwd=str(tmp_path), mcpServers=[STUDY])["result"]["sessionId"]
+            agent.answer(agent.prompt(session, line))
+        texts = [update_of(message).get("content") for message in agent.messages]
+        shown = [content["text"] for content in texts if content]
+        assert any("- Study_server `get_weather`: The weather of a city now. (new)" in text for text in shown)
+        assert shown[-1] == "Accepted: the tools of Study_server, from the next session on."
+        session = agent.request("session/new", cwd=str(tmp_path), mcpServers=[STUDY])["result"]["sessionId"]
+        prompt = agent.prompt(session)
+        asked = agent.until(lambda message: message.get("method") == "session/request_permission")
+        assert "allow_always" in [one["kind"] for one in asked["params"]["options"]]
+        agent.send({"jsonrpc": "2.0", "id": asked["id"], "result": {"outcome": {"outcome": "cancelled"}}})
+        assert agent.answer(prompt)["result"] == {"stopReason": "cancelled"}
+
+
+def test_a_server_over_http_is_called(tmp_path: Path) -> None:
+    with over_http() as url, Lines("--engine", write_script(tmp_path, *CALL)) as agent:
+        agent.request("initialize", protocolVersion=1)
+        server = {"type": "http", "name": "Study server", "url": url, "headers": []}
+        session = agent.request("session/new", cwd=str(tmp_path), mcpServers=[server])["result"]["sessionId"]
+        agent.answer(agent.prompt(session, "/tools"))
+        assert any("functions.Study_server__book" in str(update_of(message)) for message in agent.messages)
+
+
 def test_a_real_server_is_asked_about_and_called_and_no_secret_is_shown(tmp_path: Path) -> None:
     env = [{"name": "STUDY_TOKEN", "value": "s3cret-of-mine"}]
-    study = {"name": "Study server", "command": sys.executable, "args": [str(SERVER), "stdio"], "env": env}
+    study = {**STUDY, "env": env}
     gone = {"name": "gone", "command": str(tmp_path / "none"), "args": ["--token", "s3cret-of-mine"], "env": []}
     with Lines("--engine", write_script(tmp_path, *CALL)) as agent:
         greeting = agent.request("initialize", protocolVersion=1)["result"]["agentCapabilities"]
@@ -94,6 +122,7 @@ def test_a_real_server_is_asked_about_and_called_and_no_secret_is_shown(tmp_path
     assert "STUDY_TOKEN" in str(done["content"])
     thoughts = "".join(one["content"]["text"] for one in updates if "thought" in one.get("sessionUpdate", ""))
     assert thoughts.startswith("the MCP server gone isn't connected: there is no program")
+    assert "the MCP server Study_server is new: /mcp shows its tools" in thoughts
     stored = [path.read_bytes() for path in Path(os.environ["HOME"]).rglob("*") if path.is_file()]
     assert stored and not any(b"s3cret-of-mine" in one for one in [*stored, str(updates).encode(), *agent.torn])
     assert "s3cret-of-mine" not in agent.errors
