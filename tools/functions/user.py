@@ -16,6 +16,7 @@ Without these a function counts as one that runs something (`effects` `{"run"}`)
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,6 +31,7 @@ from ossia.tools.spec import Preview, Stop, Tool, ToolContext, ToolOutput, ToolR
 from ossia.tools.text import one_line
 
 ENTRY_POINTS = "ossia.tools"
+_log = logging.getLogger("ossia")
 
 
 def load_functions(
@@ -67,8 +69,8 @@ def load_entry_point(name: str, *, names: Sequence[str] = (), timeout_s: float =
 def tools_of(functions: Sequence[Callable[..., object]], *, timeout_s: float = 120.0) -> tuple[Tool, ...]:
     """The functions of a program as tools, under their own names: each a `def`, an `async def`, or an object's method.
 
-    Their output isn't caught, unlike a file's: they print where the program prints. Raises `FunctionsInvalid`, with all
-    faults in one line, if one of them can't be a tool.
+    Their output isn't caught, unlike a file's: they print where the program prints. What they raise is logged with its
+    place ("ossia"). Raises `FunctionsInvalid`, with all faults in one line, if one of them can't be a tool.
 
         tools_of([weather])[0].spec.name  →  "functions.weather"
     """
@@ -158,6 +160,8 @@ class UserFunction:
         ending = yield from thread.run(call_id=call_id, stop=context.stop, timeout_s=self._timeout_s)
         if ending.trace:
             yield ToolOutput(call_id, ending.trace, "stderr")
+            if self._module is None:
+                _log.warning("%s failed: %s\n%s", self.spec.name, ending.fault, ending.trace)
         return self._result(ending, context.stop)
 
     def close(self) -> None:

@@ -146,6 +146,15 @@ def test_they_print_where_the_program_prints(tmp_path: Path, capsys: pytest.Capt
     assert (sys.stdout, sys.stderr, sys.stdin) == streams
 
 
+def test_the_program_s_log_says_where_one_failed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """The model reads one line; whoever wrote the function needs the place."""
+    call(tools_of([Shelf().count]), "functions.count", {"part": "bolt"}, folder=tmp_path)
+    (record,) = caplog.records
+    assert record.name == "ossia"
+    assert record.getMessage().startswith("functions.count failed: KeyError: 'bolt'\n")
+    assert "return self._parts[part]" in record.getMessage() and "tools/functions/_" not in record.getMessage()
+
+
 def untyped(city):
     ...
 
