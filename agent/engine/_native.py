@@ -42,6 +42,7 @@ _KV_TYPES = {"f16": lib.GGML_TYPE_F16, "q8_0": lib.GGML_TYPE_Q8_0}
 _WINDOW_ONLY = lib.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
 
 _C: Any = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
+_ABORTS = ctypes.cast(ctypes.cast(_C.strlen, ctypes.c_void_p), lib.ggml_abort_callback)  # once: ctypes keeps each cast
 _FLAG_BYTES = 2
 _MEMORY_FAULT = re.compile(r"alloc|out of memory|enough memory|mlock", re.IGNORECASE)
 
@@ -124,8 +125,7 @@ class Native:
         hold for milliseconds; so it asks `strlen`, of a text that is empty until the flag is raised.
         """
         flag = ctypes.create_string_buffer(_FLAG_BYTES)
-        callback = ctypes.cast(ctypes.cast(_C.strlen, ctypes.c_void_p), lib.ggml_abort_callback)
-        lib.llama_set_abort_callback(self._context, callback, ctypes.cast(flag, ctypes.c_void_p))
+        lib.llama_set_abort_callback(self._context, _ABORTS, ctypes.cast(flag, ctypes.c_void_p))
         self._abort_flag = flag  # llama.cpp holds its address only
 
         def abort() -> None:

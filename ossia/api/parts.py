@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ossia.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ossia.agent.limits import Limits
     from ossia.agent.models.spec import ModelSpec
     from ossia.agent.sessions.session import Options
@@ -54,7 +55,7 @@ class Given:
             _require_tool(tool)
         if self.effort not in (None, *_EFFORTS):
             raise ArgumentError(f"effort: must be low, medium or high, not {self.effort!r}")
-        if self.workspace is not None and not Path(self.workspace).expanduser().is_dir():
+        if self.workspace is not None and not _path(self.workspace).is_dir():
             raise ArgumentError(f"workspace: {os.fspath(self.workspace)!r} is not a folder")
         if self.web and not self.config and "browser" not in self.names:
             raise ArgumentError('web: is for the browser: write tools=["browser"], too')
@@ -104,7 +105,7 @@ def plain(given: Given, host: Host) -> Parts:
     whole = "\n\n".join(filter(None, (given.instructions or (WORK if folder else None), notes)))
     tools = ToolsSpec(
         trained=tuple(name for name in given.names if name in _TRAINED),
-        files={Path(name): () for name in given.names if name not in _TRAINED},
+        files={_path(name): () for name in given.names if name not in _TRAINED},
         folder=folder,
         rules=given.rules(),
         web=Web(given.web),
@@ -156,7 +157,7 @@ def _folder(given: Given, host: Host) -> Folder | None:
 
     if given.workspace is None:
         return None
-    root = Path(given.workspace).expanduser().resolve()
+    root = _path(given.workspace).resolve()
     if host.data.resolve().is_relative_to(root):
         raise ArgumentError(f"workspace: {str(root)!r} holds ossia's own data ({host.data}): choose another folder")
     journal = Journal(host.data, root)
@@ -164,11 +165,17 @@ def _folder(given: Given, host: Host) -> Folder | None:
     return Folder(workspace, journal, look(root) if given.trust else None)
 
 
+def _path(name: str | os.PathLike[str]) -> Path:
+    from pathlib import Path  # 9 ms that `from ossia import Agent` needn't take
+
+    return Path(name).expanduser()
+
+
 def _require_tool(tool: Any) -> None:
     if callable(tool) or tool in _TRAINED:
         return
     if isinstance(tool, str | os.PathLike) and os.fspath(tool).endswith(".py"):
-        if not Path(tool).is_file():
+        if not _path(tool).is_file():
             raise ArgumentError(f"tools: file {os.fspath(tool)!r} doesn't exist")
         return
     raise ArgumentError(f'tools: must be functions, "python", "browser" or files FILE.py, not {tool!r:.80}')

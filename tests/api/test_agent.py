@@ -7,6 +7,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from ossia import (
     ToolStarted,
     Usage,
 )
+from tests.oracle.agents import left_over, tenths
 from tests.support.command import write_script
 
 DONE = "<|channel|>final<|message|>Done.<|return|>"
@@ -415,3 +417,9 @@ def test_no_configuration_is_read_unless_the_program_says_so(
     config.write_text('[approvals]\n"repo_browser.apply_patch" = "auto"\n')
     with Agent(model(PATCH, DONE), workspace=workspace, config=True) as agent:
         assert agent.ask("go").calls[0].status == "done"
+
+
+def test_nothing_is_left_of_agents_that_are_over() -> None:
+    """Threads, files and processes of thirty. `python -m tests.oracle.agents` looks at the memory of a thousand."""
+    before, *_, after = (replace(held, objects=0, bytes=0) for held in tenths(30))
+    assert left_over(before, after, 27) == {}

@@ -1,0 +1,119 @@
+"""A thousand agents are opened and closed in one process: no thread, file, process or memory of theirs is left.
+
+    python -m tests.oracle.agents [1000]
+
+Of five kinds, in turn: over one shared model; with a model of their own; in a workspace; left in the middle of an
+answer; and neither closed nor kept, so that only the garbage collector ends them. Prints what is there after each
+tenth. Exit 1 if there is more at the end than in the middle: a file, a process, two threads, 20 Python objects for
+each agent, or 50 kB of memory. (With one arena for all threads: with several, freed memory is scattered.)
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import psutil
+
+from ossia import Agent, Model, Text
+
+_OBJECTS_EACH, _BYTES_EACH = 20, 50_000
+_ARENAS = "MALLOC_ARENA_MAX"
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the process holds."""
+
+    threads: int
+    files: int
+    processes: int
+    objects: int
+    bytes: int
+
+
+def held() -> Held:
+    """What it holds now, without garbage."""
+    process = psutil.Process()
+    gc.collect()
+    files = process.num_fds() if hasattr(process, "num_fds") else process.num_handles()
+    objects, memory = len(gc.get_objects()), process.memory_info().rss
+    return Held(threading.active_count(), files, len(process.children()), objects, memory)
+
+
+def weather(city: str) -> str:
+    """The weather in a city now."""
+    return "18 degrees"
+
+
+def kinds(shared: Model, folder: Path) -> Sequence[Callable[[], None]]:
+    """One agent of each kind, from its beginning to its end."""
+    work = folder / "work"
+    work.mkdir()
+
+    def over_a_shared_model() -> None:
+        with Agent(shared, tools=[weather], save=True, max_tokens=3) as agent:
+            agent.ask("Hello")
+
+    def with_its_own_model() -> None:
+        with Agent("etude", data=folder, max_tokens=3) as agent:
+            agent.ask("Hello")
+
+    def in_a_workspace() -> None:
+        with Agent(shared, workspace=work, max_tokens=3) as agent:
+            agent.ask("Hello")
+
+    def left_in_an_answer() -> None:
+        with Agent(shared) as agent:
+            for event in agent.stream("Hello"):
+                if isinstance(event, Text):
+                    break
+
+    def forgotten() -> None:
+        Agent("etude", data=folder, max_tokens=3).ask("Hello")
+
+    return over_a_shared_model, with_its_own_model, in_a_workspace, left_in_an_answer, forgotten
+
+
+def tenths(count: int) -> list[Held]:
+    """What the process holds after each tenth of so many agents."""
+    with tempfile.TemporaryDirectory() as folder, Model("etude", data=folder) as shared:
+        makers, found = kinds(shared, Path(folder)), []
+        for number in range(count):
+            makers[number % len(makers)]()
+            if (number + 1) % (count // 10) == 0:
+                found.append(held())
+                print(number + 1, found[-1], flush=True)
+    return found
+
+
+def left_over(before: Held, after: Held, agents: int) -> dict[str, int]:
+    """What there is more after so many agents, as far as that matters. (One thread is OpenMP's, at times.)"""
+    limits = Held(1, 0, 0, agents * _OBJECTS_EACH, agents * _BYTES_EACH)
+    more = {name: getattr(after, name) - value for name, value in asdict(before).items()}
+    return {name: value for name, value in more.items() if value > getattr(limits, name)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("count", nargs="?", type=int, default=1000)
+    count = parser.parse_args().count
+    if os.environ.get(_ARENAS) != "1":
+        again = [sys.executable, "-m", "tests.oracle.agents", str(count)]
+        raise SystemExit(subprocess.run(again, env={**os.environ, _ARENAS: "1"}, check=False).returncode)
+    found = tenths(count)
+    left = left_over(found[4], found[-1], count // 2)
+    print(f"left over: {left}" if left else "nothing is left")
+    raise SystemExit(bool(left))
+
+
+if __name__ == "__main__":
+    main()
