@@ -2,7 +2,7 @@
 
 AgentError
 ├── ModelError                a model can't be used (the command line exits 3)
-│   ├── ModelMissing          it isn't on this machine
+│   ├── ModelNotFound         it isn't on this machine
 │   ├── VocabularyMissing     nor is gpt-oss's vocabulary, for what needs only that
 │   └── ModelUnusable         the file is not what it should be
 ├── DoesNotFit                memory or context (exits 4)
@@ -43,7 +43,7 @@ class ModelError(AgentError):
     """A model can't be used."""
 
 
-class ModelMissing(ModelError):
+class ModelNotFound(ModelError):
     """The model isn't on this machine."""
 
 

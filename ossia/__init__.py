@@ -25,7 +25,7 @@ _PLACES = {
     "agent.stream.events": "Begin Text Reasoning Arguments ToolCall Approval ApprovalDecided ToolStarted ToolOutput "
     "ToolResult Steered Progress Loading Notice Usage Call Source Result Event",
     "errors": "OssiaError ArgumentError AgentBusy AgentClosed",
-    "agent.errors": "ModelError ModelMissing ModelUnusable DoesNotFit OutOfMemory ContextFull AddressUnusable "
+    "agent.errors": "ModelError ModelNotFound ModelUnusable DoesNotFit OutOfMemory ContextFull AddressUnusable "
     "SettingRefused EngineFailed SchemaUnusable SessionsError SessionMissing SessionInUse",
     "tools.functions": "FunctionsError FunctionsInvalid",
 }

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from ossia.agent.errors import ModelMissing, ModelUnusable
+from ossia.agent.errors import ModelNotFound, ModelUnusable
 from ossia.agent.models.gguf_parts import BLOCKS, Entry, GgufHeader, StringArray, TensorInfo
 
 MAX_HEADER_BYTES: Final = 64 << 20
@@ -59,7 +59,7 @@ _U64: Final = struct.Struct("<Q")
 def read_header(path: Path) -> GgufHeader:
     """The header of `path`, checked. `read_header(Path("etude.gguf")).metadata["gpt-oss.block_count"].value == 4`.
 
-    Raises `ModelMissing` if there is no such file, `ModelUnusable` for everything else: a directory, no permission,
+    Raises `ModelNotFound` if there is no such file, `ModelUnusable` for everything else: a directory, no permission,
     not a GGUF, cut off, big-endian, or a header whose counts and lengths don't hold. Reads at most
     `MAX_HEADER_BYTES`, whatever the file claims.
     """
@@ -71,7 +71,7 @@ def read_header(path: Path) -> GgufHeader:
             raise ModelUnusable(f"{path}: is not a regular file; {_NOT_A_MODEL}")
         return _read_growing(path, found.st_size)
     except FileNotFoundError as error:
-        raise ModelMissing(f"{path}: no such file; {_NOT_A_MODEL}") from error
+        raise ModelNotFound(f"{path}: no such file; {_NOT_A_MODEL}") from error
     except PermissionError as error:
         raise ModelUnusable(f"{path}: no permission to read it; change that, or name another file") from error
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL in it

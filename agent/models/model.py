@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from ossia.agent.errors import ModelMissing, ModelUnusable
+from ossia.agent.errors import ModelNotFound, ModelUnusable
 from ossia.agent.models.catalog import ETUDE, name_of, part_of, part_path
 from ossia.agent.models.gguf import read_header
 from ossia.agent.models.gguf_parts import GgufHeader, TensorInfo
@@ -60,7 +60,7 @@ class ModelFile:
 def open_model(path: Path, *, origin: Origin = "path") -> ModelFile:
     """The model in `path`, checked: only its headers are read. `path` is the file, or the first part of a split one.
 
-    Raises `ModelMissing` if a file isn't there, `ModelUnusable` if it can't be run.
+    Raises `ModelNotFound` if a file isn't there, `ModelUnusable` if it can't be run.
     """
     return model_of(read_header(path), origin=origin)
 
@@ -101,8 +101,8 @@ def _other_parts(first: GgufHeader, count: int) -> list[GgufHeader]:
         other = part_path(path, part, count)
         try:
             header = read_header(other)
-        except ModelMissing as error:
-            raise ModelMissing(f"{other}: part {part} of {count} is missing; download the whole model") from error
+        except ModelNotFound as error:
+            raise ModelNotFound(f"{other}: part {part} of {count} is missing; download the whole model") from error
         found = _split_value(header, "split.no") + 1
         if found != part:
             raise ModelUnusable(f"{other}: must be part {part}, but says that it is part {found}; download it again")

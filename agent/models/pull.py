@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from ossia.agent.errors import DownloadFailed, ModelMissing
+from ossia.agent.errors import DownloadFailed, ModelNotFound
 from ossia.agent.models.catalog import CatalogModel, goes_with_a_model, stem_of
 from ossia.agent.models.find import files_of, folder_of, matching, model_stem
 from ossia.agent.models.transfer import (
@@ -81,7 +81,7 @@ def on_the_hub(repo: str, wanted: str | None, data_dir: Path, *, endpoint: str |
     """The GGUF model in a repository of the hub: `on_the_hub("unsloth/gpt-oss-20b-GGUF", "Q4_K_M", data)`.
 
     `wanted` is a file's name, or a part of it that only one model's has; None: there is only one. Its files go into a
-    folder of the repository's name. Raises `ModelMissing`, which names those there are, and `DownloadFailed`.
+    folder of the repository's name. Raises `ModelNotFound`, which names those there are, and `DownloadFailed`.
     """
     from huggingface_hub.errors import HFValidationError
 
@@ -91,7 +91,7 @@ def on_the_hub(repo: str, wanted: str | None, data_dir: Path, *, endpoint: str |
         with quiet_hub(), _faults_of(asked, data_dir):
             _, listed = _listed(repo, endpoint)
     except HFValidationError:
-        raise ModelMissing(f"{repo!r} can't be a repository: it must be ORG/REPO, as on the hub's pages") from None
+        raise ModelNotFound(f"{repo!r} can't be a repository: it must be ORG/REPO, as on the hub's pages") from None
     models: dict[str, list[tuple[str, int]]] = {}
     for found in listed:
         name = Path(found.name).name
@@ -103,10 +103,10 @@ def on_the_hub(repo: str, wanted: str | None, data_dir: Path, *, endpoint: str |
         more = f" and {len(among) - _MOST_NAMED} more" if len(among) > _MOST_NAMED else ""
         names = ", ".join(f"{stem}.gguf" for stem in among[:_MOST_NAMED])
         said = f"has {names}{more}: name one, ossia models pull {repo}:FILE" if models else "has no GGUF model"
-        raise ModelMissing(f"{named}: {repo} {said}")
+        raise ModelNotFound(f"{named}: {repo} {said}")
     files = models[chosen[0]]
     if len({name for name, _ in files}) < len(files):
-        raise ModelMissing(f"{named}: {repo} has {files[0][0]} in two folders: download one yourself, use --model PATH")
+        raise ModelNotFound(f"{named}: {repo} has {files[0][0]} in two folders: download one, and use --model PATH")
     pattern = "|".join(re.escape(name) for name, _ in files)
     return CatalogModel(named, repo, pattern, sum(size for _, size in files), folder=repo)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from ossia.agent.errors import ModelError, ModelMissing
+from ossia.agent.errors import ModelError, ModelNotFound
 from ossia.agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, NAMES, download_of
 from ossia.agent.models.find import Found, Locations, files_of, find_models, found_at
 from ossia.agent.models.memory import Memory, size_text
@@ -19,8 +19,8 @@ def resolve(model: str | None, *, locations: Locations, memory: Memory) -> Model
     """The model that `model` means, checked: a name of the catalogue, a file's path, or the name of one that was found.
 
     None: the first model found that can be used and fits into `memory`, a gpt-oss-20b before a 120b; else the built-in
-    étude (`origin` is "built-in"). `notes` says what was skipped. Raises `ModelMissing`, with the command that gets the
-    model, and `ModelUnusable`.
+    étude (`origin` is "built-in"). `notes` says what was skipped. Raises `ModelNotFound`, with the command that gets
+    the model, and `ModelUnusable`.
     """
     if model is None:
         return _best(find_models(locations), memory)
@@ -36,7 +36,7 @@ def resolve(model: str | None, *, locations: Locations, memory: Memory) -> Model
 def locate(model: str, *, locations: Locations) -> tuple[Found, ...]:
     """The files that `model` names, usable or not: those of a name, in the order of `locations`, or that of a path.
 
-    They aren't opened. Raises `ModelMissing`.
+    They aren't opened. Raises `ModelNotFound`.
     """
     if download_of(model) is None and model != ETUDE and _is_path(model):
         path = _expanded(model)
@@ -44,7 +44,7 @@ def locate(model: str, *, locations: Locations) -> tuple[Found, ...]:
             return (found_at(path, locations),)
         pulled = _pulled(model, locations)
         if not pulled:
-            raise ModelMissing(f"{path}: no such file; name a gpt-oss model in GGUF format (ossia models list)")
+            raise ModelNotFound(f"{path}: no such file; name a gpt-oss model in GGUF format (ossia models list)")
         return pulled
     found = tuple(
         one for one in find_models(locations) if one.name == model and (model != ETUDE or one.origin == "built-in")
@@ -76,12 +76,12 @@ def _expanded(model: str) -> Path:
         return Path(model)
 
 
-def _missing(model: str) -> ModelMissing:
+def _missing(model: str) -> ModelNotFound:
     download = download_of(model)
     if download is None:
-        return ModelMissing(f"no model {model!r}: give the path of a GGUF file, or one of {', '.join(NAMES)}")
+        return ModelNotFound(f"no model {model!r}: give the path of a GGUF file, or one of {', '.join(NAMES)}")
     size = size_text(download.download_bytes)
-    return ModelMissing(f"{model} isn't on this machine; get it ({size}): ossia models pull {model}")
+    return ModelNotFound(f"{model} isn't on this machine; get it ({size}): ossia models pull {model}")
 
 
 def _first_usable(name: str, found: tuple[Found, ...]) -> ModelFile:

@@ -13,7 +13,7 @@ from ossia.agent.engine.base import Generation, Progress, Prompt, Task
 from ossia.agent.engine.remote.client import Client
 from ossia.agent.engine.remote.detect import Listed, room_of
 from ossia.agent.engine.remote.server import table
-from ossia.agent.errors import EngineFailed, ModelMissing, ServerRefused
+from ossia.agent.errors import EngineFailed, ModelNotFound, ServerRefused
 from ossia.agent.request import Request
 from ossia.agent.served.api import Api, ChatApi, Kind, ResponsesApi
 from ossia.agent.served.wire import Json, Names, conversation, plain
@@ -110,7 +110,7 @@ def serve(
 
     `named` None: the only model, or the only gpt-oss. `context_tokens` is how many tokens to use at the most; None: as
     many as the server says, at the most 131,072, which is gpt-oss's own. `notice`: see `ServedEngine`. Raises
-    EngineFailed if it can't be reached, or speaks neither API; ModelMissing if it isn't clear which model.
+    EngineFailed if it can't be reached, or speaks neither API; ModelNotFound if it isn't clear which model.
     """
     name = client.address.name
     kind = api_of(client, control)
@@ -157,7 +157,7 @@ def api_of(client: Client, control: Control) -> Kind | None:
 def chosen_model(models: Sequence[Listed], named: str | None, server: str) -> Listed:
     """The model to ask: the one that is named, listed or not; else the only one, or the only gpt-oss.
 
-    Raises ModelMissing, with the names that there are.
+    Raises ModelNotFound, with the names that there are.
     """
     if named is not None:
         return next((model for model in models if model.name == named), Listed(named))
@@ -165,8 +165,8 @@ def chosen_model(models: Sequence[Listed], named: str | None, server: str) -> Li
     if len(ours) == 1:
         return ours[0]
     if not models:
-        raise ModelMissing(f"{server} lists no model: load one there")
-    raise ModelMissing(f"{server} has {names_of(models)}: name one with --model")
+        raise ModelNotFound(f"{server} lists no model: load one there")
+    raise ModelNotFound(f"{server} has {names_of(models)}: name one with --model")
 
 
 def names_of(models: Sequence[Listed]) -> str:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 VERSION = 1
 
@@ -77,7 +77,7 @@ class ToolCall:
     """
 
     name: str
-    arguments: object
+    arguments: Any
     id: str = ""
     title: str = ""
     kind: CallKind = "other"
@@ -98,7 +98,7 @@ class Approval:
     id: str
     call: str
     name: str
-    arguments: object
+    arguments: Any
     title: str
     detail: str
     language: str
@@ -130,7 +130,7 @@ class ToolStarted:
 
     id: str
     name: str
-    arguments: object
+    arguments: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ class Call:
     """A call of a `Result`."""
 
     name: str
-    arguments: object
+    arguments: Any
     id: str
     status: CallStatus
     output: str
@@ -250,7 +250,7 @@ class Result:
 
     end: End
     text: str | None = None
-    data: object = None
+    data: Any = None
     calls: tuple[Call, ...] = ()
     sources: tuple[Source, ...] = ()
     usage: Usage = field(default_factory=Usage)

@@ -14,7 +14,7 @@ _MAX_CHARS = 1000
 
 def error_of(error: BaseException) -> RpcError:
     """The error for the client: the line of a user's or the machine's fault; a bug's traceback goes to stderr."""
-    from ossia.agent.errors import ModelMissing, SessionMissing
+    from ossia.agent.errors import ModelNotFound, SessionMissing
     from ossia.cli.clean import one_line
 
     if isinstance(error, RpcError):
@@ -25,6 +25,6 @@ def error_of(error: BaseException) -> RpcError:
 
         traceback.print_exception(error)
         return RpcError(INTERNAL, f"a bug in ossia: {type(error).__name__}; stderr has the traceback")
-    kinds: Mapping[type[BaseException], int] = {ModelMissing: AUTH_REQUIRED, SessionMissing: NOT_FOUND}
+    kinds: Mapping[type[BaseException], int] = {ModelNotFound: AUTH_REQUIRED, SessionMissing: NOT_FOUND}
     usual = INVALID_PARAMS if code == ExitCode.USAGE else INTERNAL
     return RpcError(kinds.get(type(error), usual), one_line(line_of(error), _MAX_CHARS))

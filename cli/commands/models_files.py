@@ -12,7 +12,7 @@ from pathlib import Path
 import typer
 
 from ossia.agent.build import free_memory
-from ossia.agent.errors import ModelMissing
+from ossia.agent.errors import ModelNotFound
 from ossia.agent.models.catalog import DOWNLOADS, ETUDE, ETUDE_PATH, CatalogModel, download_of, part_of, part_path
 from ossia.agent.models.find import (
     MODELS_FOLDER,
@@ -54,13 +54,13 @@ def located(model: str | None) -> Found:
 
 
 def first_file(found: Found) -> Found:
-    """The first file of the split model that `found` is part of. Raises ModelMissing if it isn't there."""
+    """The first file of the split model that `found` is part of. Raises ModelNotFound if it isn't there."""
     part = part_of(found.path)
     if part is None or part[0] == 1:
         return found
     first = part_path(found.path, 1, part[1])
     if not first.is_file():
-        raise ModelMissing(f"{found.path} is part of a split model, but {first} is missing: download all its files")
+        raise ModelNotFound(f"{found.path} is part of a split model, but {first} is missing: download all its files")
     return replace(found, path=first)
 
 
@@ -128,21 +128,21 @@ def _say_default_gone() -> None:
     try:
         if settings.model is not None and not is_server(settings.engine):  # a server's model is another thing
             locate(settings.model, locations=locations_here())
-    except ModelMissing:
+    except ModelNotFound:
         say(f"the settings' model is {settings.model}, which is gone: `ossia config unset model` removes the setting")
 
 
 def _own_files(model: str) -> tuple[list[Path], list[Found]]:
     """The files of `model` that ossia stored, the first part last since a split model is found by it; others' files.
 
-    Raises ModelMissing if there is neither.
+    Raises ModelNotFound if there is neither.
     """
     where = locations_here()
     is_path = download_of(model) is None and os.path.lexists(model)
     pulled = [] if is_path else [found_at(path, where) for path in files_of(model, where.data)]
     try:
         found = locate(model, locations=where)
-    except ModelMissing:
+    except ModelNotFound:
         if not pulled:
             raise
         found = tuple(pulled)
@@ -212,7 +212,7 @@ def _elsewhere(one: Found) -> str:
 def pull_model(name: str) -> None:
     """Download what `name` names, and print its path. A file that is no usable gpt-oss stays, and is exit code 3.
 
-    Raises DownloadFailed, ModelMissing, SettingRefused, ModelUnusable.
+    Raises DownloadFailed, ModelNotFound, SettingRefused, ModelUnusable.
     """
     from ossia.agent.models.model import open_model
     from ossia.agent.models.pull import on_the_hub

@@ -12,7 +12,7 @@ from ossia.agent.build import begin, model
 from ossia.agent.control import Control
 from ossia.agent.engine.llama import LlamaEngine, processor_features
 from ossia.agent.engine.remote.address import parse_url
-from ossia.agent.errors import EngineFailed, ModelMissing, ModelUnusable, ScriptInvalid, SettingRefused
+from ossia.agent.errors import EngineFailed, ModelNotFound, ModelUnusable, ScriptInvalid, SettingRefused
 from ossia.agent.models.catalog import ETUDE_PATH
 from ossia.agent.models.memory import Memory
 from ossia.agent.models.model import open_model
@@ -170,7 +170,7 @@ def test_ids_are_not_to_be_had_from_messages(host: Host, worker: Worker) -> None
 
 
 def test_what_can_not_be_built(host: Host, tmp_path: Path) -> None:
-    with pytest.raises(ModelMissing):
+    with pytest.raises(ModelNotFound):
         model(ModelSpec("gpt-oss-20b"), host)
     with pytest.raises(ScriptInvalid):
         model(ModelSpec(script=tmp_path / "none"), host)

@@ -25,7 +25,7 @@ from ossia import (
     FunctionsInvalid,
     Loading,
     Model,
-    ModelMissing,
+    ModelNotFound,
     OssiaError,
     Result,
     SchemaUnusable,
@@ -375,7 +375,7 @@ def test_a_wrong_argument_is_refused_at_once(wrong: dict[str, Any], message: str
 
 
 def test_what_is_wrong_is_one_kind_of_error(model: Scripted) -> None:
-    with Agent("no-such-model") as agent, pytest.raises(ModelMissing) as missing:
+    with Agent("no-such-model") as agent, pytest.raises(ModelNotFound) as missing:
         agent.ask("go")
     with Agent(model(DONE), tools=[lambda city: city]) as agent, pytest.raises(FunctionsInvalid) as invalid:
         agent.ask("go")

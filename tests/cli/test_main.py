@@ -19,7 +19,7 @@ from ossia.agent.errors import (
     AgentError,
     ContextFull,
     EngineFailed,
-    ModelMissing,
+    ModelNotFound,
     ModelUnusable,
     OutOfMemory,
     ScriptEnded,
@@ -349,7 +349,7 @@ def test_the_console_script_loads_nothing_before_it_can_answer_an_interrupt() ->
 @pytest.mark.parametrize(
     ("error", "code"),
     [
-        (ModelMissing("m"), ExitCode.MODEL),
+        (ModelNotFound("m"), ExitCode.MODEL),
         (ModelUnusable("m"), ExitCode.MODEL),
         (OutOfMemory("m"), ExitCode.NO_ROOM),
         (ContextFull(9, 8), ExitCode.NO_ROOM),
@@ -371,7 +371,7 @@ def test_the_code_of_each_error(error: Exception, code: ExitCode | None) -> None
 
 _RAISING = """
 import sys, typer
-from ossia.agent.errors import ModelMissing
+from ossia.agent.errors import ModelNotFound
 from ossia.cli.app import command
 from ossia.cli.main import main
 
@@ -394,7 +394,7 @@ def _command_that_raises(error: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_an_error_that_is_not_ours_is_one_line() -> None:
-    done = _command_that_raises("ModelMissing('no model m:\\nossia models pull m')")
+    done = _command_that_raises("ModelNotFound('no model m:\\nossia models pull m')")
     assert (done.returncode, done.stderr) == (3, "ossia: error: no model m: ossia models pull m\n")
 
 

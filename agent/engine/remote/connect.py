@@ -12,7 +12,7 @@ from ossia.agent.engine.remote.client import Client
 from ossia.agent.engine.remote.detect import Found, detect, prove
 from ossia.agent.engine.remote.engine import RemoteEngine
 from ossia.agent.engine.remote.server import IdServer, LlamaServer, Vllm
-from ossia.agent.errors import AddressUnusable, ModelMissing
+from ossia.agent.errors import AddressUnusable, ModelNotFound
 from ossia.agent.models.catalog import ETUDE, NAMES, download_of
 from ossia.agent.models.find import locations
 from ossia.agent.models.memory import read_memory
@@ -92,7 +92,7 @@ class _Connection:
         if wanted is not None and not _takes(found, wanted, address):
             there = ", ".join(map(self._shown, found.models[:_NAMES_SHOWN]))
             more = f" and {len(found.models) - _NAMES_SHOWN} more" if len(found.models) > _NAMES_SHOWN else ""
-            raise ModelMissing(
+            raise ModelNotFound(
                 f"{address.name} serves no {self._shown(wanted)}, only {there}{more}: name one of these with --model"
             )
         if found.kind == "other":
@@ -129,10 +129,10 @@ class _Connection:
                 control=self.stop,
                 notice=lambda line: self.report(Notice("note", line)),
             )
-        except ModelMissing as error:
+        except ModelNotFound as error:
             if not unheard:
                 raise
-            raise ModelMissing(f"{self._shown(unheard)} isn't one of its models: {error}") from None
+            raise ModelNotFound(f"{self._shown(unheard)} isn't one of its models: {error}") from None
         engine.name = self._name(engine.model)
         room = f"{engine.context_tokens:,}"
         room = f"unknown, {room} assumed: see --context" if engine.context_assumed else room
@@ -169,7 +169,7 @@ class _Connection:
             return True
         try:
             return bool(locate(model, locations=locations(self.host)))
-        except ModelMissing:
+        except ModelNotFound:
             return False
 
     def _lender(self) -> str | None:

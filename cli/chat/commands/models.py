@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ossia.agent.build import free_memory
-from ossia.agent.errors import ModelError, ModelMissing
+from ossia.agent.errors import ModelError, ModelNotFound
 from ossia.agent.models.catalog import DOWNLOADS, download_of
 from ossia.agent.models.memory import read_memory, size_text
 from ossia.cli import paths
@@ -164,7 +164,7 @@ def _switch(talk: Chat, face: Face, name: str) -> None:
 
         try:
             return LLAMA, wanted, resolve(wanted, locations=locations(paths.host()), memory=read_memory()).name
-        except ModelMissing:
+        except ModelNotFound:
             from ossia.agent.engine.remote.connect import called
 
             if here or not (name in theirs or called(name, theirs)):
@@ -174,8 +174,8 @@ def _switch(talk: Chat, face: Face, name: str) -> None:
     def not_here(error: Exception) -> None:
         if isinstance(error, GivenUp):
             return face.note(f"gave up on {name}")
-        if isinstance(error, ModelMissing) and BARE_ADDRESS.match(engine):
-            error = ModelMissing(f"no model {one_line(clean(engine))!r}; for a server put http:// before its address")
+        if isinstance(error, ModelNotFound) and BARE_ADDRESS.match(engine):
+            error = ModelNotFound(f"no model {one_line(clean(engine))!r}; for a server put http:// before its address")
         return talk.report(error)
 
     return talk.model.look_for(look, lambda found: _load_next(talk, face, *found), not_here)

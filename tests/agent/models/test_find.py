@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ossia.agent.errors import ModelMissing, ModelUnusable
+from ossia.agent.errors import ModelNotFound, ModelUnusable
 from ossia.agent.models.catalog import ETUDE_PATH, name_of, part_of, part_path
 from ossia.agent.models.find import Found, Locations, find_models, locations
 from ossia.agent.models.memory import Memory
@@ -132,7 +132,7 @@ def test_a_split_model_with_something_wrong(tmp_path: Path, toy: Path) -> None:
     with pytest.raises(ModelUnusable, match=r"x-00003-of-00003.gguf: cut off in its tensors"):
         open_model(first)
     third.unlink()
-    with pytest.raises(ModelMissing, match=r"x-00003-of-00003.gguf: part 3 of 3 is missing"):
+    with pytest.raises(ModelNotFound, match=r"x-00003-of-00003.gguf: part 3 of 3 is missing"):
         open_model(first)
     renamed = first.rename(tmp_path / "renamed.gguf")
     with pytest.raises(ModelUnusable, match=r"the first of 3 files must be named …-00001-of-00003.gguf"):
@@ -146,13 +146,13 @@ def test_a_path(toy: Path, places: Locations, monkeypatch: pytest.MonkeyPatch, h
     assert resolve("toy.gguf", locations=places, memory=PLENTY).path == Path("toy.gguf")
     shutil.copy(toy, home / "mine")
     assert resolve("~/mine", locations=places, memory=PLENTY).path == home / "mine"
-    with pytest.raises(ModelMissing, match="no such file"):
+    with pytest.raises(ModelNotFound, match="no such file"):
         resolve("none/x.gguf", locations=places, memory=PLENTY)
     with pytest.raises(ModelUnusable, match="is a directory"):
         resolve(str(toy.parent), locations=places, memory=PLENTY)
     with pytest.raises(ModelUnusable, match="can't be read"):
         resolve("x" * 5000, locations=places, memory=PLENTY)
-    with pytest.raises(ModelMissing, match="no such file"):
+    with pytest.raises(ModelNotFound, match="no such file"):
         resolve("~no-such-user-here/x.gguf", locations=places, memory=PLENTY)
 
 
@@ -160,7 +160,7 @@ def test_a_name(places: Locations, toy: Path, monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.chdir(tmp_path)
     (tmp_path / "gpt-oss-20b").mkdir()  # a folder of that name is not what is meant
     with pytest.raises(
-        ModelMissing, match=r"gpt-oss-20b isn't on this machine; get it \(12.1 GB\): ossia models pull gpt-oss-20b"
+        ModelNotFound, match=r"gpt-oss-20b isn't on this machine; get it \(12.1 GB\): ossia models pull gpt-oss-20b"
     ):
         resolve("gpt-oss-20b", locations=places, memory=PLENTY)
     _put(toy, places.data / "models" / "gpt-oss-20b-mxfp4.gguf", places.data / "models" / "gpt-oss-20b-tuned.gguf")
@@ -168,7 +168,7 @@ def test_a_name(places: Locations, toy: Path, monkeypatch: pytest.MonkeyPatch, t
     assert (model.name, model.origin) == ("gpt-oss-20b", "ossia")
     assert resolve("gpt-oss-20b-tuned", locations=places, memory=PLENTY).name == "gpt-oss-20b-tuned"
     assert resolve("etude", locations=places, memory=PLENTY).path == ETUDE_PATH
-    with pytest.raises(ModelMissing, match="no model 'llama': give the path of a GGUF file, or one of etude, gpt-oss"):
+    with pytest.raises(ModelNotFound, match="no model 'llama': give the path of a GGUF file, or one of etude, gpt-oss"):
         resolve("llama", locations=places, memory=PLENTY)
 
 

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ossia.agent.errors import ModelError, ModelMissing, ModelUnusable
+from ossia.agent.errors import ModelError, ModelNotFound, ModelUnusable
 from ossia.agent.models.catalog import ETUDE_PATH
 from ossia.agent.models.gguf import MAX_ALL_STRINGS, MAX_STRINGS, read_header
 from ossia.agent.models.gguf_parts import BLOCKS, GgufHeader, StringArray
@@ -245,7 +245,7 @@ def test_a_bad_file_is_one_line_that_names_it(case: str, tmp_path: Path) -> None
 
 def test_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(
-        ModelMissing, match=r"none\.gguf: no such file; name a gpt-oss model in GGUF format, or get one"
+        ModelNotFound, match=r"none\.gguf: no such file; name a gpt-oss model in GGUF format, or get one"
     ):
         read_header(tmp_path / "none.gguf")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ossia.agent.errors import DownloadFailed, ModelMissing
+from ossia.agent.errors import DownloadFailed, ModelNotFound
 from ossia.agent.models.catalog import CatalogModel
 from ossia.agent.models.pull import on_the_hub, parts_kept, pull
 from ossia.agent.models.transfer import pull_known
@@ -52,7 +52,7 @@ def test_one_of_several_by_its_name_or_a_part_of_it(tmp_path: Path) -> None:
             (None, "a-Q4_K_M.gguf, a-Q8_0.gguf, a-Q8_0-L.gguf"),
             ("Q8", "a-Q8_0.gguf, a-Q8_0-L.gguf"),
         ):
-            with pytest.raises(ModelMissing) as several:
+            with pytest.raises(ModelNotFound) as several:
                 chosen(wanted)
             named = f"{REPO}:{wanted}" if wanted else REPO
             assert str(several.value) == f"{named}: {REPO} has {among}: name one, ossia models pull {REPO}:FILE"
@@ -67,11 +67,11 @@ def test_one_of_several_by_its_name_or_a_part_of_it(tmp_path: Path) -> None:
 
 def test_what_is_no_repository_or_has_no_model(tmp_path: Path) -> None:
     with Hub(_files("README.txt"), repo=REPO) as hub:
-        with pytest.raises(ModelMissing, match="has no GGUF model"):
+        with pytest.raises(ModelNotFound, match="has no GGUF model"):
             on_the_hub(REPO, None, tmp_path, endpoint=hub.endpoint)
         with pytest.raises(DownloadFailed, match="other/repo isn't on the hub"):
             on_the_hub("other/repo", None, tmp_path, endpoint=hub.endpoint)
-        with pytest.raises(ModelMissing, match="'a--b/c' can't be a repository"):
+        with pytest.raises(ModelNotFound, match="'a--b/c' can't be a repository"):
             on_the_hub("a--b/c", None, tmp_path, endpoint=hub.endpoint)
 
 

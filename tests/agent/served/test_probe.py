@@ -13,7 +13,7 @@ from ossia.agent.control import Control
 from ossia.agent.engine.remote.address import parse_url
 from ossia.agent.engine.remote.client import Client, Json
 from ossia.agent.engine.remote.detect import models_of
-from ossia.agent.errors import EngineFailed, ModelMissing, ServerRefused
+from ossia.agent.errors import EngineFailed, ModelNotFound, ServerRefused
 from ossia.agent.served.engine import CONTEXT_TOKENS, ServedEngine, api_of, serve
 from ossia.harmony.tokenizer import Tokenizer
 from tests.support.site import Reply, Request, Site
@@ -132,13 +132,13 @@ def test_which_model(
 
 def test_several_models(site: Site, etude_tokenizer: Tokenizer) -> None:
     site.json("/v1/models", THREE)
-    with pytest.raises(ModelMissing, match=r"^team has gemma4, gpt-oss:20b, gpt-oss:120b: name one with --model$"):
+    with pytest.raises(ModelNotFound, match=r"^team has gemma4, gpt-oss:20b, gpt-oss:120b: name one with --model$"):
         served(site, etude_tokenizer)
 
 
 def test_names_without_an_end_are_cut(site: Site, etude_tokenizer: Tokenizer) -> None:
     site.json("/v1/models", {"object": "list", "data": [{"id": f"{n}" * 5000} for n in range(10)]})
-    with pytest.raises(ModelMissing, match=r"^team has 0{60}, 1{60}, .* and 2 more: name one with --model$"):
+    with pytest.raises(ModelNotFound, match=r"^team has 0{60}, 1{60}, .* and 2 more: name one with --model$"):
         served(site, etude_tokenizer)
 
 
@@ -149,7 +149,7 @@ def test_the_users_context_may_be_larger(site: Site, etude_tokenizer: Tokenizer)
 
 def test_no_model(site: Site, etude_tokenizer: Tokenizer) -> None:
     site.json("/v1/models", {"object": "list", "data": None})
-    with pytest.raises(ModelMissing, match=r"^team lists no model: load one there$"):
+    with pytest.raises(ModelNotFound, match=r"^team lists no model: load one there$"):
         served(site, etude_tokenizer)
 
 

@@ -15,7 +15,7 @@ import pytest
 from ossia.agent.control import Control
 from ossia.agent.engine.remote.address import parse_url
 from ossia.agent.engine.remote.connect import Connected, connect
-from ossia.agent.errors import EngineFailed, ModelMissing
+from ossia.agent.errors import EngineFailed, ModelNotFound
 from ossia.agent.models.catalog import ETUDE_PATH
 from ossia.agent.models.spec import ModelSpec
 from ossia.agent.served.engine import ServedEngine
@@ -136,12 +136,12 @@ def test_a_model_that_is_not_there(
 ) -> None:
     serve(site, etude_tokenizer)
     url, there = (vllm.url(), "a, b") if kind == "vllm" else (site.url(), "etude")
-    with pytest.raises(ModelMissing, match=f" serves no c, only {there}: name one of these with --model$"):
+    with pytest.raises(ModelNotFound, match=f" serves no c, only {there}: name one of these with --model$"):
         _connected(host, url, model="c")
 
 
 def test_a_key_in_a_models_place_is_not_shown(host: Host, vllm: Site) -> None:
-    with pytest.raises(ModelMissing, match=r" serves no …, only a, b: name one of these with --model$"):
+    with pytest.raises(ModelNotFound, match=r" serves no …, only a, b: name one of these with --model$"):
         _connected(host, vllm.url(), model="sk-a/b", secrets=("sk-a/b",))
 
 
