@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 VERSION = 1
 """The protocol's."""
 _LOGIN = "models-pull"
-_PLAIN = "{} holds ossia's own data: no tools work in it; open the folder of a project"
 _END_S, _CLOSE_S, _STORE_S = 0.5, 10.0, 5.0
 _CAPABILITIES: Mapping[str, object] = {
     "loadSession": True,
@@ -215,25 +214,26 @@ class Server:
         """Open a new session, or a stored one, in the client's folder."""
         from ossia.cli import paths
         from ossia.cli.acp import history, servers
-        from ossia.cli.acp.session import Session
+        from ossia.cli.acp.session import Session, about
         from ossia.cli.runtime.assembly import tools_spec
         from ossia.cli.settings.workspace import resolve_with_folder
 
         cwd = Path(text(params, "cwd"))
         if not cwd.is_absolute():
             raise RpcError(INVALID_PARAMS, f"cwd: expected an absolute path, not {str(cwd)!r}")
-        plain = paths.data_dir().resolve().is_relative_to(cwd.resolve())  # the home: an editor without a project
-        resolved, folder = resolve_with_folder({**self._flags, "workspace": None if plain else str(cwd)})
+        home = paths.data_dir().resolve().is_relative_to(cwd.resolve())  # an editor without a project
+        resolved, folder = resolve_with_folder({**self._flags, "workspace": None if home else str(cwd)})
         models, display = self._parts(resolved.settings)
         spec, notices = servers.with_servers(tools_spec(resolved, folder), params.get("mcpServers"))
         opened: OpenSession = history.opened(resolved, folder, cwd, stored)
-        for warning in (*resolved.warnings, *filter(None, [opened.problem])):
-            display.warn(warning)
+        notices = (*resolved.warnings, *filter(None, [opened.problem]), *about(resolved, folder, cwd), *notices)
+        for line in notices:
+            display.warn(line)
         session = Session(
             opened.session_id or secrets.token_hex(4), cwd, opened, resolved, folder, spec,
             models=models, connection=self.connection, display=display,
         )  # fmt: skip
-        session.notices = (*([_PLAIN.format(cwd)] if plain else []), *notices)
+        session.notices = notices
         self.sessions[session.id] = session
         return session
 
