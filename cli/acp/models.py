@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
@@ -50,25 +50,33 @@ class Models:
                 self._load(resolved)
 
     @contextmanager
-    def turn(self, resolved: Resolved, stop: Control) -> Iterator[Model]:
-        """The model of these settings, for a turn: no other session's turn runs meanwhile.
+    def turn(self, resolved: Callable[[], Resolved], stop: Control) -> Iterator[Model]:
+        """The model of a session's settings, for a turn: no other session's turn runs meanwhile.
 
+        `resolved` gives them once it is the session's turn: while it waits, another model may be chosen.
         Raises `Stopped`, and the errors of `begin_model` and `Begun.finish`.
         """
         while not self._turn.acquire(timeout=_STEP_S):
             if stop.stopped:
                 raise Stopped
         try:
-            yield awaited(self._load(resolved), stop)
+            yield awaited(self._load(resolved()), stop)
         finally:
             self._turn.release()
 
-    def wait(self, resolved: Resolved, stop: Control) -> None:
-        """Wait until the model of these settings is loaded, beside others' turns. Raises as `turn` does."""
-        awaited(self._load(resolved), stop)
+    def wait(self, resolved: Resolved, stop: Control) -> bool:
+        """Wait until the model of these settings is loaded, beside others' turns. False: another one is in use.
 
-    def change(self, resolved: Resolved, *, back: Resolved) -> None:
-        """Load the model of these settings now; if that fails, begin to load that of the settings `back` again.
+        Raises as `turn` does.
+        """
+        loading = self._loading
+        if loading is None or self._spec != model_spec(resolved, stays=True):
+            return False
+        awaited(loading, stop)
+        return True
+
+    def change(self, resolved: Resolved, *, back: Resolved, use: Callable[[Resolved], object]) -> None:
+        """Load the model of these settings now, and `use` them; if that fails, go back to the settings `back`.
 
         Raises RpcError during a turn, and the errors of `turn`.
         """
@@ -76,6 +84,7 @@ class Models:
             raise RpcError(INVALID_REQUEST, "a turn is under way: change the model after it, or cancel it first")
         try:
             self._load(resolved).result()
+            use(resolved)
         except Exception:
             with suppress(Exception):
                 self._load(back)

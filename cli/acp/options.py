@@ -148,8 +148,7 @@ def _switch(session: Session, value: object) -> None:
         resolve(chosen, locations=locations(paths.host()), memory=read_memory())  # before the one in use is closed
     origins = {**resolved.origins, MODEL: THIS_CHAT}
     changed = replace(resolved, settings=replace(resolved.settings, model=chosen), origins=origins)
-    session.models.change(changed, back=resolved)
-    session.resolved = changed
+    session.models.change(changed, back=resolved, use=session.use_settings)
 
 
 def _best(found: Sequence[_Choice]) -> str:

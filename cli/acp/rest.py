@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ossia.agent.errors import AgentError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from ossia.agent.request import ContextUse, Request
     from ossia.agent.worker import Idle
     from ossia.cli.acp.session import Session
+    from ossia.cli.chat.ahead import Idleness
 
 _AGAIN_S = 4.0
 
@@ -26,12 +28,17 @@ def begin(session: Session) -> None:
     responder, mode = talk.model.responder, settings.prefill_ahead
     if mode == "off" or not isinstance(responder, LocalResponder) or "prefill" not in talk.model.engine.capabilities:
         return
+    idle = _idleness(settings.threads).now if mode == "auto" else None
+    request = talk.session.request_ahead(talk.tools.toolbox.specs)
+    talk.ahead.begin(request, responder, idle=idle, then=_title(session, request, responder))
+
+
+@lru_cache(maxsize=1)
+def _idleness(threads: int | None) -> Idleness:
     from ossia.agent.engine.threads import default_threads
     from ossia.cli.chat.ahead import Idleness
 
-    idle = Idleness(settings.threads or default_threads()).now if mode == "auto" else None
-    request = talk.session.request_ahead(talk.tools.toolbox.specs)
-    talk.ahead.begin(request, responder, idle=idle, then=_title(session, request, responder))
+    return Idleness(threads or default_threads())
 
 
 def send_usage(session: Session) -> None:

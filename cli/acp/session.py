@@ -84,6 +84,10 @@ class Session:
                 return
         do()
 
+    def use_settings(self, resolved: Resolved) -> None:
+        """Use these settings from the next turn on."""
+        self.resolved = resolved
+
     @property
     def busy(self) -> bool:
         """True while a prompt is being answered."""
@@ -136,8 +140,9 @@ class Session:
         self._collect()
         control = Control()
         with suppress(Exception):  # the first prompt says it
-            self.models.wait(self.resolved, control)
-            with self.models.turn(self.resolved, control) as model:
+            if not self.models.wait(self.resolved, control):
+                return
+            with self.models.turn(lambda: self.resolved, control) as model:
                 if not (self._closed or self.busy):
                     from ossia.cli.acp import rest
 
@@ -188,7 +193,7 @@ class Session:
         if self._tools.done() and self._tools.exception():  # what was missing may be there now
             self._tools = Future()
             self._collect()
-        with self.models.turn(self.resolved, control) as model:
+        with self.models.turn(lambda: self.resolved, control) as model:
             tools, talk = awaited(self._tools, control), self.talk
             self._use(model, tools)
             self._report_servers(tools)
