@@ -31,6 +31,8 @@ _TOOLS = "def ping(word: str) -> str:\n    'Answers.'\n    return word\n"
 _FINAL = "<|channel|>final<|message|>Hi.<|return|>"
 _STEPS = (_FINAL, wants("functions.ping", word="a"), _FINAL, wants("functions.nothing", word=1), _FINAL)
 
+_SERVER: Message = {"name": "a", "command": "/no/such/server", "args": ["-x"], "env": [{"name": "A", "value": "b"}]}
+
 Wanted = Literal["its id", "any id", "perhaps", "nothing"]
 """The answer that a line must have: with the id that it has; with that or null; or it needn't or mustn't have one."""
 
@@ -69,7 +71,7 @@ class Fuzz:
         whole: dict[str, Message] = {
             "initialize": {"protocolVersion": 1, "clientCapabilities": {"fs": {"readTextFile": True}}},
             "authenticate": {"methodId": "download"},
-            "session/new": {"cwd": str(self._folder), "mcpServers": []},
+            "session/new": {"cwd": str(self._folder), "mcpServers": [dict(_SERVER, name=draw.choice("ab"))]},
             "session/load": {"sessionId": self.session, "cwd": str(self._folder), "mcpServers": []},
             "session/resume": {"sessionId": self.session, "cwd": str(self._folder), "mcpServers": []},
             "session/list": {"cwd": str(self._folder), "cursor": None},
@@ -78,7 +80,10 @@ class Fuzz:
             "session/prompt": {
                 "sessionId": self.session,
                 "prompt": [
-                    {"type": "text", "text": draw.choice(("Hi", "/help", "/no-such", "/plan", "/compact x", "@a.md"))},
+                    {
+                        "type": "text",
+                        "text": draw.choice(("Hi", "/undo", "/no-such", "/mcp accept a", "/context x", "@a.md")),
+                    },
                     {"type": "resource_link", "uri": (self._folder / "a.md").as_uri(), "name": "a.md"},
                     {"type": "resource", "resource": {"uri": "file:///a.md", "text": "Text."}},
                 ][: draw.randrange(1, 4)],
