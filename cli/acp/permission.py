@@ -8,7 +8,7 @@ from typing import Any
 
 from ossia.agent.events import ApprovalAsked, Decision
 from ossia.cli.acp.updates import code, content
-from ossia.cli.runtime.approval_text import answers, decision_of, lasting_line, reason_of, title_of
+from ossia.cli.runtime.approval_text import answers, decision_of, hint_on, lasting_line, reason_of, title_of
 from ossia.cli.visible import seen, seen_line
 
 _REJECT = {"optionId": "n", "name": "Reject", "kind": "reject_once"}
@@ -31,15 +31,21 @@ def options_of(asked: ApprovalAsked) -> list[dict[str, str]]:
     return [*offered, _REJECT]
 
 
-def question_of(asked: ApprovalAsked, diffs: Sequence[Mapping[str, object]]) -> dict[str, object]:
-    """The question: the call with its diffs, command or code, the reason to ask, and the options."""
+def question_of(asked: ApprovalAsked, diffs: Sequence[Mapping[str, object]], *, trust: str = "") -> dict[str, object]:
+    """The question: the call with its diffs, command or code, the reason to ask, and the options.
+
+    `trust`: the command that trusts the folder, "" if it is trusted.
+    """
     preview = asked.preview
     shown = [code(seen(preview.detail, preview.language), preview.language)] if preview.detail and not diffs else []
     form = [code(json.dumps(asked.arguments, indent=2, ensure_ascii=False), "json")] if asked.form else []
+    why = f"Asked because: {seen_line(reason_of(asked))}"
+    if hint := hint_on(asked, trust):
+        why += f". Your own files? {seen_line(hint)} in a terminal, and a new session here: then you are asked less."
     call = {
         "toolCallId": asked.call.id,
         "title": title_of(asked),
-        "content": [*diffs, *shown, *form, content(f"Asked because: {seen_line(reason_of(asked))}")],
+        "content": [*diffs, *shown, *form, content(why)],
     }
     return {"toolCall": call, "options": options_of(asked)}
 

@@ -196,7 +196,7 @@ class Session:
         with self.models.turn(lambda: self.resolved, control) as model:
             tools, talk = awaited(self._tools, control), self.talk
             self._use(model, tools)
-            self._report_servers(tools)
+            self._report_off(tools)
             answer = commands.expanded(self, said)
             if isinstance(answer, str):
                 self.update(updates.message(answer))
@@ -228,15 +228,18 @@ class Session:
         params = {"sessionId": self.id, **question}
         return self._connection.request("session/request_permission", params, answered)
 
-    def _report_servers(self, tools: Toolset) -> None:
-        """Send a line about each server that isn't used, isn't connected, or isn't accepted yet; once."""
+    def _report_off(self, tools: Toolset) -> None:
+        """Send a line about each tool that is off, each server that isn't connected or accepted yet; once."""
         if self.notices is None:
             return
-        off = [f"the MCP server {name.removeprefix('mcp ')} isn't connected: {why}"
-               for name, why in tools.off.items() if name.startswith("mcp ")]  # fmt: skip
-        new = [f"the MCP server {one.name} is new: /mcp shows its tools, /mcp accept {one.name} accepts them"
-               for one in tools.connected if any(tool.state != "accepted" for tool in one.tools)]  # fmt: skip
-        for line in (*self.notices, *off, *new):
+        lines = [*self.notices]
+        for name, why in tools.off.items():
+            server = name.removeprefix("mcp ")
+            off = f"{name} is off" if server == name else f"the MCP server {server} isn't connected"
+            lines.append(f"{off}: {why}")
+        lines += [f"the MCP server {one.name} is new: /mcp shows its tools, /mcp accept {one.name} accepts them"
+                  for one in tools.connected if any(tool.state != "accepted" for tool in one.tools)]  # fmt: skip
+        for line in lines:
             self.update(updates.thought(f"{line}\n"))
         self.notices = None
 

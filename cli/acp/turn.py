@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ def follow(turn: Turn, talk: Conversation, root: Path, *, send: Send, ask: Ask, 
 class _Following:
     def __init__(self, turn: Turn, talk: Conversation, root: Path, send: Send, ask: Ask, *, yes: bool) -> None:
         assert talk.model is not None and talk.tools is not None
-        self._turn, self._tools, self._ask, self._yes = turn, talk.tools, ask, yes
+        self._turn, self._root, self._tools, self._ask, self._yes = turn, root, talk.tools, ask, yes
         tools, states = talk.tools, list(talk.session.states)
         account = Account(talk.model.name, origin=tools.origin, stopped=lambda: turn.control.stopped, states=states)
         self.publisher = Publisher(account, lambda: tools.toolbox.by_name)
@@ -81,6 +82,7 @@ class _Following:
             else:
                 turn.answer(decision)
 
-        forget = self._ask(question_of(asked, self.updates.shown(asked.call.id)), answered)
+        trust = f"ossia trust {shlex.quote(str(self._root))}" if tools.hint else ""
+        forget = self._ask(question_of(asked, self.updates.shown(asked.call.id), trust=trust), answered)
         turn.control.on_stop(forget)
         return None

@@ -8,6 +8,7 @@ import pytest
 
 from ossia.agent.events import ApprovalAsked, Decision
 from ossia.cli.acp.permission import answer_of, can_ask, question_of
+from ossia.tools.approval.policy import FROM_OUTSIDE
 from ossia.tools.spec import Preview, ToolCall
 
 ASKED = ApprovalAsked(
@@ -45,6 +46,12 @@ def test_the_question_shows_what_runs_and_why_it_is_asked() -> None:
             },
         ],
     }
+
+
+def test_where_trust_helps_the_question_says_how() -> None:
+    firm = replace(ASKED, firm=True, reason=FROM_OUTSIDE)
+    assert "Your own files? ossia trust /work in a terminal" in str(question_of(firm, (), trust="ossia trust /work"))
+    assert "ossia trust" not in str(question_of(ASKED, (), trust="ossia trust /work"))
 
 
 def test_what_lasts_says_which_rule_it_stores() -> None:
