@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 VERSION = 1
 """The protocol's."""
 _LOGIN = "models-pull"
+_HOME = "{} holds ossia's own data: no tools work in it; open the folder of a project"
 _END_S, _CLOSE_S, _STORE_S = 0.5, 10.0, 5.0
 _CAPABILITIES: Mapping[str, object] = {
     "loadSession": True,
@@ -214,7 +215,7 @@ class Server:
         """Open a new session, or a stored one, in the client's folder."""
         from ossia.cli import paths
         from ossia.cli.acp import history, servers
-        from ossia.cli.acp.session import Session, about
+        from ossia.cli.acp.session import Session
         from ossia.cli.runtime.assembly import tools_spec
         from ossia.cli.settings.workspace import resolve_with_folder
 
@@ -226,7 +227,8 @@ class Server:
         models, display = self._parts(resolved.settings)
         spec, notices = servers.with_servers(tools_spec(resolved, folder), params.get("mcpServers"))
         opened: OpenSession = history.opened(resolved, folder, cwd, stored)
-        notices = (*resolved.warnings, *filter(None, [opened.problem]), *about(resolved, folder, cwd), *notices)
+        problem = opened.problem or (_HOME.format(cwd) if home else "")
+        notices = (*resolved.warnings, *filter(None, [problem]), *notices)
         for line in notices:
             display.warn(line)
         session = Session(

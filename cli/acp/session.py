@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from importlib import import_module
-from shlex import quote
 from typing import TYPE_CHECKING, cast
 
 from ossia.agent.control import Control
@@ -250,12 +249,3 @@ class Session:
             self.talk.close()
         if tools := self.tools:
             tools.close()
-
-
-def about(resolved: Resolved, folder: Folder | None, cwd: Path) -> tuple[str, ...]:
-    """A line for people, if ossia can't work in the folder `cwd`, or asks about everything there."""
-    if resolved.settings.no_tools or (folder and (folder.workspace.trusted or folder.warnings)):
-        return ()
-    if folder is None:
-        return (f"{cwd} holds ossia's own data: no tools work in it; open the folder of a project",)
-    return (f"the folder {cwd.name} isn't trusted: each change and command asks (`ossia trust {quote(str(cwd))}`)",)

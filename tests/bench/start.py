@@ -1,15 +1,16 @@
 """How long the command takes to start, and with what: `python -m tests.bench.start [--model M] [--peer CHECKOUT]`.
 
-Wall time and processor time of whole commands in new processes: those that load no model, those that answer, and the
-chat up to its first paint, to a key on its input line, and to its model. Then the phases of an answer's way to its
-first token, in the order in which `ossia run` goes through them, each in a process that did nothing else before.
-(`ossia run` reads the header while another thread loads the library: the sum is a bit more than its time.) Files are in
-the page cache: the first run isn't counted. A peer, another checkout with an environment of its own, takes turns with
-this one.
+Wall time and processor time of whole commands in new processes: those that load no model, those that answer, `import
+ossia`, an editor's first session, and the chat up to its first paint, to a key on its input line, and to its model.
+Then the phases of an answer's way to its first token, in the order in which `ossia run` goes through them, each in a
+process that did nothing else before. (`ossia run` reads the header while another thread loads the library: the sum is a
+bit more than its time.) Files are in the page cache: the first run isn't counted. A peer, another checkout with an
+environment of its own, takes turns with this one.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import subprocess
@@ -48,6 +49,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         for asked in ("Hello", "What is 48*17?"):
             arguments = ["run", asked, "--model", given.model]
             _pair(report, programs, given.runs, f"ossia run {asked!r}: ", _command(arguments, home))
+        for code in ("pass", "import ossia"):
+            _pair(report, programs, given.runs, f"python -c {code!r}: ", _python(code, home))
+        _pair(report, programs, given.runs, "ossia acp: ", _editor(given.model, home))
         if os.name == "posix":
             _pair(report, programs, given.runs, "chat: ", lambda program: _chat(program, given.model, home))
     _tell_phases(report, given.model, max(1, given.runs // 2))
@@ -86,6 +90,43 @@ def _command(arguments: Sequence[str], home: Mapping[str, str]) -> Callable[[str
         if process.returncode:
             raise RuntimeError(f"{program} {' '.join(arguments)} ended with {process.returncode}")
         return {"first word": first, "end": time.perf_counter() - begin}
+
+    return run
+
+
+def _python(code: str, home: Mapping[str, str]) -> Callable[[str], _Times]:
+    def run(program: str) -> _Times:
+        begin = time.perf_counter()
+        python = Path(program).with_name("python")
+        subprocess.run([python, "-c", code], env={**os.environ, **home}, check=True)
+        return {"end": time.perf_counter() - begin}
+
+    return run
+
+
+def _editor(model: str, home: Mapping[str, str]) -> Callable[[str], _Times]:
+    def run(program: str) -> _Times:
+        """Seconds to the response to the first `session/new`, which an editor sends at once."""
+        begin = time.perf_counter()
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            subprocess.Popen([program, "acp", "--model", model], env={**os.environ, **home}, **pipes) as process,
+        ):
+            assert process.stdin is not None and process.stdout is not None
+            for request in (
+                {"id": 1, "method": "initialize", "params": {"protocolVersion": 1, "clientCapabilities": {}}},
+                {"id": 2, "method": "session/new", "params": {"cwd": folder, "mcpServers": []}},
+            ):
+                process.stdin.write(json.dumps({"jsonrpc": "2.0", **request}).encode() + b"\n")
+            process.stdin.flush()
+            lines = [process.stdout.readline() for _ in range(2)]
+            seconds = time.perf_counter() - begin
+            process.stdin.close()
+            process.stdout.read()
+        if b"sessionId" not in lines[1]:
+            raise RuntimeError(f"{program} acp answered {lines}")
+        return {"first session": seconds}
 
     return run
 

@@ -121,7 +121,7 @@ def test_a_real_server_is_asked_about_and_called_and_no_secret_is_shown(tmp_path
     (done,) = (one for one in updates if one.get("status") == "completed")
     assert "STUDY_TOKEN" in str(done["content"])
     thoughts = "".join(one["content"]["text"] for one in updates if "thought" in one.get("sessionUpdate", ""))
-    assert "\nthe MCP server gone isn't connected: there is no program" in thoughts
+    assert thoughts.startswith("the MCP server gone isn't connected: there is no program")
     assert "the MCP server Study_server is new: /mcp shows its tools" in thoughts
     stored = [path.read_bytes() for path in Path(os.environ["HOME"]).rglob("*") if path.is_file()]
     assert stored and not any(b"s3cret-of-mine" in one for one in [*stored, str(updates).encode(), *agent.torn])
