@@ -197,6 +197,9 @@ class Talk:
         store = _store(host_of(self._model.data))
         try:
             session_id = store.find(ref).id
+            if session_id == self.session_id:
+                store.close()
+                return
             session = store.resume(session_id)
         except BaseException:
             store.close()

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import logging
+import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +19,7 @@ from typing import Any
 
 import pytest
 
+import ossia
 from ossia import (
     Agent,
     AgentBusy,
@@ -37,7 +44,7 @@ from ossia import (
     Usage,
 )
 from tests.oracle.agents import left_over, tenths
-from tests.support.command import write_script
+from tests.support.command import ROOT, write_script
 
 DONE = "<|channel|>final<|message|>Done.<|return|>"
 LONG = f"<|channel|>final<|message|>{' '.join(map(str, range(400)))}<|return|>"
@@ -81,6 +88,19 @@ def workspace(tmp_path: Path) -> Path:
 def weather(city: str) -> str:
     """The weather in a city now."""
     return f"18 degrees in {city}"
+
+
+def rest(resting: threading.Event) -> Callable[[], str]:
+    """A function that sets this, and rests until it is stopped."""
+
+    def rest() -> str:
+        """Rest."""
+        resting.set()
+        for _ in range(6_000):
+            time.sleep(0.01)
+        return "rested"
+
+    return rest
 
 
 Scripted = Callable[..., Model]
@@ -237,10 +257,16 @@ def test_a_stream_that_is_left_is_stopped_and_the_agent_goes_on(model: Scripted)
 
 
 def test_another_thread_stops_a_question(model: Scripted) -> None:
-    with Agent(model(LONG, DONE, tokens_per_s=50)) as agent:
-        threading.Timer(0.3, agent.stop).start()
-        result = agent.ask("Tell me")
-        assert result.end == "stopped" and result.error is None
+    resting = threading.Event()
+
+    def stop() -> None:
+        resting.wait()
+        agent.stop()
+
+    with Agent(model(called("functions.rest"), DONE), tools=[rest(resting)]) as agent:
+        threading.Thread(target=stop).start()
+        result = agent.ask("Rest")
+        assert (result.end, result.error, [call.status for call in result.calls]) == ("stopped", None, ["stopped"])
         assert agent.ask("And then?").text == "Done."
 
 
@@ -333,20 +359,118 @@ def test_a_stored_session_is_resumed(model: Scripted, home: Path) -> None:
     with Agent(model(DONE)) as agent:
         assert agent.ask("Not stored").session_id is None
         agent.resume(session)
+        agent.resume(session)
         assert agent.session_id == session
 
 
 def test_in_an_event_loop(model: Scripted) -> None:
-    with Agent(model(DONE, LONG, DONE, tokens_per_s=300)) as agent:
+    """Cancelling a question stops its turn, and the agent is free once it is cancelled."""
+    resting = threading.Event()
+    with Agent(model(DONE, called("functions.rest"), DONE), tools=[rest(resting)]) as agent:
 
         async def main() -> tuple[Result, Result]:
             first = await agent.aask("1")
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(0.3):
-                    await agent.aask("2")
+            second = asyncio.create_task(agent.aask("2"))
+            await asyncio.to_thread(resting.wait)
+            second.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await second
             return first, await agent.aask("3")
 
         assert [result.text for result in asyncio.run(main())] == ["Done.", "Done."]
+
+
+# -- the program -------------------------------------------------------------------------------------------------------
+
+
+def _run(code: str, *arguments: str, folder: Path) -> subprocess.Popen[str]:
+    """A program of the user's, `program.py` in that folder."""
+    program = folder / "program.py"
+    program.write_text(code)
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", str(program), *arguments],
+        cwd=folder, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def test_the_names_have_their_types() -> None:
+    """In the stub: at run time they are loaded when they are used."""
+    stub = ast.parse((ROOT / "ossia" / "__init__.pyi").read_text(encoding="utf-8"))
+    typed = next(ast.literal_eval(one.value) for one in stub.body if isinstance(one, ast.Assign))
+    assert sorted(ossia.__all__) == typed
+    assert [name for name in typed if not hasattr(ossia, name)] == []
+    with pytest.raises(AttributeError, match="module 'ossia' has no attribute 'Agnet'"):
+        _ = ossia.Agnet  # type: ignore[attr-defined]
+
+
+HEAVY = """
+import sys
+import ossia
+first = set(sys.modules)
+from ossia import Agent, Model, Text, ToolCall
+agent = Agent("no-such-model", tools=["python", len], workspace=".", approve=print)
+agent.close()
+later = set(sys.modules)
+print(sorted(name for name in first if name.startswith("ossia")))
+print(sorted(later & {"llama_cpp", "pydantic", "numpy", "asyncio", "typer", "rich", "mcp", "httpx2", "jsonschema",
+                      "sqlite3", "logging", "ossia.cli", "ossia.agent.conversation"}))
+"""
+
+
+def test_nothing_heavy_is_imported_before_the_first_question(tmp_path: Path) -> None:
+    out, said = _run(HEAVY, folder=tmp_path).communicate()
+    assert (out, said) == ("['ossia']\n[]\n", "")
+
+
+INTERRUPTED = """
+import sys
+from ossia import Agent, Model, Text
+
+with Model(engine=sys.argv[1]) as model, Agent(model) as agent:
+    try:
+        for event in agent.stream("Tell me"):
+            if isinstance(event, Text):
+                print("begun", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted")
+    print(agent.ask("And then?").text)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_ctrl_c_stops_the_turn_and_the_agent_goes_on(tmp_path: Path) -> None:
+    script = write_script(tmp_path, LONG, DONE, tokens_per_s=100)
+    with _run(INTERRUPTED, script, folder=tmp_path) as program:
+        assert program.stdout and program.stdout.readline() == "begun\n"
+        program.send_signal(signal.SIGINT)
+        out, said = program.communicate()
+    assert out.replace("begun\n", "") == "interrupted\nDone.\n"
+    assert (program.returncode, said) == (0, "")
+
+
+IN_ITS_FOLDER = """
+import sys
+from ossia import Agent, Model
+
+before = list(sys.path)
+with Model(engine=sys.argv[1]) as model, Agent(model, workspace=".", approve=lambda call: True) as agent:
+    print([call.status for call in agent.ask("go").calls])
+assert sorted(before) == sorted(sys.path)
+import helper
+"""
+
+
+def test_a_program_in_the_workspace_can_have_it_changed_but_not_itself(workspace: Path, tmp_path: Path) -> None:
+    """Python's path begins with the program's folder. From then on it ends with it."""
+    own = "*** Begin Patch\n*** Delete File: program.py\n*** End Patch"
+    script = write_script(tmp_path, PATCH, called("repo_browser.apply_patch", patch=own), DONE)
+    (workspace / "helper.py").write_text("print('helped')")
+    (workspace / "tools").mkdir()  # a rival of a part of ossia's
+    (workspace / "tools" / "__init__.py").write_text("1 / 0")
+    out, said = _run(IN_ITS_FOLDER, script, folder=workspace).communicate()
+    assert (out, said) == ("['done', 'refused']\nhelped\n", "")
+    assert (workspace / "a.txt").read_text() == "two\n"
 
 
 # -- what the user got wrong -------------------------------------------------------------------------------------------
@@ -414,9 +538,18 @@ def test_no_configuration_is_read_unless_the_program_says_so(
         assert agent.ask("go").text == "Done."
     with Agent(model(DONE), config=True) as agent, pytest.raises(ArgumentError, match="config"):
         agent.ask("go")
-    config.write_text('[approvals]\n"repo_browser.apply_patch" = "auto"\n')
-    with Agent(model(PATCH, DONE), workspace=workspace, config=True) as agent:
+    config.write_text('effort = "high"\n[approvals]\n"repo_browser.apply_patch" = "auto"\n')
+    with Agent(model(PATCH, DONE, DONE), workspace=workspace, config=True, approve=_never) as agent:
         assert agent.ask("go").calls[0].status == "done"
+
+
+def test_a_trusted_workspace_instructs_the_model(workspace: Path) -> None:
+    (workspace / "AGENTS.md").write_text("Answer in French. " * 20)
+    used = []
+    for trust in (False, True):
+        with Agent("etude", workspace=workspace, trust=trust) as agent:
+            used.append(agent.ask("Hello").usage.prompt)
+    assert used[1] > used[0] + 60
 
 
 def test_nothing_is_left_of_agents_that_are_over() -> None:
