@@ -24,11 +24,11 @@ _R = TypeVar("_R")
 
 
 class Stopped(Exception):
-    """The client cancelled what waited."""
+    """The client cancelled the prompt while it waited."""
 
 
 class Models:
-    """Loads the model that a session's settings name, unless it is there. `worker` runs all turns."""
+    """Loads the model of a session's settings, unless it is loaded. `worker` runs all turns."""
 
     def __init__(self, display: Display) -> None:
         self.worker = Worker()
@@ -44,7 +44,7 @@ class Models:
         return loading.result() if loading and loading.done() and not loading.exception() else None
 
     def begin(self, resolved: Resolved) -> None:
-        """Begin to load the model, unless there is another. `turn` raises what goes wrong."""
+        """Begin to load the model, unless there is another. `turn` raises the errors."""
         if self._loading is None:
             with suppress(Exception):
                 self._load(resolved)

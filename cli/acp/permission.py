@@ -15,7 +15,7 @@ _REJECT = {"optionId": "n", "name": "Reject", "kind": "reject_once"}
 
 
 def options_of(asked: ApprovalAsked) -> list[dict[str, str]]:
-    """The options, by the keys of `approval_text`: what lasts only where ossia offers it, and never for a firm one."""
+    """The options, by the keys of `approval_text`: lasting ones where ossia offers them, none if it is firm."""
     names = {
         "y": "Allow",
         "s": lasting_line(asked, "s").replace("allowed", "Allow", 1),

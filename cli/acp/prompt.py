@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,13 +22,17 @@ if TYPE_CHECKING:
 def text_of(blocks: object, folder: Path, taints: frozenset[Taint]) -> UserText:
     """The text of the blocks; a linked file becomes a mention (`@src/app.py`), an embedded text stands behind it.
 
-    Text blocks are the user's typed words; `taints` are those of embedded text. Raises RpcError.
+    Text blocks are the user's typed words. `taints`: those of the folder's files, also where the client embeds them; a
+    text from elsewhere counts as the user's private one, or as somebody else's if it isn't a file. Raises RpcError.
 
         text_of([{"type": "text", "text": "Explain this"}], Path("/work"), frozenset()).typed    # "Explain this"
     """
+    from ossia.cli.attach.local import block as block_of
+    from ossia.cli.attach.local import in_heading
+
     if not isinstance(blocks, list) or not blocks:
         raise RpcError(INVALID_PARAMS, "prompt: expected a list of content blocks")
-    typed, attached = "", list[str]()
+    typed, attached, tainted = "", list[str](), frozenset[Taint]()
     for block in blocks:
         if not isinstance(block, dict):
             raise RpcError(INVALID_PARAMS, "prompt: expected content blocks")
@@ -37,7 +42,9 @@ def text_of(blocks: object, folder: Path, taints: frozenset[Taint]) -> UserText:
             case {"type": "resource_link", "uri": str(uri)}:
                 typed += f"{'' if not typed or typed[-1].isspace() else ' '}{_mention(uri, folder)}"
             case {"type": "resource", "resource": {"uri": str(uri), "text": str(text)}}:
-                attached.append(_embedded(uri, text, folder))
+                name, kinds = _source(uri, folder, taints)
+                attached.append(block_of(f"Attached file {in_heading(name)}:", text))
+                tainted |= kinds
             case {"type": kind}:
                 raise RpcError(INVALID_PARAMS, f"prompt: can't read this block of type {kind!r}: send text or links")
             case _:
@@ -47,7 +54,7 @@ def text_of(blocks: object, folder: Path, taints: frozenset[Taint]) -> UserText:
         raise RpcError(INVALID_PARAMS, "prompt: it says nothing")
     if len(text.encode()) > MAX_TEXT_BYTES:
         raise RpcError(INVALID_PARAMS, f"prompt: at most {MAX_TEXT_BYTES / 1e6:.0f} MB are read")
-    return UserText(text, _whole(typed), taints if attached else frozenset())
+    return UserText(text, _whole(typed), tainted)
 
 
 def with_mentioned(
@@ -91,12 +98,14 @@ def _mention(uri: str, folder: Path) -> str:
     return written(str(path.relative_to(folder) if path.is_relative_to(folder) else path))
 
 
-def _embedded(uri: str, text: str, folder: Path) -> str:
-    from ossia.cli.attach.local import block, in_heading
-
+def _source(uri: str, folder: Path, taints: frozenset[Taint]) -> tuple[str, frozenset[Taint]]:
+    """The name of an embedded text, and its kinds."""
     path = _path(uri)
-    name = str(path.relative_to(folder)) if path and path.is_relative_to(folder) else str(path or uri)
-    return block(f"Attached file {in_heading(name)}:", text)
+    if path is None:
+        return uri, frozenset({"outside"})
+    if path.is_relative_to(folder):
+        return str(path.relative_to(folder)), taints
+    return str(path), frozenset({"private"})
 
 
 def _path(uri: str) -> Path | None:
@@ -104,9 +113,13 @@ def _path(uri: str) -> Path | None:
         parts = urlsplit(uri)
     except ValueError:
         return None
-    return Path(unquote(parts.path)) if parts.scheme == "file" and parts.netloc in ("", "localhost") else None
+    return (
+        Path(os.path.normpath(unquote(parts.path)))
+        if parts.scheme == "file" and parts.netloc in ("", "localhost")
+        else None
+    )
 
 
 def _whole(text: str) -> str:
-    """The text; half a surrogate pair, which JSON can spell, becomes U+FFFD."""
+    """The text; half a surrogate pair becomes U+FFFD: JSON can spell it, UTF-8 can't."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -28,7 +28,7 @@ Params = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A result, and what is called once it is sent: only then the client knows the new session's id."""
+    """A result, and a function to call once it is sent: only then the client knows the new session's id."""
 
     result: Mapping[str, object]
     then: Callable[[], object]
@@ -48,14 +48,14 @@ class RpcError(Exception):
 
 
 def text(params: Params, key: str) -> str:
-    """A parameter that must be a text. Raises RpcError."""
+    """A parameter, a text. Raises RpcError for anything else."""
     if not isinstance(value := params.get(key), str):
         raise RpcError(INVALID_PARAMS, f"{key}: expected a text")
     return value
 
 
 def in_background(do: Callable[[], Answer]) -> Answer:
-    """The answer of a method that may take its time, on a thread of its own."""
+    """The answer of a slow method, from a thread of its own."""
     future: Future[Answer] = Future()
 
     def work() -> None:
@@ -89,7 +89,7 @@ class Connection:
         return self._writer.ended
 
     def serve(self, methods: Mapping[str, Method], notifications: Mapping[str, Callable[[Params], None]]) -> None:
-        """Answer what comes, until stdin ends. Requests to the client that are open by then are failed."""
+        """Answer each line until stdin ends; by then, open requests to the client fail."""
         with suppress(OSError, ValueError):  # stdin was closed
             while line := self._read.readline(MAX_LINE_BYTES + 1):
                 if len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
@@ -112,7 +112,7 @@ class Connection:
             answered(None, False)
 
     def finish(self, timeout_s: float) -> None:
-        """Write what was sent, and nothing after it."""
+        """Write all that waits, then stop writing."""
         self._writer.finish(timeout_s)
 
     # -- to the client -------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ class Connection:
             answer.then()
 
     def _answered(self, message: Mapping[str, object]) -> None:
-        """Hand over the answer to a request; one that nobody waits for is dropped."""
+        """Hand over the answer to a request, or drop it: nobody waits for it any more."""
         number = message.get("id")
         with self._lock:
             answered = self._asked.pop(number, None) if isinstance(number, int) else None
@@ -227,7 +227,7 @@ class _Writer:
         self._thread.start()
 
     def put(self, line: bytes) -> None:
-        """Have it written. Waits while too much waits already, and ends the connection if that takes too long."""
+        """Queue the line. Blocks while the queue is full, and ends the connection if that takes too long."""
         with self._changed:
             give_up_at = time.monotonic() + _PATIENCE_S
             while self._bytes > _MAX_WAITING_BYTES and not self.ended.is_set():
@@ -262,7 +262,7 @@ class _Writer:
 
 
 def _line(message: Mapping[str, object]) -> bytes:
-    """The message on a line. NaN and the infinities, which a model may write but JSON can't, become texts."""
+    """The message on a line. NaN and the infinities become texts: a model may write them, JSON has none."""
     try:
         text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:

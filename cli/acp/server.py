@@ -100,7 +100,7 @@ class Server:
             pass
 
     def end(self) -> None:
-        """Stop every turn, close the sessions, and write what was sent, for half a second at most."""
+        """Stop every turn, close the sessions, and write the last answers, for half a second at most."""
         sessions, give_up_at = list(self.sessions.values()), time.monotonic() + _END_S
         for session in sessions:
             session.close()
@@ -265,7 +265,7 @@ def _may_log_in(params: Params) -> bool:
 
 
 def _state_of(session: Session) -> dict[str, object]:
-    """The modes and options of a session, for the response that opens it."""
+    """The modes and options of a new session."""
     from ossia.cli.acp import options
 
     return {"modes": options.modes_of(session), "configOptions": options.options_of(session)}

@@ -76,7 +76,7 @@ class Session:
         self._connection.notify("session/update", {"sessionId": self.id, "update": fields})
 
     def between_turns(self, do: Callable[[], object]) -> None:
-        """Call it now, or after the prompt that is being answered."""
+        """Call it now, or after the prompt under way."""
         with self._lock:
             if self._control is not None:
                 self._later.append(do)
@@ -110,7 +110,7 @@ class Session:
         return response
 
     def cancel(self) -> None:
-        """Stop the prompt that is being answered; its response is `cancelled`."""
+        """Stop the prompt under way; its response is `cancelled`."""
         if control := self._control:
             control.stop()
 
@@ -228,7 +228,7 @@ class Session:
         return self._connection.request("session/request_permission", params, answered)
 
     def _report_off(self, tools: Toolset) -> None:
-        """Send a line about each tool that is off, each server that isn't connected or accepted yet; once."""
+        """Send a line about each tool that is off, each server without a connection or new; once."""
         if self.notices is None:
             return
         lines = [*self.notices]

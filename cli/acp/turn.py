@@ -53,7 +53,7 @@ class _Following:
         self.updates = Updates(send, root, talk.model.engine.context_tokens)
 
     def see(self, event: Event) -> None:
-        """Send one event; ask what it asks."""
+        """Send one event; ask, if it is a question."""
         if isinstance(event, ToolStarted | ApprovalAsked) and event.preview:
             from ossia.tools.work.apply_patch import texts_of
 
@@ -64,7 +64,7 @@ class _Following:
             self._answer(event)
 
     def _answer(self, asked: ApprovalAsked) -> None:
-        """Ask the client; `--yes` answers what it may, and nobody a form that the protocol can't show."""
+        """Ask the client, unless `--yes` answers; a form with values to fill in is refused."""
         turn, tools = self._turn, self._tools
         if self._yes and not asked.firm:
             return turn.answer(Decision(asked.call.id, True))

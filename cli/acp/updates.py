@@ -99,7 +99,7 @@ def kind(name: str, effect: events.CallKind) -> str:
 
 
 def result(done: events.ToolResult, name: str, shown: Sequence[Mapping[str, object]] = ()) -> Update:
-    """The end of the call `name`. `shown`: its diffs, instead of an output that only names the files."""
+    """The end of the call `name`. `shown`: its diffs, instead of an output with the files' names."""
     from ossia.tools.work.result import for_people
 
     output = done.output if len(done.output) <= _RESULT_CHARS else f"{done.output[:_RESULT_CHARS]}\n[cut here]"
@@ -135,7 +135,7 @@ class _Running:
 
 
 class Updates:
-    """Sends a turn's events to the client. `context`: the tokens that the model reads; `root`: the session's folder."""
+    """Sends a turn's events to the client. `context`: the model's, in tokens; `root`: the session's folder."""
 
     def __init__(self, send: Send, root: Path, context: int) -> None:
         self._send, self._root, self._context = send, root, context
@@ -172,7 +172,7 @@ class Updates:
                 self._send({"sessionUpdate": "usage_update", "used": used, "size": self._context})
 
     def show(self, call: str, changes: Sequence[tuple[str, str | None, str]]) -> None:
-        """Note what a call changes in files: it is shown from the moment that it runs."""
+        """Note the changes of a call to files: they are shown once it runs."""
         if changes:
             self._shown[call] = diffs(changes, self._root)
 
@@ -181,7 +181,7 @@ class Updates:
         return self._shown.get(call, [])
 
     def tick(self) -> None:
-        """Send the output that is due."""
+        """Send the due output of running calls."""
         now = time.monotonic()
         for call, running in self._running.items():
             if running.due is not None and now >= running.due:

@@ -48,7 +48,7 @@ _MAX_BYTES = 128 << 20
 
 
 _MAX_SHOWN_BYTES = 1 << 20
-"""For all files of a patch that is shown with its whole texts."""
+"""The limit for all files of a patch, to be shown with their whole texts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,11 +12,11 @@ from ossia.cli.acp.rpc import RpcError
 from ossia.tools.spec import Taint
 
 FOLDER = Path("/work")
-OUTSIDE: frozenset[Taint] = frozenset({"outside"})
+UNTRUSTED: frozenset[Taint] = frozenset({"outside", "private"})
 
 
 def _text(*blocks: object) -> UserText:
-    return text_of(list(blocks), FOLDER, OUTSIDE)
+    return text_of(list(blocks), FOLDER, UNTRUSTED)
 
 
 def test_typed_text_and_links_are_the_users_words() -> None:
@@ -33,7 +33,12 @@ def test_typed_text_and_links_are_the_users_words() -> None:
 def test_embedded_text_stands_behind_it_with_the_taints_of_the_folder() -> None:
     resource = {"uri": "file:///work/src/a.py", "text": "```\n"}
     said = _text({"type": "text", "text": "Explain."}, {"type": "resource", "resource": resource})
-    assert said == UserText("Explain.\n\nAttached file src/a.py:\n````\n```\n````", "Explain.", OUTSIDE)
+    assert said == UserText("Explain.\n\nAttached file src/a.py:\n````\n```\n````", "Explain.", UNTRUSTED)
+
+
+@pytest.mark.parametrize(("uri", "taint"), [("file:///etc/hosts", "private"), ("https://example.org/a", "outside")])
+def test_embedded_text_from_elsewhere_is_no_text_of_the_folder(uri: str, taint: Taint) -> None:
+    assert _text({"type": "resource", "resource": {"uri": uri, "text": "x"}}).taints == {taint}
 
 
 def test_half_a_surrogate_pair_can_be_sent_on() -> None:
@@ -59,4 +64,4 @@ def test_half_a_surrogate_pair_can_be_sent_on() -> None:
 )
 def test_what_cannot_be_read_is_refused(blocks: object) -> None:
     with pytest.raises(RpcError):
-        text_of(blocks, FOLDER, OUTSIDE)
+        text_of(blocks, FOLDER, UNTRUSTED)
