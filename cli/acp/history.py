@@ -13,7 +13,7 @@ from ossia.agent.errors import SessionMissing, SessionsError, SessionUnclear
 from ossia.agent.kv_cache import delete_session_cache
 from ossia.agent.sessions.store import SessionInfo, SessionStore
 from ossia.cli import paths
-from ossia.cli.acp.rpc import INVALID_PARAMS, Params, RpcError
+from ossia.cli.acp.rpc import INVALID_PARAMS, Params, RpcError, absolute
 from ossia.cli.clean import one_line
 from ossia.cli.runtime.session import Resume, open_session
 
@@ -46,10 +46,9 @@ def listed(params: Params, *, page: int = _PAGE) -> dict[str, object]:
     `cursor` is the id of the last one on the page before. Raises RpcError for an unknown one.
     """
     cwd, cursor = params.get("cwd"), params.get("cursor")
-    if not isinstance(cwd, str | None) or (cwd is not None and not Path(cwd).is_absolute()):
-        raise RpcError(INVALID_PARAMS, f"cwd: expected an absolute path, not {cwd!r:.80}")
+    folder = None if cwd is None else absolute(params, "cwd")
     with _store() as store:
-        found = [info for info in store.list(limit=None) if (_folder(info) if cwd is None else _is_in(info, Path(cwd)))]
+        found = [info for info in store.list(limit=None) if (_is_in(info, folder) if folder else _folder(info))]
     ids = [info.id for info in found]
     if cursor is not None and cursor not in ids:
         raise RpcError(INVALID_PARAMS, f"cursor: expected the nextCursor of a page before, not {cursor!r:.80}")

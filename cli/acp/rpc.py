@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, BinaryIO
 
 PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
@@ -52,6 +53,14 @@ def text(params: Params, key: str) -> str:
     if not isinstance(value := params.get(key), str):
         raise RpcError(INVALID_PARAMS, f"{key}: expected a text")
     return value
+
+
+def absolute(params: Params, key: str) -> Path:
+    """A parameter that must be an absolute path. Raises RpcError."""
+    path = Path(text(params, key))
+    if not path.is_absolute() or "\0" in str(path):
+        raise RpcError(INVALID_PARAMS, f"{key}: expected an absolute path, not {str(path)!r:.200}")
+    return path
 
 
 def in_background(do: Callable[[], Answer]) -> Answer:

@@ -19,7 +19,18 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ossia import __version__
 from ossia.cli.acp.errors import NOT_FOUND, error_of
-from ossia.cli.acp.rpc import INVALID_PARAMS, Answer, Connection, Method, Params, Reply, RpcError, in_background, text
+from ossia.cli.acp.rpc import (
+    INVALID_PARAMS,
+    Answer,
+    Connection,
+    Method,
+    Params,
+    Reply,
+    RpcError,
+    absolute,
+    in_background,
+    text,
+)
 from ossia.cli.exits import ExitCode
 
 if TYPE_CHECKING:
@@ -219,9 +230,7 @@ class Server:
         from ossia.cli.runtime.assembly import tools_spec
         from ossia.cli.settings.workspace import resolve_with_folder
 
-        cwd = Path(text(params, "cwd"))
-        if not cwd.is_absolute():
-            raise RpcError(INVALID_PARAMS, f"cwd: expected an absolute path, not {str(cwd)!r}")
+        cwd = absolute(params, "cwd")
         home = paths.data_dir().resolve().is_relative_to(cwd.resolve())  # an editor without a project
         resolved, folder = resolve_with_folder({**self._flags, "workspace": None if home else str(cwd)})
         models, display = self._parts(resolved.settings)

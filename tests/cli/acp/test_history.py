@@ -80,7 +80,7 @@ def test_the_list_has_pages_by_folder(store: SessionStore, work: Path) -> None:
     assert [one["cwd"] for one in listed({"cwd": str(link)})["sessions"]] == [str(link)] * 4
     every = listed({})["sessions"]
     assert (every[0]["sessionId"], every[0]["cwd"]) == (other, "/w/other") and len(every) == 5
-    for wrong in ({"cursor": "nope"}, {"cursor": ["x"]}, {"cwd": "work"}, {"cwd": 1}):
+    for wrong in ({"cursor": "nope"}, {"cursor": ["x"]}, {"cwd": "work"}, {"cwd": 1}, {"cwd": "/\0"}):
         with pytest.raises(RpcError):
             listed(wrong)
 
