@@ -15,13 +15,16 @@ _REJECT = {"optionId": "n", "name": "Reject", "kind": "reject_once"}
 
 
 def options_of(asked: ApprovalAsked) -> list[dict[str, str]]:
-    """The options, by the keys of `approval_text`: lasting ones where ossia offers them, none if it is firm."""
+    """The options, by the keys of `approval_text`: lasting ones where ossia offers them, none if it is firm.
+
+    Some clients have one button for all that lasts and take the first or the last: both allow this call alone.
+    """
     names = {
         "y": "Allow",
         "s": lasting_line(asked, "s").replace("allowed", "Allow", 1),
-        "a": f"Always allow {', '.join(asked.rules)}",
         "p": f"Always allow {', '.join(asked.wider)}",
         "w": "Allow all edits in this session",
+        "a": f"Always allow {', '.join(asked.rules)}",
     }
     keys = [key for key in names if key in answers(asked) and (key == "y" or not asked.firm)]
     offered = [
@@ -45,6 +48,7 @@ def question_of(asked: ApprovalAsked, diffs: Sequence[Mapping[str, object]], *, 
     call = {
         "toolCallId": asked.call.id,
         "title": title_of(asked),
+        **({"locations": [{"path": diff["path"]} for diff in diffs]} if diffs else {}),
         "content": [*diffs, *shown, *form, content(why)],
     }
     return {"toolCall": call, "options": options_of(asked)}

@@ -53,6 +53,7 @@ def test_an_approval_shows_the_diff_before_anything_is_written(work: Path) -> No
         (call, options) = editor.questions[0]
         (diff,) = [part for part in call.content if part.type == "diff"]
         assert (diff.path, diff.old_text or "", diff.new_text) == (str(new), "", "A\n")
+        assert [place.path for place in call.locations] == [str(new)]
         assert {option.kind for option in options} >= {"allow_once", "reject_once"}
         editor.client.answer = "allow_once"
         editor.release()

@@ -58,8 +58,8 @@ def test_what_lasts_says_which_rule_it_stores() -> None:
     assert _options(ASKED) == [
         ("allow_once", "Allow"),
         ("allow_always", "Allow until ossia ends: exactly `pytest -q`"),
-        ("allow_always", "Always allow container.exec:pytest -q"),
         ("allow_always", "Always allow container.exec:pytest *"),
+        ("allow_always", "Always allow container.exec:pytest -q"),
         ("reject_once", "Reject"),
     ]
 
