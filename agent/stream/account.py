@@ -33,8 +33,12 @@ if TYPE_CHECKING:
 
 
 def arguments_of(text: str) -> object:
-    """The arguments of a call as an object, else the text: `{"city": "Oslo"}`, `"print(48*17)"`."""
+    """The arguments of a call as an object, else the text: `{"city": "Oslo"}`, `"print(48*17)"`, `'{"n": NaN}'`."""
     read = parsed(text) if text.lstrip().startswith("{") else None
+    try:
+        json.dumps(read, allow_nan=False)  # NaN, infinity and what is nested too deep aren't
+    except (ValueError, RecursionError):
+        return text
     return read if isinstance(read, dict) else text
 
 

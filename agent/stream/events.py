@@ -16,7 +16,7 @@ Only the standard library is imported here: `from ossia import Text` must be qui
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 VERSION = 1
@@ -306,4 +306,16 @@ def to_json(event: Event, turn: int) -> dict[str, object]:
 
     to_json(Text("816"), 1)    # {"v": 1, "type": "text", "turn": 1, "delta": "816", "item": 0, "preamble": False}
     """
-    return {"v": VERSION, "type": TYPES[type(event)], "turn": turn, **asdict(event)}
+    return {"v": VERSION, "type": TYPES[type(event)], "turn": turn, **_plain(event)}
+
+
+def _plain(event: Any) -> dict[str, object]:
+    """The fields, with events for dicts and tuples for lists. (`asdict` copies all the rest, to any depth.)"""
+    values = {one.name: getattr(event, one.name) for one in fields(event)}
+    return {name: _item(value) for name, value in values.items()}
+
+
+def _item(value: object) -> object:
+    if isinstance(value, tuple):
+        return [_item(one) for one in value]
+    return _plain(value) if is_dataclass(value) else value
