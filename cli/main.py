@@ -8,11 +8,6 @@ from __future__ import annotations
 import os
 import sys
 
-TYPE_CHECKING = False  # typing's own would be an import
-if TYPE_CHECKING:
-    from types import FrameType
-
-
 _GARBAGE = 20_000
 """So many new objects are looked through at once. With Python's 700, a start looks through all its modules again and
 again: 40 of 600 ms of `ossia run`."""
@@ -21,25 +16,38 @@ again: 40 of 600 ms of `ossia run`."""
 def main() -> int:
     """Run the command line of this process; returns the exit code for `sys.exit` (the table in `cli.exits`)."""
     try:
-        _take_ends_as_interrupts()
-        import gc
-
-        gc.set_threshold(_GARBAGE)
-        from ossia.tools.import_path import isolate
-
-        isolate()
-        from ossia.cli.streams import take_stdout
-
-        take_stdout()
-        code = _flushed(invoke(sys.argv[1:]))
+        from ossia.cli import interrupts
     except KeyboardInterrupt:
-        code = 130
-    except RuntimeError as error:  # before 3.12, Python wraps what is raised in a class body (during imports)
-        if not isinstance(error.__cause__, KeyboardInterrupt):
-            raise
-        code = 130
-    _leave_at_the_next_interrupt()
+        return 130
+    with interrupts.hold():
+        try:
+            with interrupts.hold(False):
+                interrupts.take()
+                code = _run()
+        except KeyboardInterrupt:
+            code = 130
+        except RuntimeError as error:  # before 3.12, Python wraps what is raised in a class body (during imports)
+            if not isinstance(error.__cause__, KeyboardInterrupt):
+                raise
+            code = 130
+        if not interrupts.is_settled():
+            if code in (2, 130) and "--jsonl" in sys.argv:
+                _write_result(code)
+            interrupts.settle(130)  # only cleaning up is left
     return code
+
+
+def _run() -> int:
+    import gc
+
+    gc.set_threshold(_GARBAGE)
+    from ossia.tools.import_path import isolate
+
+    isolate()
+    from ossia.cli.streams import take_stdout
+
+    take_stdout()
+    return _flushed(invoke(sys.argv[1:]))
 
 
 def invoke(argv: list[str]) -> int:
@@ -154,41 +162,17 @@ def _to_nowhere(descriptor: int) -> None:
     os.close(nowhere)
 
 
-def _take_ends_as_interrupts() -> None:
-    """SIGTERM, and the SIGHUP of a terminal that is closed, are Ctrl-C to us: tools end, and their folders go."""
-    import signal
+def _write_result(code: int) -> None:
+    """The last line of `--jsonl`, where the command line couldn't be read, or an interrupt came before that."""
+    from contextlib import suppress
 
-    for name, usual in (
-        ("SIGINT", signal.default_int_handler),
-        ("SIGTERM", signal.SIG_DFL),
-        ("SIGHUP", signal.SIG_DFL),
-    ):
-        number = getattr(signal, name, None)  # Windows has no SIGHUP
-        if number is not None and signal.getsignal(number) is usual:  # else `nohup` or a shell's `&` ignores it
-            signal.signal(number, _interrupt)
+    from ossia.agent.stream.events import Result
+    from ossia.cli.oneshot.lines import Lines
 
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Raise KeyboardInterrupt, but not within Python's own import code: the lock of all imports would stay held.
-
-    (Seen: a run that was interrupted in its first 20 ms, and hung.) There it is raised a millisecond later.
-    """
-    import signal
-
-    importing = frame is not None and frame.f_code.co_filename.startswith("<frozen importlib")
-    if importing and hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGALRM, _interrupt)
-        signal.setitimer(signal.ITIMER_REAL, 0.001)
-        return
-    raise KeyboardInterrupt
-
-
-def _leave_at_the_next_interrupt() -> None:
-    """From here on only cleaning up is left: a Ctrl-C ends that too, without a traceback."""
-    import signal
-
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # a shell ignores it for background jobs
-        signal.signal(signal.SIGINT, lambda *_: os._exit(130))
+    stopped = code == 130
+    error = "interrupted" if stopped else "the command line can't be read: stderr says why"
+    with suppress(OSError):
+        Lines().write(Result("stopped" if stopped else "error", error=error, exit=code))
 
 
 if __name__ == "__main__":

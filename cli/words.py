@@ -33,6 +33,7 @@ ENDS: dict[TurnEnd | None, str] = {
 FORCED = "⟨⟩"
 """The brackets around ids that weren't sampled, in text for people."""
 
+_LINE_ENDS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
@@ -144,10 +145,13 @@ def wrapped(text: str, first: str, others: str, width: int) -> list[str]:
 
 
 def json_line(value: object) -> str:
-    """JSON on one line, for stdout. On a terminal, everything it could obey is escaped: still the same JSON."""
+    """JSON on one line, for stdout. On a terminal, everything it could obey is escaped: still the same JSON.
+
+    So are, everywhere, the characters that some programs take for the end of a line (Python's `splitlines`).
+    """
     if stdout().isatty():
         return json.dumps(value).replace("\x7f", "\\u007f")
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False).translate(_LINE_ENDS)
 
 
 def short(number: int) -> str:

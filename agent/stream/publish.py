@@ -23,7 +23,8 @@ _EFFECTS: tuple[stream.CallKind, ...] = ("send", "run", "write", "read")
 class Publisher:
     """Publishes the events of one turn; `account` gets each of them, too. Its owner adds the first and the last event.
 
-    `specs` gives the tools on offer by name. `asked`: the questions that are open, by their ids.
+    `specs` gives the tools on offer by name. `asked`: the questions that are open, by their ids. `mark`: a new ending
+    for the id of each question, for those who mustn't guess it.
 
         publisher = Publisher(Account(model.name, stopped=lambda: control.stopped), lambda: tools.toolbox.by_name)
         for event in (turn := conversation.say("What is 48*17?")):
@@ -32,10 +33,16 @@ class Publisher:
         publisher.account.result()                     # Result("answered", "816", …)
     """
 
-    def __init__(self, account: Account, specs: Callable[[], Mapping[str, ToolSpec]] = dict) -> None:
+    def __init__(
+        self,
+        account: Account,
+        specs: Callable[[], Mapping[str, ToolSpec]] = dict,
+        *,
+        mark: Callable[[], str] = str,
+    ) -> None:
         self.account = account
         self.asked: dict[str, events.ApprovalAsked] = {}
-        self._specs = specs
+        self._specs, self._mark = specs, mark
         self._called: dict[str, str] = {}  # the calls that are announced, with their titles
         self._questions = 0
         self._early: events.ApprovalDecided | None = None  # a rule's, on a call that isn't announced yet
@@ -154,7 +161,7 @@ class Publisher:
 
     def _question(self, asked: events.ApprovalAsked) -> stream.Approval:
         self._questions += 1
-        name = f"{asked.call.id}/{self._questions}"
+        name = f"{asked.call.id}/{self._questions}{self._mark()}"
         self.asked = {name: asked}
         preview = asked.preview
         lasting = asked.lasting or not asked.firm

@@ -104,7 +104,7 @@ class Notices(Display):
         super().__init__(terminal=True, asides=True, verbose=verbose)
         self._post, self._background = post, background
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, code: str = "") -> None:
         self._post(text.removeprefix("ossia: "), "dim")
 
     def warn(self, text: str) -> None:

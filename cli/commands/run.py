@@ -22,6 +22,10 @@ def run(
         str | None,
         typer.Option(metavar="FILE|JSON", help="Answer in JSON by this schema and nothing else; off: free text."),
     ] = None,
+    control: Annotated[
+        str | None,
+        typer.Option(metavar="stdin", help="With --jsonl: answer questions, steer and stop by lines on stdin."),
+    ] = None,
     save: Annotated[bool, typer.Option("--save", help="Store the session. (A run stores nothing otherwise.)")] = False,
     latest: Annotated[
         bool,
@@ -40,4 +44,7 @@ def run(
     from ossia.cli.oneshot.once import run_once
     from ossia.cli.runtime.session import Resume
 
-    raise typer.Exit(run_once(prompt, given, resume=Resume(latest, resume), save=save, schema=schema, skill=skill))
+    stored = Resume(latest, resume)
+    raise typer.Exit(
+        run_once(prompt, given, resume=stored, save=save, schema=schema, skill=skill, control=control)
+    )

@@ -82,23 +82,31 @@ class Asker:
 
         Ctrl-C raises KeyboardInterrupt, as everywhere.
         """
-        if self._yes and not asked.firm:
+        if self.agrees(asked):
             return Decision(asked.call.id, True)
         with plain_keys() if self._display.terminal else nullcontext() as keyboard:
             if keyboard is None:
-                if asked.form is not None:
-                    why = _nobody(yes=self._yes)
-                    self._display.note(f"ossia: {asked.call.name}: its server's question was declined: {why}")
-                    return Decision(asked.call.id, False, unasked=True)
-                hint = hint_on(asked, self._hint)
-                self._refused.append(Unasked(asked.call.id, asked.call.name, asked.reason, _way(asked)))
-                self._display.note(f"ossia: {_why_not(asked, yes=self._yes)}{hint and f', or {hint}'}")
-                return Decision(asked.call.id, False, unasked=True)
+                return self.refuse(asked)
             key, reason = ("y", "") if asked.fault else self._ask(asked, keyboard, given_up)
             if key == "y" and asked.form:
                 values = self._filled(asked, asked.form, keyboard, given_up)
                 return None if values is None else Decision(asked.call.id, True, arguments=values)
         return None if key is None else decision_of(asked, key, self._store, reason)
+
+    def agrees(self, asked: ApprovalAsked) -> bool:
+        """True if `--yes` answers it."""
+        return self._yes and not asked.firm
+
+    def refuse(self, asked: ApprovalAsked, nobody: str = "there is no terminal to ask on") -> Decision:
+        """The answer where nobody can be asked; stderr says so, and which flag allows such a call."""
+        why = "--yes doesn't answer that" if self._yes else nobody
+        if asked.form is not None:
+            self._display.note(f"ossia: {asked.call.name}: its server's question was declined: {why}", "declined")
+        else:
+            hint = hint_on(asked, self._hint)
+            self._refused.append(Unasked(asked.call.id, asked.call.name, asked.reason, _way(asked)))
+            self._display.note(f"ossia: {_why_not(asked, why)}{hint and f', or {hint}'}", "unasked")
+        return Decision(asked.call.id, False, unasked=True)
 
     def _filled(
         self, asked: ApprovalAsked, form: Mapping[str, str], keyboard: Keyboard, given_up: Callable[[], bool]
@@ -200,7 +208,7 @@ def _shortened(line: str) -> str:
     return line if left <= 0 else f"{line[:_SHOWN_CHARS]} … {left} more characters"
 
 
-def _why_not(asked: ApprovalAsked, *, yes: bool) -> str:
+def _why_not(asked: ApprovalAsked, nobody: str) -> str:
     """`container.exec was refused: …`, or that it wasn't run again, and how to allow it."""
     way = _way(asked)
     helps = f"{way} allows it" if way else "no flag allows what that rule may forbid"
@@ -209,11 +217,7 @@ def _why_not(asked: ApprovalAsked, *, yes: bool) -> str:
         helps = "no rule answers that here" if FROM_OUTSIDE in asked.reason else helps
     again = asked.reason.startswith(RAN_ONCE)
     what = "ran once, failed, and wasn't run again" if again else "was refused"
-    return f"{asked.call.name} {what}: {asked.reason.removeprefix(f'{RAN_ONCE}; ')}, and {_nobody(yes=yes)}; {helps}"
-
-
-def _nobody(*, yes: bool) -> str:
-    return "--yes doesn't answer that" if yes else "there is no terminal to ask on"
+    return f"{asked.call.name} {what}: {asked.reason.removeprefix(f'{RAN_ONCE}; ')}, and {nobody}; {helps}"
 
 
 def _way(asked: ApprovalAsked) -> str:

@@ -13,6 +13,7 @@ from ossia.agent.events import Delta, Event, MessageAdded, Progress, Stats
 from ossia.agent.kinds import is_answer
 from ossia.agent.turn import Tapped
 from ossia.cli.clean import clean
+from ossia.cli.oneshot.lines import Lines
 from ossia.cli.oneshot.report import Report
 from ossia.cli.streams import stdout
 from ossia.cli.terminal.links import knows_links
@@ -197,7 +198,10 @@ class Raw:
 
 
 class Json:
-    """One line about the whole turn."""
+    """One line about the whole turn; with `lines`, the result of `--jsonl`."""
+
+    def __init__(self, lines: Lines | None = None, session_id: str | None = None) -> None:
+        self._lines, self._session_id = lines, session_id
 
     def see(self, event: Event | Tapped) -> None:
         """Does nothing: the report has everything."""
@@ -206,4 +210,7 @@ class Json:
         """Does nothing."""
 
     def finish(self, report: Report) -> None:
-        print(json_line(report.to_json()), file=stdout(), flush=True)
+        if self._lines:
+            self._lines.write(report.result(session_id=self._session_id, exit_code=int(report.code)))
+        else:
+            print(json_line(report.to_json()), file=stdout(), flush=True)

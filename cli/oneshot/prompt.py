@@ -24,15 +24,16 @@ if TYPE_CHECKING:
     from ossia.cli.attach.attach import Attached
 
 
-def question_of(prompt: str | None, *, quiet: bool) -> str:
+def question_of(prompt: str | None, *, quiet: bool, piped: bool = True) -> str:
     """PROMPT and standard input with a blank line between them, or the one of them that says something.
 
-    A PROMPT of `-` is standard input alone. Raises ExitError if neither says anything, for input that isn't text, and
-    for more of it, or of a file that PROMPT mentions, than any context holds.
+    A PROMPT of `-` is standard input alone; `piped` False: that isn't read. Raises ExitError if neither says anything,
+    for input that isn't text, and for more of it, or of a file that PROMPT mentions, than any context holds.
     """
     for mention in mentions(prompt or ""):
         _require_size(mention)
-    parts = [part for part in ("" if prompt == "-" else prompt, _read_stdin(quiet=quiet)) if part and part.strip()]
+    read = _read_stdin(quiet=quiet) if piped else None
+    parts = [part for part in ("" if prompt == "-" else prompt, read) if part and part.strip()]
     if not parts:
         raise ExitError('no question: ask one, as in: ossia run "What is 48*17?"')
     return "\n\n".join(parts)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Protocol
 
-from ossia.agent.events import ApprovalAsked, Delta, Event
+from ossia.agent.events import ApprovalAsked, Decision, Delta, Event
 from ossia.agent.turn import Tapped, Turn
-from ossia.cli.oneshot.ask import Asker
+from ossia.cli.interrupts import hold
 from ossia.cli.runtime.progress import Display
 
 _TICK_S = 0.05
@@ -16,12 +17,19 @@ _FRAME_S = 0.03
 decoding threads use all the processors, and each of them waits for the slowest."""
 
 
+class Answerer(Protocol):
+    """Answers the questions of a turn."""
+
+    def decide(self, asked: ApprovalAsked, *, given_up: Callable[[], bool]) -> Decision | None:
+        """The answer; None when the turn ended meanwhile (`given_up`): a refusal."""
+
+
 def follow(
     turn: Turn,
     display: Display,
     see: Callable[[Event | Tapped], object],
     *,
-    asker: Asker | None,
+    asker: Answerer | None,
     tick: Callable[[], None] = lambda: None,
     grace_s: float = 0.6,
 ) -> None:
@@ -34,14 +42,16 @@ def follow(
     """
 
     def step() -> None:
-        event = turn.next(_TICK_S)
-        if event is not None:
-            see(event)
-        tick()
-        display.line.tick()
+        with hold():  # an event that was taken is shown
+            event = turn.next(_TICK_S)
+            if event is not None:
+                see(event)
         if isinstance(event, ApprovalAsked):
             turn.answer(asker.decide(event, given_up=lambda: turn.control.stopped) if asker else None)
-        elif isinstance(event, Delta):
+            return
+        tick()
+        display.line.tick()
+        if isinstance(event, Delta):
             turn.rest(_FRAME_S)
 
     try:

@@ -25,6 +25,7 @@ from ossia.agent.events import (
     ToolStarted,
 )
 from ossia.agent.models.memory import size_text
+from ossia.agent.stream import events as published
 from ossia.cli.clean import clean, fitted, one_line
 from ossia.cli.runtime.activity import Activity, loading_words
 from ossia.cli.runtime.call_line import call_line, running, said_line
@@ -111,6 +112,7 @@ class Display:
     ) -> None:
         self.line = LiveLine(sys.stderr, shown=lively)
         self.before: Callable[[], None] = lambda: None  # called before a line is written: stdout may be in mid-line
+        self.publish: Callable[[published.Notice | published.Loading], object] = lambda event: None
         self.once = False  # True: no note is written twice
         self._noted: set[str] = set()
         self.fix: Callable[[ToolFinished], str] = lambda done: ""  # the user's next step after a failed call
@@ -161,20 +163,27 @@ class Display:
                     f"in {step.decode_s:.2f} s; {step.end}"
                 )
 
-    def note(self, text: str) -> None:
-        """A line on stderr, wherever that goes: a warning, or requested information."""
+    def note(self, text: str, code: str = "") -> None:
+        """A line on stderr, wherever that goes: a warning, or requested information.
+
+        `code`: it is no event of the turn, and other programs get it under this code (`publish`).
+        """
+        if code:
+            self.publish(published.Notice(code, text.removeprefix("ossia: ").removeprefix("warning: ")))
         if not self._quiet and not (self.once and text in self._noted):
             self._noted.add(text)
             self._write(text)
 
     def warn(self, text: str) -> None:
         """A warning, wherever stderr goes."""
-        self.note(f"ossia: warning: {text}")
+        self.note(f"ossia: warning: {text}", "warning")
 
     def report(self, what: Notice | Loading) -> None:
         """The `Report` for builders of models and tools."""
         match what:
             case Loading():
+                if what.what:
+                    self.publish(published.Loading(what.what, what.share, what.left_s))
                 self.line.set(loading_words(what))
                 self.line.tick() if what.what else self.line.erase()
             case Notice("warning", text):
@@ -182,7 +191,7 @@ class Display:
             case Notice("waiting", _) if self.shows_activity:
                 pass
             case Notice("note" | "waiting", text):
-                self.note(f"ossia: {text}")
+                self.note(f"ossia: {text}", what.level)
             case Notice(_, text):
                 self.detail(text)
 

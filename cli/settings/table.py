@@ -158,6 +158,8 @@ class Settings:
     raw: bool = _setting(False, kinds.switch(), Flag("Print the Harmony stream as it comes."), replaces="json")
     json: bool = _setting(False, kinds.switch(), Flag("Print one line of JSON about the whole turn.", listed=_RUN_TOOLS,
         tools="Print JSON, one line per result.", short="-j"), replaces="raw")
+    jsonl: bool = _setting(False, kinds.switch(), Flag("Print a line of JSON for each event, the result last."),
+        replaces="json")
     guide: Literal["on", "off"] = _setting("on", kinds.on_or_off(),
         Flag("Don't constrain the model to valid headers, arguments and answers.", off="--no-guide"))
     max_tokens: int | None = _setting(None, kinds.whole(1),  # None: to the end of the context
@@ -219,7 +221,7 @@ SAMPLING = tuple(one.name for one in SETTINGS.values() if one.in_chat and one.in
 
 # -- flags -------------------------------------------------------------------------------------------------------------
 
-_LAST = ("plain", "raw", "json", "private")
+_LAST = ("plain", "raw", "json", "jsonl", "private")
 """These are at the end of the help of `ossia run`: what is printed, and what is stored."""
 _RUN_KEYS = sorted((key for key, one in SETTINGS.items() if "run" in one.flag.listed), key=lambda key: key in _LAST)
 _NOT_ACP = {*_LAST, "workspace", "trust", "show_thinking", "quiet", "strict_approvals", "dry_run"} - {"private"}

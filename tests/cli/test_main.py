@@ -311,17 +311,17 @@ def test_an_interrupt_within_pythons_import_code_comes_after_it() -> None:
     """There, an exception would leave the lock of all imports taken: other threads would wait for ever."""
     script = """
 import sys, time
-from ossia.cli import main
+from ossia.cli import interrupts
 
 seen = []
 
 class Finder:
     def find_spec(self, name, path, target=None):
         if name == "not_there":
-            main._interrupt(2, sys._getframe(1))
+            interrupts._interrupt(2, sys._getframe(1))
             seen.append("went on")
 
-main._take_ends_as_interrupts()
+interrupts.take()
 sys.meta_path.insert(0, Finder())
 try:
     try:

@@ -423,7 +423,7 @@ FORM = {
 BOOKS = wants("functions.asks__echo", text=json.dumps(FORM))
 
 
-def _with_server(home: Path) -> None:
+def with_server(home: Path) -> None:
     """An MCP server that asks the user for what its argument says."""
     servers = home / ".config" / "ossia" / "mcp.json"
     servers.parent.mkdir(parents=True)
@@ -431,7 +431,7 @@ def _with_server(home: Path) -> None:
 
 
 def test_a_servers_form_is_asked_field_by_field(tmp_path: Path, home: Path) -> None:
-    _with_server(home)
+    with_server(home)
     terminal = Terminal(tmp_path, BOOKS, FINAL, flags=("--trust", "--json"))
     child, seen = terminal.child, ""
     for question, line in (
@@ -454,7 +454,7 @@ def test_a_servers_form_is_asked_field_by_field(tmp_path: Path, home: Path) -> N
 
 
 def test_nobody_answers_a_servers_form_unasked(tmp_path: Path, home: Path) -> None:
-    _with_server(home)
+    with_server(home)
     script = write_script(tmp_path, BOOKS, FINAL)
     ran = ossia("run", "hi", "--engine", script, "--yes", "--allow", "asks__echo", "--json")
     assert "functions.asks__echo: its server's question was declined: --yes doesn't answer that" in ran.stderr.decode()

@@ -100,6 +100,7 @@ quiet = true
 plain = true
 raw = true
 json = true
+jsonl = true
 max_tokens = 100
 think_tokens = "low=500, high=8000"
 temperature = 0
@@ -154,6 +155,7 @@ EVERY_SETTING = Settings(
     plain=True,
     raw=True,
     json=True,
+    jsonl=True,
     max_tokens=100,
     think_tokens="low=500,high=8000",
     temperature=0.0,
