@@ -16,6 +16,7 @@ import importlib
 import io
 import json
 import os
+import select
 import signal
 import socket
 import struct
@@ -279,27 +280,36 @@ def _received(channel: socket.socket) -> int:
 
 def _serve(channel: socket.socket) -> list[str]:
     """Returns in each forked child, with the command to run; ends when nobody can ask any more."""
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the middle processes
-    while True:
-        request, given, _, _ = socket.recv_fds(channel, _LONGEST + 1, 4)
-        if not request:
-            sys.exit(0)
-        if os.fork() == 0:
-            channel.close()
-            break
-        for descriptor in given:
-            os.close(descriptor)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    *streams, report = given
-    child = os.fork()
-    if child:
-        for descriptor in streams:
-            os.close(descriptor)
-        with contextlib.suppress(BrokenPipeError):
-            os.write(report, _NUMBER.pack(child))
-            os.write(report, _NUMBER.pack(os.waitpid(child, 0)[1]))
-        os._exit(0)
-    os.close(report)
+    running: dict[int, tuple[int, int]] = {}  # by its pidfd: the command, and where its end is reported
+    poller = select.poll()
+    poller.register(channel, select.POLLIN)
+    child = False
+    while not child:
+        for ready, _ in poller.poll():
+            if ready in running:
+                poller.unregister(ready)
+                os.close(ready)
+                pid, report = running.pop(ready)
+                _report(report, os.waitpid(pid, 0)[1])
+                os.close(report)
+                continue
+            request, given, _, _ = socket.recv_fds(channel, _LONGEST + 1, 4)
+            if not request:
+                sys.exit(0)
+            *streams, report = given
+            pid = os.fork()
+            if not pid:
+                child = True
+                break
+            for descriptor in streams:
+                os.close(descriptor)
+            _report(report, pid)
+            ended = os.pidfd_open(pid)
+            running[ended] = pid, report
+            poller.register(ended, select.POLLIN)
+    channel.close()
+    for descriptor in (report, *running, *(theirs for _, theirs in running.values())):
+        os.close(descriptor)
     command, env, cwd, terminal, session = json.loads(request)
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
@@ -319,6 +329,11 @@ def _serve(channel: socket.socket) -> list[str]:
     sys.stdout = sys.__stdout__ = os.fdopen(1, "w", lines, encoding="utf-8", errors="surrogateescape", closefd=False)
     sys.stderr = sys.__stderr__ = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
     return list(command)
+
+
+def _report(report: int, number: int) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        os.write(report, _NUMBER.pack(number))
 
 
 if __name__ == "__main__":
