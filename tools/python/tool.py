@@ -148,10 +148,7 @@ class PythonTool:
     def begin_anew(self, *, announced: bool) -> None:
         """Forget variables and folder, for another conversation; `announced`: by the next result. Not during a call."""
         with self._lock:
-            self._drop_kernel()
-            if self._folder is not None:
-                self._folder.close()
-                self._folder = None
+            self._drop_all()
             self._lost = f"[WARN] this is a new kernel: variables lost, {DATA_PATH} is empty" if announced else ""
 
     def close(self) -> None:
@@ -160,10 +157,13 @@ class PythonTool:
         if (kernel := self._kernel) is not None:
             kernel.process.kill("the program is ending")
         with self._lock:
-            self._drop_kernel()
-            if self._folder is not None:
-                self._folder.close()
-                self._folder = None
+            self._drop_all()
+
+    def _drop_all(self) -> None:
+        self._drop_kernel()
+        if self._folder is not None:
+            self._folder.close()
+            self._folder = None
 
     # -- one call ------------------------------------------------------------------------------------------------------
 
