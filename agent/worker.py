@@ -62,6 +62,11 @@ class Worker:
         self._put_job(lambda: None)  # wakes the thread, and stops the call under way
 
     @property
+    def thread(self) -> int:
+        """The identifier of its thread."""
+        return self._thread.ident or 0
+
+    @property
     def busy(self) -> bool:
         """True while a job is under way or waiting."""
         return self._last is not None and not self._last.done()

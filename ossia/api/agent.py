@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ossia.api.model import END_S, Model, patience
 from ossia.api.parts import Given
 from ossia.api.talk import Talk
-from ossia.errors import AgentBusy, AgentClosed, ArgumentError
+from ossia.errors import AgentBusy, ArgumentError
 
 if TYPE_CHECKING:
     import os
@@ -86,7 +86,8 @@ class Agent:
             model.weights.owned = True
         elif context is not None or data is not None:
             raise ArgumentError("context and data belong to the model: Model(…, context=…, data=…)")
-        self._begin(Talk(given, model, approve, for_a_person=answers_for_a_person, save=save))
+        self._approve, self._for_a_person = approve, answers_for_a_person
+        self._begin(Talk(given, model, save=save))
 
     def _begin(self, talk: Talk) -> None:
         self._talk, self._asking, self._stopped = talk, threading.Lock(), threading.Event()
@@ -144,15 +145,18 @@ class Agent:
         return self._events(text, schema, stopped)
 
     def _events(self, text: str, schema: object, stopped: threading.Event) -> Generator[Event, None, None]:
+        from ossia.api.approving import Approver
+
         with self._alone():
             self._stopped = stopped
-            yield from self._talk.say(text, schema, stopped)
+            approver = Approver(self._approve, for_a_person=self._for_a_person)
+            yield from self._talk.say(text, schema, approver, stopped)
 
     def _last(self, events: Generator[Event, None, None]) -> Result:
         from ossia.agent.stream.events import Result
 
-        result = [event for event in events if isinstance(event, Result)]
-        return result[-1]
+        (result,) = (event for event in events if isinstance(event, Result))
+        return result
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -160,8 +164,7 @@ class Agent:
         if not self._asking.acquire(blocking=False):
             raise AgentBusy("the agent is at another question: read that to its end, stop() it, or ask a fork()")
         try:
-            if self._talk.closed:
-                raise AgentClosed("the agent is closed: make another one, Agent(…)")
+            self._talk.require_open()
             yield
         finally:
             self._asking.release()
@@ -190,12 +193,10 @@ class Agent:
     # -- between questions ---------------------------------------------------------------------------------------------
 
     def fork(self) -> Agent:
-        """Another agent that has read and said the same so far, over the same model. Close it, too.
-
-        Python's variables, and what "for this session" allowed, stay with this one.
-        """
+        """Another agent that has read and said the same so far, over the same model. Close it, too."""
         with self._alone():
             other = Agent.__new__(Agent)
+            other._approve, other._for_a_person = self._approve, self._for_a_person
             other._begin(self._talk.fork())
             return other
 

@@ -97,11 +97,15 @@ class Weights:
         self._agents = 0
         self.owned = False
 
+    def require_open(self) -> None:
+        """Raises AgentClosed."""
+        if self._closed:
+            raise AgentClosed("the model is closed: make another one, Model(…)")
+
     def begin(self, spec: Callable[[], ModelSpec], host: Host) -> Load:
         """Begin to load, unless that was done. A load that failed is tried again. Raises AgentClosed."""
         with self._lock:
-            if self._closed:
-                raise AgentClosed("the model is closed: make another one, Model(…)")
+            self.require_open()
             if self._load is None or self._load.failed:
                 from ossia.api.load import Load
 

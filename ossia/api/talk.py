@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from ossia.agent.sessions.session import Options, Session
     from ossia.agent.sessions.store import SessionStore
     from ossia.agent.stream import events as stream
-    from ossia.agent.stream.account import Account
     from ossia.agent.turn import Turn
-    from ossia.api.approving import Approve
+    from ossia.api.approving import Approver
     from ossia.api.load import Load
     from ossia.api.model import Model
     from ossia.api.parts import Given, Parts
@@ -29,22 +28,17 @@ if TYPE_CHECKING:
 
 _R = TypeVar("_R")
 _STEP_S = 0.1
-_GRACE_S = 0.6
-"""For the end of a turn that is left early: after Ctrl-C, the program goes on within a second."""
+_GRACE_S = 0.6  # for the end of a turn that is closed
 
 
 class Talk:
     """A conversation by the arguments `given`, over `model`. One question at a time; `close` from any thread.
 
-    `for_a_person`: `approve` asks a person. `save`: store it.
+    It knows nothing of its agent, so that this can be collected as garbage. `save`: store it.
     """
 
-    def __init__(
-        self, given: Given, model: Model, approve: Approve | None, *, for_a_person: bool, save: bool
-    ) -> None:
-        self._given, self._model, self._approve, self._for_a_person, self._save = (
-            given, model, approve, for_a_person, save
-        )  # fmt: skip
+    def __init__(self, given: Given, model: Model, *, save: bool) -> None:
+        self._given, self._model, self._save = given, model, save
         self._opened: OpenSession | None = None
         self._conversation: Conversation | None = None
         self._limits: Limits | None = None
@@ -58,85 +52,58 @@ class Talk:
         return self._opened.session_id if self._opened else None
 
     def say(
-        self, text: str, schema: object | None, stopped: threading.Event
+        self, text: str, schema: object | None, approver: Approver, stopped: threading.Event
     ) -> Generator[stream.Event, None, None]:
-        """The events of a turn, a `Result` at the end; then an error of its end is raised. `stopped` ends it.
-
-        Left early, the turn is stopped.
-        """
+        """The events of a turn, a `Result` at the end; then an error of its end is raised. `stopped` ends it."""
         from ossia.agent.stream.account import Account
         from ossia.agent.stream.events import Begin, Result
-        from ossia.api import host  # noqa: F401 - from here on, warnings are logged and not printed
+        from ossia.agent.stream.publish import Publisher
+        from ossia.api.reading import alone, events_of, result_of, warn
 
         form, read = _form(schema)
         conversation = yield from self._begun(stopped)
         if conversation is None:
             yield Result("stopped", session_id=self.session_id)
             return
-        model, tools = conversation.model, conversation.tools
-        assert model is not None and tools is not None
-        conversation.options = replace(conversation.options, response_format=form)
-        account = Account(
-            model.name, schema=form and form.schema, origin=tools.origin, stopped=stopped.is_set
-        )
-        yield Begin(model.name, self.session_id)
-        yield from self._turn(conversation, text, account, stopped)
-        result = account.result(session_id=self.session_id)
-        if read and account.answer is not None:
+        with alone(conversation.worker):
+            with self._lock:
+                self.require_open()
+                model, tools = conversation.model, conversation.tools
+                assert model is not None and tools is not None
+            conversation.options = replace(conversation.options, response_format=form)
+            account = Account(model.name, form and form.schema, tools.origin, stopped.is_set)
+            publisher = Publisher(account, lambda: tools.toolbox.by_name)
+            yield Begin(model.name, self.session_id)
             try:
-                result = replace(result, data=read(account.answer))
-            except ValueError as fault:
-                result = replace(result, data=None, error=str(fault))
-        self._warn(conversation)
-        yield result
+                with self._lock:
+                    self.require_open()
+                    turn = self.turn = conversation.say(text, limits=self._limits)
+                if stopped.is_set():
+                    turn.stop()
+                yield from events_of(turn, publisher, approver)
+            finally:
+                self.turn = None
+        warn(conversation)
+        yield result_of(account, self.session_id, read)
         if isinstance(account.error, Exception):
             raise account.error
 
-    def _turn(
-        self, conversation: Conversation, text: str, account: Account, stopped: threading.Event
-    ) -> Generator[stream.Event, None, None]:
-        """The events between the first and the last."""
-        from concurrent.futures import wait
-
-        from ossia.agent.events import ApprovalAsked
-        from ossia.agent.stream.events import Approval
-        from ossia.agent.stream.publish import Publisher
-        from ossia.agent.turn import Tapped
-        from ossia.api.approving import Approver
-
-        tools = conversation.tools
-        assert tools is not None
-        publisher = Publisher(account, lambda: tools.toolbox.by_name)
-        approver = Approver(self._approve, for_a_person=self._for_a_person)
-        turn = self.turn = conversation.say(text, limits=self._limits)
-        try:
-            if stopped.is_set():
-                turn.stop()
-            for event in turn:
-                if isinstance(event, Tapped):
-                    continue
-                question = None
-                for published in publisher.see(event):
-                    question = published if isinstance(published, Approval) else question
-                    yield published
-                if isinstance(event, ApprovalAsked) and question is not None:
-                    turn.answer(approver.decide(event, question))
-            turn.result()
-        except BaseException:
-            turn.stop()
-            wait([turn.done], _GRACE_S)
-            raise
-        finally:
-            self.turn = None
+    def require_open(self) -> None:
+        """Raises AgentClosed."""
+        if self.closed:
+            raise AgentClosed("the agent is closed: make another one, Agent(…)")
+        self._model.weights.require_open()
 
     def _begun(self, stopped: threading.Event) -> Generator[stream.Event, None, Conversation | None]:
         """The conversation, ready for a turn; None: it was stopped before that."""
+        self.require_open()
         if self._conversation is None:
             return (yield from self._begin(stopped))
         before = self._conversation.turn
         while before and not before.done.done():  # it was left, and its step isn't over yet
             if stopped.wait(_STEP_S):
                 return None
+            self.require_open()
         return self._conversation
 
     def _begin(self, stopped: threading.Event) -> Generator[stream.Event, None, Conversation | None]:
@@ -172,7 +139,7 @@ class Talk:
                 self._conversation, self._limits = conversation, parts.limits
                 return conversation
         conversation.close()
-        raise AgentClosed("the agent was closed")
+        raise AgentClosed("the agent was closed while its model was loaded")
 
     # -- the session ---------------------------------------------------------------------------------------------------
 
@@ -185,8 +152,8 @@ class Talk:
         opened.session.options = _with(parts.options, opened.session)
         if self._save and opened.store is None and not parts.private:
             store, folder = _store(host), parts.tools.folder
-            opened.session_id = store.keep(opened.session, workspace=str(folder.workspace.root) if folder else None)
             opened.store = store
+            opened.session_id = store.keep(opened.session, workspace=str(folder.workspace.root) if folder else None)
         return opened
 
     def resume(self, ref: str) -> None:
@@ -215,7 +182,7 @@ class Talk:
 
     def fork(self) -> Talk:
         """Another conversation that begins as this one is now."""
-        other = Talk(self._given, self._model, self._approve, for_a_person=self._for_a_person, save=self._save)
+        other = Talk(self._given, self._model, save=self._save)
         if self._opened:
             from ossia.agent.conversation import OpenSession
             from ossia.agent.sessions.session import Session
@@ -245,14 +212,6 @@ class Talk:
         elif self._opened and self._opened.store:
             self._opened.store.close()
         self._model.weights.leave(wait_s)
-
-    def _warn(self, conversation: Conversation) -> None:
-        from ossia.api.host import LOG
-
-        if conversation.tools and (line := conversation.tools.counter.warning()):
-            LOG.warning(line)
-        if conversation.store and conversation.store.problem:
-            LOG.warning("the session is not stored: %s", conversation.store.problem)
 
 
 def _form(schema: object | None) -> tuple[ResponseFormat | None, Callable[[str], object] | None]:

@@ -300,11 +300,12 @@ def test_after_its_end(model: Scripted) -> None:
     with pytest.raises(AgentClosed, match="the agent is closed"):
         agent.ask("go")
     shared = model(DONE)
-    other = Agent(shared)
-    shared.close()
-    with pytest.raises(AgentClosed, match="the model is closed"):
-        other.ask("go")
-    other.close()
+    with Agent(shared) as new, Agent(shared) as old:
+        old.ask("go")
+        shared.close()
+        for other in (new, old):
+            with pytest.raises(AgentClosed, match="the model is closed"):
+                other.ask("go")
 
 
 # -- several -----------------------------------------------------------------------------------------------------------
@@ -336,6 +337,27 @@ def test_turns_over_one_model_run_one_after_another(model: Scripted) -> None:
         assert [result.end for result in results] == ["answered"] * 3
         for agent in agents:
             agent.close()
+
+
+def test_what_a_turn_waits_for_cannot_ask_over_the_same_model(model: Scripted, workspace: Path) -> None:
+    """The two would wait for each other. Over another model it can."""
+    shared = model(PATCH, called("functions.delegate"), DONE)
+
+    def approve(call: Approval) -> bool:
+        with pytest.raises(AgentBusy, match="waits for this thread"):
+            other.ask("May it?")
+        return third.ask("May it?").text == "Done."
+
+    def delegate() -> str:
+        """Ask another."""
+        return f"{third.ask('Help').text} {other.ask('Help').text}"
+
+    with Agent(shared) as other, Agent(model(DONE, DONE)) as third:
+        agent = Agent(shared, workspace=workspace, tools=[delegate], approve=approve)
+        with agent:
+            first, second = agent.ask("go").calls
+    assert first.status == "done"
+    assert second.status == "failed" and "give this agent a model of its own" in second.output
 
 
 def test_a_fork_knows_what_was_said_and_goes_its_own_way() -> None:

@@ -8,7 +8,12 @@ FunctionsError
 
 from __future__ import annotations
 
+from contextvars import ContextVar
+
 from ossia.errors import OssiaError
+
+CALLED_BY: ContextVar[int] = ContextVar("ossia_called_by", default=0)
+"""The thread whose turn waits for the function that runs now; 0: none does."""
 
 
 class FunctionsError(OssiaError):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ossia.tools.calls.coerce import Misfit
+from ossia.tools.functions import CALLED_BY
 from ossia.tools.functions._capture import Stream, captured
 from ossia.tools.functions._inspect import fault_line, result_text
 from ossia.tools.spec import Stop, ToolOutput
@@ -59,6 +60,7 @@ class ThreadedCall:
         self._room = MAX_PRINTED_CHARS
         self._printed: list[str] = []
         self._abandoned = False
+        self._caller = threading.get_ident()
 
     def run(self, *, call_id: str, stop: Stop, timeout_s: float) -> Generator[ToolOutput, None, Ending]:
         """Start it, yield its output, return its end. If it is closed at a yield, the code is abandoned."""
@@ -83,6 +85,7 @@ class ThreadedCall:
             forget()
 
     def _main(self) -> None:
+        CALLED_BY.set(self._caller)
         try:
             with nullcontext() if self._module is None else captured(self._sink, self._module):
                 ending = self._ending()

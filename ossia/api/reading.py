@@ -1,0 +1,82 @@
+"""The reading of a turn: its events as they are published, its questions answered, its result."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import wait
+from contextlib import contextmanager
+from dataclasses import replace
+
+from ossia.agent.conversation import Conversation
+from ossia.agent.events import ApprovalAsked
+from ossia.agent.stream.account import Account
+from ossia.agent.stream.events import Approval, Event, Result
+from ossia.agent.stream.publish import Publisher
+from ossia.agent.turn import Tapped, Turn
+from ossia.agent.worker import Worker
+from ossia.api.approving import Approver
+from ossia.api.host import LOG
+from ossia.errors import AgentBusy
+from ossia.tools.functions import CALLED_BY
+
+GRACE_S = 0.6
+"""For the end of a turn that is left early: after Ctrl-C, the program goes on within a second."""
+
+_readers: dict[Worker, list[int]] = {}  # the threads that read a turn of a worker, or wait for one
+
+
+@contextmanager
+def alone(worker: Worker) -> Iterator[None]:
+    """Raises AgentBusy for a thread that the worker's turn waits for: the two would wait for each other."""
+    thread, readers = threading.get_ident(), _readers.setdefault(worker, [])
+    if thread in readers or CALLED_BY.get() == worker.thread:
+        raise AgentBusy(
+            "another turn over the same model waits for this thread: read its stream to the end first, or give this "
+            "agent a model of its own"
+        )
+    readers.append(thread)
+    try:
+        yield
+    finally:
+        readers.remove(thread)
+        if not readers:
+            _readers.pop(worker, None)
+
+
+def events_of(turn: Turn, publisher: Publisher, approver: Approver) -> Generator[Event, None, None]:
+    """The events between the first and the last. Left early, the turn is stopped. Raises the errors of `approver`."""
+    try:
+        for event in turn:
+            if isinstance(event, Tapped):
+                continue
+            question = None
+            for published in publisher.see(event):
+                question = published if isinstance(published, Approval) else None
+                yield published
+            if isinstance(event, ApprovalAsked) and question is not None:
+                turn.answer(approver.decide(event, question))
+        turn.result()
+    except BaseException:
+        turn.stop()
+        wait([turn.done], GRACE_S)
+        raise
+
+
+def result_of(account: Account, session_id: str | None, read: Callable[[str], object] | None) -> Result:
+    """The last event; `read` makes the data of an answer, and raises ValueError for one that it refuses."""
+    result = account.result(session_id=session_id)
+    if read is None or account.answer is None:
+        return result
+    try:
+        return replace(result, data=read(account.answer))
+    except ValueError as fault:
+        return replace(result, data=None, error=str(fault))
+
+
+def warn(conversation: Conversation) -> None:
+    """Log what the turn has shown about the machine."""
+    if conversation.tools and (line := conversation.tools.counter.warning()):
+        LOG.warning(line)
+    if conversation.store and conversation.store.problem:
+        LOG.warning("the session is not stored: %s", conversation.store.problem)
