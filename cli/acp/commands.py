@@ -16,8 +16,8 @@ from ossia.tools.spec import ToolFailed
 
 if TYPE_CHECKING:
     from ossia.agent.conversation import Conversation
-    from ossia.cli.acp.session import Session
     from ossia.tools.build import Toolset
+    from ossia.tools.skills import Skills
 
 _LABEL_CHARS: Final = 60
 _DESCRIPTION_CHARS: Final = 300
@@ -34,22 +34,21 @@ class Command:
     answer: Callable[[Conversation, Toolset, str], Iterator[str]]
 
 
-def available(session: Session) -> list[dict[str, object]]:
+def available(skills: Skills) -> list[dict[str, object]]:
     """The commands as the protocol has them, and the skills that the user may call. Clients refuse any other `/`."""
-    skills = {one.name: (one.description, one.hint or "what to do") for one in session.spec.skills if one.for_user}
-    named = skills | {name: (command.help, command.hint) for name, command in COMMANDS.items()}
+    own = {one.name: (one.description, one.hint or "what to do") for one in skills if one.for_user}
+    named = own | {name: (command.help, command.hint) for name, command in COMMANDS.items()}
     return [
         {"name": name, "description": text, **({"input": {"hint": hint}} if hint else {})}
         for name, (text, hint) in named.items()
     ]
 
 
-def expanded(session: Session, said: UserText) -> UserText | str:
+def expanded(talk: Conversation, said: UserText) -> UserText | str:
     """The answer to a command, in Markdown; else the text for the model: that of a skill behind its call.
 
     Called with a model and tools in use, before the turn. An unknown command is a text like any other.
     """
-    talk = session.talk
     assert talk.tools is not None
     name, argument = _parts(said.typed)
     if command := COMMANDS.get(name):

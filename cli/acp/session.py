@@ -69,7 +69,8 @@ class Session:
         """Load the model and collect the tools in the background; tell the client about the commands."""
         self.models.begin(self.resolved)
         threading.Thread(target=self._prepare, daemon=True).start()
-        self.update({"sessionUpdate": "available_commands_update", "availableCommands": commands.available(self)})
+        available = commands.available(self.spec.skills)
+        self.update({"sessionUpdate": "available_commands_update", "availableCommands": available})
 
     def update(self, fields: updates.Update) -> None:
         """Send a `session/update`."""
@@ -196,7 +197,7 @@ class Session:
             tools, talk = awaited(self._tools, control), self.talk
             self._use(model, tools)
             self._report_off(tools)
-            answer = commands.expanded(self, said)
+            answer = commands.expanded(talk, said)
             if isinstance(answer, str):
                 self.update(updates.message(answer))
                 return {"stopReason": "end_turn"}

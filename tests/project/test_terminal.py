@@ -15,6 +15,7 @@ _FOLDER = ROOT / "cli" / "terminal"
 _PRINTS = {
     *("main", "oneshot/drawn", "oneshot/output", "oneshot/prompt", "runtime/consent", "runtime/progress"),
     "streams",
+    "acp/server",
     *(f"commands/{name}" for name in ("cache", "config", "docs", "docs_report", "harmony", "help", "mcp")),
     *("commands/models", "commands/models_files"),
     *(f"commands/{name}" for name in ("python", "sessions", "skills", "tools", "tools_call")),
