@@ -34,10 +34,13 @@ def options_of(asked: ApprovalAsked) -> list[dict[str, str]]:
     return [*offered, _REJECT]
 
 
-def question_of(asked: ApprovalAsked, diffs: Sequence[Mapping[str, object]], *, trust: str = "") -> dict[str, object]:
+def question_of(
+    asked: ApprovalAsked, diffs: Sequence[Mapping[str, object]], *, call: str = "", trust: str = ""
+) -> dict[str, object]:
     """The question: the call with its diffs, command or code, the reason to ask, and the options.
 
-    `trust`: the command that trusts the folder, "" if it is trusted.
+    `call`: the client's id of the call, if it is another; `trust`: the command that trusts the folder, "" if it is
+    trusted.
     """
     preview = asked.preview
     shown = [code(seen(preview.detail, preview.language), preview.language)] if preview.detail and not diffs else []
@@ -45,13 +48,13 @@ def question_of(asked: ApprovalAsked, diffs: Sequence[Mapping[str, object]], *, 
     why = f"Asked because: {seen_line(reason_of(asked))}"
     if hint := hint_on(asked, trust):
         why += f". Your own files? {seen_line(hint)} in a terminal, and a new session here: then you are asked less."
-    call = {
-        "toolCallId": asked.call.id,
+    update = {
+        "toolCallId": call or asked.call.id,
         "title": title_of(asked),
         **({"locations": [{"path": diff["path"]} for diff in diffs]} if diffs else {}),
         "content": [*diffs, *shown, *form, content(why)],
     }
-    return {"toolCall": call, "options": options_of(asked)}
+    return {"toolCall": update, "options": options_of(asked)}
 
 
 def can_ask(asked: ApprovalAsked) -> bool:

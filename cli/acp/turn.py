@@ -12,6 +12,7 @@ from ossia.agent.stream.publish import Publisher
 from ossia.agent.turn import Tapped
 from ossia.cli.acp.permission import answer_of, can_ask, question_of
 from ossia.cli.acp.updates import Send, Updates
+from ossia.cli.runtime.writing import Writing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ossia.agent.conversation import Conversation
     from ossia.agent.turn import Turn
 
+_DRAFT_LINES = 12
 Ask = Callable[[Mapping[str, object], Callable[[object, bool], None]], Callable[[], None]]
 """Asks the client, as `Connection.request` does."""
 
@@ -50,6 +52,7 @@ class _Following:
         tools, states = talk.tools, list(talk.session.states)
         account = Account(talk.model.name, origin=tools.origin, stopped=lambda: turn.control.stopped, states=states)
         self.publisher = Publisher(account, lambda: tools.toolbox.by_name)
+        self._writing = Writing()
         self.updates = Updates(send, root, talk.model.engine.context_tokens)
 
     def see(self, event: Event) -> None:
@@ -60,6 +63,9 @@ class _Following:
             self.updates.show(event.call.id, texts_of(event.preview))
         for published in self.publisher.see(event):
             self.updates.see(published)
+        self._writing.see(event)
+        if writing := self._writing.text():
+            self.updates.write(writing, self._writing.lines(_DRAFT_LINES))
         if isinstance(event, ApprovalAsked):
             self._answer(event)
 
@@ -83,6 +89,8 @@ class _Following:
                 turn.answer(decision)
 
         trust = f"ossia trust {shlex.quote(str(self._root))}" if tools.hint else ""
-        forget = self._ask(question_of(asked, self.updates.shown(asked.call.id), trust=trust), answered)
+        call = self.updates.id_of(asked.call.id)
+        question = question_of(asked, self.updates.shown(asked.call.id), call=call, trust=trust)
+        forget = self._ask(question, answered)
         turn.control.on_stop(forget)
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ _OUTPUT_CHARS = 16_000
 """Shown of a running call's output: its end."""
 _OUTPUT_S = 0.2
 _RESULT_CHARS = 200_000
+_DRAFT_S = 0.5
+"""A call that is written for longer is shown meanwhile, as often."""
 
 
 def text(value: str) -> dict[str, object]:
@@ -137,15 +140,19 @@ class _Running:
 class Updates:
     """Sends a turn's events to the client. `context`: the model's, in tokens; `root`: the session's folder."""
 
-    def __init__(self, send: Send, root: Path, context: int) -> None:
-        self._send, self._root, self._context = send, root, context
+    def __init__(self, send: Send, root: Path, context: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._send, self._root, self._context, self._clock = send, root, context, clock
         self._names: dict[str, str] = {}  # of the calls
         self._running: dict[str, _Running] = {}
         self._shown: dict[str, list[dict[str, object]]] = {}
         self._last: tuple[type, int] | None = None  # the message that the last chunk belongs to
+        self._ids: dict[str, str] = {}  # of calls that were shown while they were written
+        self._draft, self._due = "", 0.0  # the id of the call being written, and when it is shown
 
     def see(self, event: events.Event) -> None:
         """Send one event."""
+        if isinstance(event, events.Text | events.Reasoning):
+            self._drop_draft()
         match event:
             case events.Text(delta, item):
                 self._send(message(self._apart(event, item) + delta))
@@ -154,7 +161,12 @@ class Updates:
             case events.ToolCall():
                 self._last = None
                 self._names[event.id] = event.name
-                self._send(tool_call(event, self._root))
+                begun = tool_call(event, self._root)
+                if self._draft:
+                    self._ids[event.id] = self._draft
+                    begun |= {"sessionUpdate": "tool_call_update", "toolCallId": self._draft, "content": []}
+                self._draft, self._due = "", 0.0
+                self._send(begun)
             case events.ToolStarted(id_, _, arguments):
                 shown = {"content": self._shown[id_]} if id_ in self._shown else {}
                 self._update(id_, status="in_progress", rawInput=_raw(arguments), **shown)
@@ -163,13 +175,42 @@ class Updates:
                 self._output(id_, delta)
             case events.ToolResult():
                 self._running.pop(event.id, None)
-                self._send(result(event, self._names[event.id], self._shown.pop(event.id, ())))
+                ended = result(event, self._names[event.id], self._shown.pop(event.id, ()))
+                self._send(ended | {"toolCallId": self.id_of(event.id)})
             case events.Steered(words):
                 self._last = None
                 self._send(said(words))
             case events.Usage():
                 used = event.prompt + event.completion
                 self._send({"sessionUpdate": "usage_update", "used": used, "size": self._context})
+
+    def id_of(self, call: str) -> str:
+        """The client's id of a call."""
+        return self._ids.get(call, call)
+
+    def write(self, said: str, lines: Sequence[str]) -> None:
+        """Show the call being written, if that takes a while: `write("writing big.py · line 130", ["x = 1"])`."""
+        now = self._clock()
+        self._due = self._due or now + _DRAFT_S
+        if now < self._due:
+            return
+        self._due = now + _DRAFT_S
+        kind = "tool_call_update" if self._draft else "tool_call"
+        self._draft = self._draft or f"draft-{secrets.token_hex(4)}"
+        self._send(
+            {
+                "sessionUpdate": kind,
+                "toolCallId": self._draft,
+                "title": said[:1].upper() + said[1:],
+                "status": "pending",
+                "content": [code("\n".join(map(seen_line, lines)))],
+            }
+        )
+
+    def _drop_draft(self) -> None:
+        if self._draft:
+            self._send({"sessionUpdate": "tool_call_update", "toolCallId": self._draft, "status": "failed"})
+        self._draft, self._due = "", 0.0
 
     def show(self, call: str, changes: Sequence[tuple[str, str | None, str]]) -> None:
         """Note the changes of a call to files: they are shown once it runs."""
@@ -182,7 +223,7 @@ class Updates:
 
     def tick(self) -> None:
         """Send the due output of running calls."""
-        now = time.monotonic()
+        now = self._clock()
         for call, running in self._running.items():
             if running.due is not None and now >= running.due:
                 running.due = None
@@ -191,6 +232,7 @@ class Updates:
 
     def end(self, turn: events.Result) -> dict[str, object]:
         """The sources of the answer, then the response. Raises RpcError if the turn broke."""
+        self._drop_draft()
         if turn.end == "error":
             raise RpcError(INTERNAL, turn.error or "the turn broke off")
         if turn.sources:
@@ -210,8 +252,8 @@ class Updates:
         whole = running.text + delta
         running.cut = running.cut or len(whole) > _OUTPUT_CHARS
         running.text = whole[-_OUTPUT_CHARS:]
-        running.due = running.due or time.monotonic() + _OUTPUT_S
+        running.due = running.due or self._clock() + _OUTPUT_S
         self.tick()
 
     def _update(self, call: str, **fields: object) -> None:
-        self._send({"sessionUpdate": "tool_call_update", "toolCallId": call, **fields})
+        self._send({"sessionUpdate": "tool_call_update", "toolCallId": self.id_of(call), **fields})

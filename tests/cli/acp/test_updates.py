@@ -57,13 +57,40 @@ def test_a_call_that_did_not_work_failed(status: events.CallStatus) -> None:
 
 def test_much_output_is_few_updates_of_its_end() -> None:
     sent: list[dict[str, Any]] = []
-    updates = Updates(sent.append, ROOT, 4096)
+    now = iter(range(100_000))
+    updates = Updates(sent.append, ROOT, 4096, clock=lambda: next(now) / 100_000)
     updates.see(events.ToolCall("container.exec", {}, "call_1"))
     updates.see(events.ToolStarted("call_1", "container.exec", {}))
     for number in range(20_000):
         updates.see(events.ToolOutput("call_1", f"line {number}\n"))
     updates.see(events.ToolResult("call_1", "done", "x" * 1_000_000))
-    assert sum(len(str(one)) for one in sent) < 1_000_000
+    assert 3 < len(sent) < 8
+    assert sum(len(str(one)) for one in sent) < 600_000
+
+
+def test_a_call_that_takes_long_to_write_is_shown_meanwhile_as_the_same_call() -> None:
+    sent: list[dict[str, Any]] = []
+    now = [0.0]
+    updates = Updates(sent.append, ROOT, 4096, clock=lambda: now[0])
+    for now[0] in (0.0, 0.4, 0.6, 0.7, 1.2):
+        updates.write(f"writing a.py · line {now[0]:.0f}", ["x = 1"])
+    assert [one["title"] for one in sent] == ["Writing a.py · line 1", "Writing a.py · line 1"]
+    updates.see(events.ToolCall("repo_browser.apply_patch", {}, "call_1", "New a.py", "write"))
+    updates.see(events.ToolStarted("call_1", "repo_browser.apply_patch", {}))
+    updates.see(events.ToolResult("call_1", "done", ""))
+    assert [one["sessionUpdate"] for one in sent] == ["tool_call", *["tool_call_update"] * 4]
+    assert {one["toolCallId"] for one in sent} == {updates.id_of("call_1")}
+    assert [one.get("status") for one in sent] == ["pending", "pending", "pending", "in_progress", "completed"]
+
+
+def test_a_call_that_was_never_finished_failed() -> None:
+    sent: list[dict[str, Any]] = []
+    now = [0.0]
+    updates = Updates(sent.append, ROOT, 4096, clock=lambda: now[0])
+    for now[0] in (0.0, 1.0):
+        updates.write("writing a.py · line 1", [])
+    updates.end(events.Result("stopped"))
+    assert [one["status"] for one in sent] == ["pending", "failed"]
 
 
 def test_the_sources_and_the_cause_of_a_cut_stand_at_the_end() -> None:
