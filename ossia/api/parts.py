@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +49,10 @@ class Given:
 
     def __post_init__(self) -> None:
         for name in ("tools", "allow", "deny"):
-            if isinstance(value := getattr(self, name), str | os.PathLike) or callable(value):
+            value = getattr(self, name)
+            if isinstance(value, str) or not isinstance(value, Iterable | None):
                 raise ArgumentError(f"{name}: must be a list, not {value!r:.80}: write {name}=[…]")
+            object.__setattr__(self, name, None if value is None else tuple(value))  # it may be a generator
         for tool in self.tools or ():
             _require_tool(tool)
         if self.effort not in (None, *_EFFORTS):

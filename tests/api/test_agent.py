@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +39,7 @@ from ossia import (
     Result,
     SchemaUnusable,
     SessionMissing,
+    Steered,
     Text,
     ToolCall,
     ToolResult,
@@ -293,6 +296,45 @@ def test_what_broke_is_raised_behind_the_result(model: Scripted) -> None:
             agent.ask("go")
 
 
+def test_the_limits_of_a_turn(model: Scripted) -> None:
+    with Agent(model(DONE), max_tokens=1) as agent:
+        assert agent.ask("go").end == "tokens"
+    with Agent(model(called("functions.weather", city="Oslo"), DONE), tools=[weather], max_steps=1) as agent:
+        assert agent.ask("go").end == "steps"
+    with Agent(model(LONG, tokens_per_s=50), timeout=0.1) as agent:
+        assert agent.ask("go").end == "time"
+
+
+def test_a_turn_is_steered(model: Scripted) -> None:
+    def think() -> str:
+        """Think."""
+        agent.steer("Take Oslo")
+        return "Where?"
+
+    with Agent(model(called("functions.think"), DONE), tools=(one for one in [think])) as agent:
+        assert [event.text for event in agent.stream("go") if isinstance(event, Steered)] == ["Take Oslo"]
+        agent.steer("nobody hears that")
+        agent.answer_now()
+        agent.stop()
+
+
+def test_a_model_that_could_not_be_loaded_is_tried_again(tmp_path: Path) -> None:
+    with Model(engine=f"script:{tmp_path / 'script.json'}") as model, Agent(model) as agent:
+        with pytest.raises(OssiaError, match="can't be read"):
+            agent.ask("go")
+        write_script(tmp_path, DONE)
+        assert agent.ask("go").text == "Done."
+
+
+def test_a_seed_makes_answers_repeatable() -> None:
+    with Model("etude") as shared:
+        texts = set()
+        for _ in range(2):
+            with Agent(shared, seed=7, temperature=1.0) as agent:
+                texts.add(agent.ask("Tell me about the sea").text)
+    assert len(texts) == 1
+
+
 def test_after_its_end(model: Scripted) -> None:
     with Agent(model(DONE)) as agent:
         agent.ask("go")
@@ -383,6 +425,32 @@ def test_a_stored_session_is_resumed(model: Scripted, home: Path) -> None:
         agent.resume(session)
         agent.resume(session)
         assert agent.session_id == session
+
+
+def test_all_that_is_stored_lies_in_one_folder(home: Path, tmp_path: Path) -> None:
+    before = sorted(home.rglob("*"))
+    with Agent("etude", data=tmp_path / "data", save=True) as agent:
+        agent.ask("Hello")
+    assert sorted(home.rglob("*")) == before
+    assert (tmp_path / "data" / "sessions" / "sessions.sqlite").is_file()
+
+
+def test_an_agent_that_is_forgotten_is_closed(model: Scripted) -> None:
+    """Also one whose `approve` leads to it."""
+
+    class Program:
+        def __init__(self) -> None:
+            self.agent = Agent(model(DONE), approve=self.approve)
+
+        def approve(self, call: Approval) -> bool:
+            return True
+
+    program = Program()
+    program.agent.ask("go")
+    agent = weakref.ref(program.agent)
+    del program
+    gc.collect()
+    assert agent() is None
 
 
 def test_in_an_event_loop(model: Scripted) -> None:
@@ -505,6 +573,7 @@ def test_a_program_in_the_workspace_can_have_it_changed_but_not_itself(workspace
         ({"tools": ["pyhton"]}, """tools: must be functions, "python", "browser" or files FILE.py, not 'pyhton'"""),
         ({"tools": ["gone.py"]}, "tools: file 'gone.py' doesn't exist"),
         ({"tools": "python"}, "tools: must be a list, not 'python': write tools=[…]"),
+        ({"tools": 3}, "tools: must be a list, not 3: write tools=[…]"),
         ({"workspace": "/gone"}, "workspace: '/gone' is not a folder"),
         ({"deny": "python"}, "deny: must be a list, not 'python': write deny=[…]"),
         ({"max_tokens": 0}, "max_tokens: must be 1 or more, not 0"),
