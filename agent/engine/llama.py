@@ -126,7 +126,12 @@ class LlamaEngine:
             done()
 
     def save_cache(self, folder: Path, *, max_bytes: int) -> int:
-        """Store the KV cache in `folder` (`agent.engine.stored`); returns the bytes, 0 when nothing was stored."""
+        """Store the KV cache in `folder` (`agent.engine.stored`); returns the bytes, 0 when nothing was stored.
+
+        A closed engine leaves the folder as it is.
+        """
+        if not self.native.is_open:
+            return 0
         return save(folder, self.lane.cache, self.native, self._about(personal=True), max_bytes=max_bytes)
 
     def save_prompts(self) -> int:
@@ -134,7 +139,7 @@ class LlamaEngine:
 
         The cache is cut back to them, so that nothing after them reaches the disk. Call it at the end of a process.
         """
-        parts = self._static.static if self._static else ()
+        parts = self._static.static if self._static and self.native.is_open else ()
         return sum(self._save_static(part.length, beside=False) for part in reversed(parts))
 
     def _save_static(self, length: int, *, beside: bool) -> int:

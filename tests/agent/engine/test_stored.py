@@ -49,6 +49,7 @@ def test_a_later_process_goes_on_where_this_one_stood(tmp_path: Path) -> None:
     assert before.save_cache(folder, max_bytes=64 * MIB) > 0
     same, _ = _answer(before, _second(first))
     before.close()
+    assert before.save_cache(folder, max_bytes=64 * MIB) == before.save_prompts() == 0  # what it stored stays
     after = _engine()
     assert after.load_cache(folder) == 400 + 199  # the last id was sampled, and never decoded
     assert _answer(after, _second(first)) == (same, 400)
