@@ -12,6 +12,11 @@ _MAX_CHARS = 1000
 """Of a line."""
 
 
+def note_bug(error: BaseException) -> None:
+    """Print the traceback of a bug on stderr; another error is for a prompt to raise."""
+    error_of(error)
+
+
 def error_of(error: BaseException) -> RpcError:
     """The error for the client: the line of a user's or the machine's fault; a bug's traceback goes to stderr."""
     from ossia.agent.errors import ModelNotFound, SessionMissing

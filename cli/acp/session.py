@@ -13,6 +13,7 @@ from ossia.agent.control import Control
 from ossia.agent.conversation import Conversation, OpenSession
 from ossia.cli import paths
 from ossia.cli.acp import commands, options, updates
+from ossia.cli.acp.errors import note_bug
 from ossia.cli.acp.models import Models, Stopped, awaited
 from ossia.cli.acp.prompt import text_of, with_mentioned
 from ossia.cli.acp.rpc import INVALID_REQUEST, Connection, RpcError
@@ -57,6 +58,7 @@ class Session:
         self.spec, self.choices = spec, options.Choices(self.talk)
         self.notices: tuple[str, ...] | None = ()  # lines for the client; None: they are sent
         self.titled = False  # a title was asked for
+        self.talk.ahead.on_fault = note_bug
         self._tools: Future[Toolset] = Future()
         self._lock = threading.Lock()
         self._control: Control | None = None  # of the prompt that is being answered
@@ -139,7 +141,7 @@ class Session:
         """Collect the tools, then wait for the model, say how full the context is, and read the first prompt ahead."""
         self._collect()
         control = Control()
-        with suppress(Exception):  # the first prompt says it
+        try:
             if not self.models.wait(self.resolved, control):
                 return
             with self.models.turn(lambda: self.resolved, control) as model:
@@ -149,6 +151,8 @@ class Session:
                     self._use(model, self._tools.result())
                     rest.send_usage(self)
                     rest.begin(self)
+        except Exception as error:
+            note_bug(error)  # the first prompt raises anything else
 
     def _use(self, model: Model, tools: Toolset) -> None:
         """Continue with this model and these tools, unless both are in use."""
