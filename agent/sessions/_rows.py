@@ -46,7 +46,9 @@ CREATE TABLE sessions(
     parent TEXT,
     model TEXT,
     options TEXT NOT NULL,
-    summary TEXT);
+    summary TEXT,
+    forked INTEGER,
+    folder TEXT);
 CREATE INDEX sessions_by_time ON sessions(updated);
 CREATE TABLE turns(
     session INTEGER NOT NULL REFERENCES sessions(number),
@@ -77,29 +79,9 @@ CREATE TRIGGER entry_removed AFTER DELETE ON entries BEGIN
     INSERT INTO words(words, rowid, text) VALUES('delete', old.number, old.text);
 END;
 """
-
-# 1.0 was what every session got; since models have temperatures of their own, null means that one.
-_OWN_TEMPERATURE: Final = """
-UPDATE sessions SET options = json_set(options, '$.sampling.temperature', NULL)
-WHERE json_valid(options) AND json_extract(options, '$.sampling.temperature') = 1.0;
-"""
-
-# The kinds of text were stored as "brings"; a session that lost them would no longer be asked about.
-_TAINTS: Final = """
-UPDATE sessions SET options = json_set(json_remove(options, '$.brings'), '$.taints', json_extract(options, '$.brings'))
-WHERE json_valid(options) AND json_type(options, '$.brings') = 'array';
-UPDATE entries SET more = json_set(json_remove(more, '$.brings'), '$.taints', json_extract(more, '$.brings'))
-WHERE json_valid(more) AND json_type(more, '$.brings') = 'array';
-"""
-
-_ORIGIN: Final = """
-ALTER TABLE sessions ADD COLUMN forked INTEGER;
-ALTER TABLE sessions ADD COLUMN folder TEXT;
-"""
-
 SESSIONS: Final = Format(
     0x6F737373,  # "osss"
-    (_FIRST, _OWN_TEMPERATURE, _TAINTS, _ORIGIN),
+    (_FIRST, "", "", ""),  # the first release wrote version 4; nobody has an older one
     SessionsUnusable,
     pragmas=("secure_delete=ON",),  # what is deleted is overwritten
 )

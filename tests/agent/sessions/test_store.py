@@ -13,7 +13,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +20,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ossia.agent.engine.base import Sampling
 from ossia.agent.errors import SessionInUse, SessionMissing, SessionsUnusable, SessionUnclear
 from ossia.agent.events import Event, MessageAdded
 from ossia.agent.sessions._rows import SESSIONS
@@ -598,44 +596,6 @@ def test_an_older_one_is_brought_up_to_date(tmp_path: Path) -> None:
     assert db.execute("PRAGMA user_version").fetchone() == (6,)  # all of it or nothing
     assert "more" not in [row[1] for row in db.execute("PRAGMA table_info(sessions)")]
     db.close()
-
-
-@pytest.mark.parametrize(("stored", "now"), [(1.0, None), (0.7, 0.7), (0.0, 0.0), (None, None)])
-def test_the_temperature_that_every_session_got_is_the_models_own(
-    opened: Open, path: Path, stored: float | None, now: float | None
-) -> None:
-    store, session = opened(), _spoken("one")
-    session.options = Options(sampling=Sampling(stored, seed=7))
-    session_id = store.keep(session)
-    store.close()
-    with closing(sqlite3.connect(path)) as db:
-        _without_origin(db, version=1)
-    assert opened().load(session_id).options.sampling == Sampling(now, seed=7)
-    with closing(sqlite3.connect(path)) as db:
-        assert db.execute("PRAGMA user_version").fetchone() == (4,)
-
-
-def _without_origin(db: sqlite3.Connection, *, version: int) -> None:
-    """Make it one of an older version, which didn't store where sessions were begun and forked."""
-    for column in ("forked", "folder"):
-        db.execute(f"ALTER TABLE sessions DROP COLUMN {column}")
-    db.execute(f"PRAGMA user_version={version}")
-
-
-def test_taints_of_an_older_store_stay(opened: Open, path: Path) -> None:
-    store, session = opened(), _spoken("one")
-    session.options = Options(taints=frozenset({"private"}))
-    session.open_turn(UserText("two", "two", taints=frozenset({"outside"})))
-    session.close_turn("answered")
-    session_id = store.keep(session)
-    store.close()
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("""UPDATE sessions SET options = replace(options, '"taints"', '"brings"')""")
-        db.execute("""UPDATE entries SET more = replace(more, '"taints"', '"brings"')""")
-        _without_origin(db, version=2)
-        db.commit()
-    stored = opened().load(session_id)
-    assert stored.options == session.options and stored.entries == session.entries
 
 
 def test_a_truncated_one_is_told_and_never_changed(opened: Open, path: Path) -> None:
