@@ -14,8 +14,9 @@ from ossia.cli.commands import Json, exit_error, group, read_text
 from ossia.cli.streams import say, shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from ossia.agent.sessions.session import Entry, Session
     from ossia.agent.sessions.store import SessionInfo, SessionStore
 
 VERSION = 1
@@ -61,10 +62,7 @@ def show(
     """Print a session as Markdown."""
     from ossia.cli.export.forms import export
 
-    with _holding(ref) as store:
-        info = store.find(ref)
-        session = store.load(info.id)
-        replaced = store.replaced(info.id) if all_ else ()
+    session, info, replaced = _stored(ref, replaced=all_)
     print(shown(export(session, info, "md", thinking, replaced=replaced)), end="")
 
 
@@ -109,9 +107,7 @@ def export(
     from ossia.cli.export.forms import default_form, write_text
     from ossia.cli.export.forms import export as exported
 
-    with _holding(ref) as store:
-        info = store.find(ref)
-        session = store.load(info.id)
+    session, info, _ = _stored(ref)
     text = exported(session, info, form or default_form(output or ""), thinking)
     if output is None:
         print(shown(text), end="")
@@ -197,9 +193,8 @@ def _print_one(info: SessionInfo) -> None:
     say(f"{one_line(info.title)}; continue it with: ossia --resume {info.id}")
 
 
-@contextmanager
-def _holding(ref: str) -> Iterator[SessionStore]:
-    """The store that has this session: the user's, else that of `ossia eval`, which the list leaves out."""
+def _stored(ref: str, *, replaced: bool = False) -> tuple[Session, SessionInfo, Sequence[Entry]]:
+    """A session, its facts, and what was `replaced` in it; one of `ossia eval`, too, which the list leaves out."""
     from ossia.agent.errors import SessionMissing, SessionUnclear
 
     with opened_sessions() as own, opened_sessions(evaluated=True) as tasks:
@@ -209,7 +204,8 @@ def _holding(ref: str) -> Iterator[SessionStore]:
                 with suppress(SessionUnclear):
                     holder.find(ref)
                 store = holder
-        yield store
+        info = store.find(ref)
+        return store.load(info.id), info, store.replaced(info.id) if replaced else ()
 
 
 @contextmanager

@@ -115,12 +115,8 @@ class Exec:
         command = Command.of(args, workspace.root)
         name = self.confinement.name
         if context.read_only and name != "unconfined":
-            return Preview(
-                command_line(command.shown),
-                command.shown,
-                "bash",
-                subjects=(command.shown,),
-                command=True,
+            return replace(
+                _preview_of(command),
                 effects=frozenset({"run"}),
                 conditions=f"confined by {name}, no network, nothing in the folder can be changed",
                 plan=_Plan(command, undoable=False, read_only=True),
@@ -143,12 +139,8 @@ class Exec:
         if name == "unconfined":
             confined = "UNCONFINED: it can reach everything you can"
             cannot = cannot or "only what it changes in the workspace, outside .git, is kept"
-        return Preview(
-            command_line(command.shown),
-            command.shown,
-            "bash",
-            subjects=(command.shown,),
-            command=True,
+        return replace(
+            _preview_of(command),
             effects=self.spec.effects | ({"send"} if "network" in needs else frozenset()),
             unconfined=name == "unconfined",
             needs=needs,
@@ -266,6 +258,11 @@ class Exec:
             return ""
         self._warned = True
         return f"commands can't be undone here: {plan.cannot}"
+
+
+def _preview_of(command: Command) -> Preview:
+    shown = command.shown
+    return Preview(command_line(shown), shown, "bash", subjects=(shown,), command=True)
 
 
 def _changed(look: Look, keeper: Keeper | None, before: Any, confinement: Confinement) -> Iterator[str]:
