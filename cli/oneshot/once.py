@@ -29,7 +29,7 @@ from ossia.cli.oneshot.control import Control as Orders
 from ossia.cli.oneshot.lines import Lines
 from ossia.cli.oneshot.output import Answer, Json, Raw
 from ossia.cli.oneshot.prompt import question_of, with_mentioned
-from ossia.cli.oneshot.pump import follow
+from ossia.cli.oneshot.pump import FRAME_S, follow
 from ossia.cli.oneshot.report import Report, show_last_line
 from ossia.cli.runtime.assembly import begin_model, control_names, end_tools, finish, fixes_for, limits_of, tools_spec
 from ossia.cli.runtime.consent import agree
@@ -281,7 +281,8 @@ class _Run:
         if self._lines:
             self._lines.write(Begin(self._report.model, talk.opened.session_id))
         tick = orders.tick if orders else self._out.tick
-        follow(turn, self._display, self._see, asker=orders or asker, tick=tick)
+        frame_s = 0.0 if self._lines else FRAME_S  # whoever reads lines has each event at once
+        follow(turn, self._display, self._see, asker=orders or asker, tick=tick, frame_s=frame_s)
 
     def _say_what_was_left_out(self) -> None:
         """The calls that were refused, the texts that the turn didn't take, a session that isn't stored."""

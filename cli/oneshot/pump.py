@@ -12,7 +12,7 @@ from ossia.cli.interrupts import hold
 from ossia.cli.runtime.progress import Display
 
 _TICK_S = 0.05
-_FRAME_S = 0.03
+FRAME_S = 0.03
 """The time between two draws of streamed text. Waking this thread for each token would make tokens take 1 % longer: the
 decoding threads use all the processors, and each of them waits for the slowest."""
 
@@ -31,11 +31,12 @@ def follow(
     *,
     asker: Answerer | None,
     tick: Callable[[], None] = lambda: None,
+    frame_s: float = FRAME_S,
     grace_s: float = 0.6,
 ) -> None:
     """Show `see` every event of a turn, to its end. `asker` answers what is asked, None: the answer is no.
 
-    `tick` is called all the while, as the live line is drawn.
+    `tick` is called all the while, as the live line is drawn. `frame_s`: the rest after a piece of text, 0: none.
 
     On Ctrl-C the turn is stopped; what still comes within `grace_s` is shown, then KeyboardInterrupt is raised. (A run
     has to be over within a second.) Raises the error of a bug.
@@ -51,8 +52,8 @@ def follow(
             return
         tick()
         display.line.tick()
-        if isinstance(event, Delta):
-            turn.rest(_FRAME_S)
+        if frame_s and isinstance(event, Delta):
+            turn.rest(frame_s)
 
     try:
         while not turn.over:

@@ -27,6 +27,7 @@ _BENCHES = sorted(path.stem for path in (ROOT / "tests/bench").glob("*.py") if p
 _ON_THE_ETUDE = {
     "toolbox": ("--calls", "20"),
     "own_cost": (str(ETUDE), "--runs", "1", "--tokens", "4", "--rungs", "turn,run on a terminal"),
+    "outside": ("--runs", "1"),
     "chat_decode": (str(ETUDE), "--runs", "1", "--tokens", "4"),
 }
 
