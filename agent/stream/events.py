@@ -25,7 +25,7 @@ End = Literal["answered", "silent", "stopped", "tokens", "time", "steps", "conte
 """The end of a turn: `agent.events.TurnEnd`."""
 
 CallKind = Literal["read", "write", "run", "send", "other"]
-"""The most that a call may do, in rising order: `tools.spec.Effect`; other: unknown, such as a tool that isn't on."""
+"""The nature of a call, by its effects or its tool's; other: unknown, such as a tool that is off."""
 
 CallStatus = Literal["done", "failed", "refused", "stopped", "shown"]
 """refused: by a rule, by the user, or since nobody could be asked; shown: a dry run."""

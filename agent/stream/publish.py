@@ -17,7 +17,7 @@ from ossia.tools.spec import Preview, ToolCall, ToolSpec
 if TYPE_CHECKING:
     from ossia.agent.citations import Citations
 
-_EFFECTS: tuple[stream.CallKind, ...] = ("send", "run", "write", "read")
+_EFFECTS: tuple[stream.CallKind, ...] = ("run", "send", "write", "read")
 
 
 class Publisher:
@@ -142,9 +142,9 @@ class Publisher:
             return
         title = self._called[call.id] = preview.summary if preview else saying(call.name, call.arguments)
         spec = self._specs().get(call.name)
-        effects = spec.effects if spec else frozenset()
-        effects = preview.effects if preview and preview.effects is not None else effects
+        effects = (preview.effects if preview else None) or (spec.effects if spec else frozenset())
         rest: stream.CallKind = "read" if preview else "other"
+        rest = "run" if spec and spec.present.language in ("python", "bash") else rest  # confined, it has no effects
         kind = next((effect for effect in _EFFECTS if effect in effects), rest)
         files = preview is not None and not preview.command and spec is not None and spec.provenance == "built-in"
         paths = tuple(one for one in preview.subjects if "://" not in one) if preview and files else ()
