@@ -86,7 +86,7 @@ def ossia(
 
 
 app.command(cls=commands.Question)(run)
-app.command()(acp)
+app.command(context_settings={"allow_extra_args": True})(acp)  # its login: `ossia acp models pull …`
 app.command()(demo)
 app.command("eval")(evaluate)
 app.command()(doctor)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from ossia.cli.settings.table import with_flags
 
 
 @with_flags("acp")
-def acp(
-    given: dict[str, object],
-    login: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
-) -> None:
+def acp(given: dict[str, object], invocation: typer.Context) -> None:
     """Serve an editor by the Agent Client Protocol, over stdin and stdout: docs/editors.md."""
-    match login or []:
+    match invocation.args:
         case []:
             from ossia.cli.acp.server import serve
 
