@@ -78,6 +78,8 @@ def exit_code(error: BaseException) -> ExitCode | None:
 
     if isinstance(error, ExitError):
         return error.code
+    if isinstance(error, BrokenPipeError):
+        return ExitCode.CLOSED_PIPE
     if isinstance(error, OSError) and (error.errno in _FULL or _is_stored(error)):
         return ExitCode.FAILED  # the disk is full, or a file of ossia's can't be used, wherever it was noticed
     sessions = (errors.SessionInvalid, errors.SessionMissing, errors.SessionUnclear, errors.SessionInUse)

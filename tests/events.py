@@ -129,7 +129,7 @@ def _turn(kind: str, source: random.Random, folder: Path) -> Turn:
     (folder / "work").mkdir()
     work, bare = ("--workspace", str(folder / "work")), ("--no-tools",)
     think, final = _THINK.format(_text(source, source.randrange(8))), _FINAL.format(_text(source, 6))
-    number, moment = source.randrange(1, 20), source.uniform(0, 0.8)
+    number, moment = source.randrange(1, 20), source.uniform(0, source.choice((0.8, 2.5)))
     slow = (think + _PREAMBLE + writes("slow.txt"), think + _FINAL.format(_text(source, 200)))
     match kind:
         case "answered":

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from ossia.agent.events import TurnEnd
 from ossia.agent.stream.account import Account
-from ossia.cli.exits import ExitCode, exit_code
+from ossia.cli.exits import ExitCode, ExitError, exit_code
+from ossia.cli.oneshot.ask import NOBODY, PLANNING, Unasked, refused_line
 from ossia.cli.runtime.progress import Display
 from ossia.cli.settings.engines import is_server
 from ossia.cli.settings.table import Settings
@@ -16,7 +17,6 @@ from ossia.harmony.conversation import message_to_json
 
 if TYPE_CHECKING:
     from ossia.agent.models.plan import Plan
-    from ossia.cli.oneshot.ask import Unasked
 
 VERSION = 1
 _COUNTS = ("prompt_tokens", "reused_tokens", "evaluated_tokens", "lost_tokens", "completion_tokens", "forced_tokens")
@@ -45,6 +45,7 @@ _UNBOUND: dict[TurnEnd, str] = {
 }
 _BOUND = "; a bound in the schema (maximum, maxLength, maxItems) or --max-tokens stops it sooner"
 """Said of an answer by a schema: the guide lets a number, a text or a list without a bound grow to the end."""
+_SILENT = "no answer came: the model ended its turn without one; ask again, or use another --seed"
 _NOT_WHOLE = "; nothing is printed, since half an answer doesn't follow the schema"
 
 
@@ -69,6 +70,16 @@ class Report(Account):
             return ExitCode.MISFIT
         unasked = self.end == "answered" and self.strict and self.refused
         return ExitCode.UNASKED if unasked else _CODES[self.end]
+
+    def raise_error(self, *, printed: bool) -> None:
+        """Raise what the user must read, if the run failed or has no answer. `printed`: something is on stdout."""
+        if isinstance(self.error, Exception):
+            raise self.error
+        if self.end == "silent":
+            raise ExitError(_SILENT, ExitCode.SILENT)
+        if self.code == ExitCode.MISFIT:
+            nothing = "" if printed else ", so nothing is printed"
+            raise ExitError(f"the answer doesn't follow the schema{nothing}: {self.misfit}", ExitCode.MISFIT)
 
     def to_json(self) -> dict[str, object]:
         """The object of `ossia run --json` (version 1; docs/formats.md)."""
@@ -118,10 +129,19 @@ class Report(Account):
         }
 
 
+def show_refused(report: Report, display: Display) -> None:
+    """Name the calls that were refused, since nobody could be asked or a plan was made."""
+    planned = (done.call.name for done in report.calls if (fault := done.result.fault) and fault.kind == "planning")
+    for line in (refused_line((one.name for one in report.refused), NOBODY), refused_line(planned, PLANNING)):
+        if line:
+            display.note(f"ossia: {line}", "refused")
+
+
 def show_last_line(report: Report, settings: Settings, display: Display) -> None:
     """Say why the answer is cut, or the figures of a whole one; an error has its own line."""
     if report.end in _CUT:
-        half = not (settings.raw or settings.json) and report.schema is not None and report.answer is None
+        plain = not (settings.raw or settings.json or settings.jsonl)
+        half = plain and report.schema is not None and report.answer is None
         why = _servers_limit(report, settings) or _CUT[report.end]
         if half and report.end in _UNBOUND:
             why = _UNBOUND[report.end] + _BOUND
