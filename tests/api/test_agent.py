@@ -46,6 +46,8 @@ from ossia import (
     ToolStarted,
     Usage,
 )
+from ossia.cli.paths import data_dir
+from ossia.tools.approval.grants import Grants
 from tests.oracle.agents import left_over, tenths
 from tests.support.command import ROOT, write_script
 
@@ -322,6 +324,9 @@ def test_a_model_that_could_not_be_loaded_is_tried_again(tmp_path: Path) -> None
     with Model(engine=f"script:{tmp_path / 'script.json'}") as model, Agent(model) as agent:
         with pytest.raises(OssiaError, match="can't be read"):
             agent.ask("go")
+        for thread in [one for one in threading.enumerate() if one.name.startswith("ossia")]:
+            thread.join(30)
+            assert not thread.is_alive()
         write_script(tmp_path, DONE)
         assert agent.ask("go").text == "Done."
 
@@ -632,6 +637,15 @@ def test_no_configuration_is_read_unless_the_program_says_so(
     config.write_text('effort = "high"\n[approvals]\n"repo_browser.apply_patch" = "auto"\n')
     with Agent(model(PATCH, DONE, DONE), workspace=workspace, config=True, approve=_never) as agent:
         assert agent.ask("go").calls[0].status == "done"
+
+
+def test_stored_rules_hold_only_with_the_configuration(model: Scripted, home: Path, workspace: Path) -> None:
+    Grants(data_dir()).add(["repo_browser.apply_patch"], workspace=workspace)
+    statuses = []
+    for config in (False, True):
+        with Agent(model(PATCH, DONE), workspace=workspace, config=config) as agent:
+            statuses.append(agent.ask("go").calls[0].status)
+    assert statuses == ["refused", "done"]
 
 
 def test_a_trusted_workspace_instructs_the_model(workspace: Path) -> None:
