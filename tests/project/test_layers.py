@@ -24,7 +24,7 @@ _ABOUT_POSIX: frozenset[str] = frozenset()
 
 
 def _sources() -> list[Path]:
-    return [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    return [path for package in ("ossia", *PACKAGES) for path in sorted((ROOT / package).rglob("*.py"))]
 
 
 @cache
