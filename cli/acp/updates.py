@@ -81,7 +81,7 @@ def diffs(changes: Sequence[tuple[str, str | None, str]], root: Path) -> list[di
     return [{"type": "diff", "path": str(root / name), "oldText": old, "newText": new} for name, old, new in changes]
 
 
-def tool_call(call: events.ToolCall, root: Path, status: str = "pending") -> Update:
+def tool_call(call: events.ToolCall, root: Path) -> Update:
     """The beginning of a call."""
     first = call.arguments.get("line_start") if isinstance(call.arguments, Mapping) else None
     line = {"line": first} if isinstance(first, int) and first > 0 else {}
@@ -89,25 +89,19 @@ def tool_call(call: events.ToolCall, root: Path, status: str = "pending") -> Upd
         "sessionUpdate": "tool_call",
         "toolCallId": call.id,
         "title": seen_line(call.title or call.name),
-        "kind": kind(call.name, call.kind),
-        "status": status,
+        "kind": _NAMED_KINDS.get(call.name) or _KINDS[call.kind],
+        "status": "pending",
         "locations": [{"path": str(root / path), **line} for path in call.paths],
         "rawInput": _raw(call.arguments),
     }
-
-
-def kind(name: str, effect: events.CallKind) -> str:
-    """The kind of a call as the protocol has them: `"execute"`."""
-    return _NAMED_KINDS.get(name) or _KINDS[effect]
 
 
 def result(done: events.ToolResult, name: str, shown: Sequence[Mapping[str, object]] = ()) -> Update:
     """The end of the call `name`. `shown`: its diffs, instead of an output with the files' names."""
     from ossia.tools.work.result import for_people
 
-    output = done.output if len(done.output) <= _RESULT_CHARS else f"{done.output[:_RESULT_CHARS]}\n[cut here]"
     changed = shown or ([code(done.diff, "diff")] if done.diff else [])
-    said = "" if changed and done.status == "done" else for_people(output, name)
+    said = "" if changed and done.status == "done" else _cut(for_people(done.output, name))
     links = [{"type": "resource_link", "uri": Path(file).as_uri(), "name": Path(file).name} for file in done.files]
     return {
         "sessionUpdate": "tool_call_update",
@@ -119,8 +113,12 @@ def result(done: events.ToolResult, name: str, shown: Sequence[Mapping[str, obje
             *([code(said)] if said else []),
             *({"type": "content", "content": link} for link in links),
         ],
-        "rawOutput": {"status": done.status, "output": output},
+        "rawOutput": {"status": done.status, "output": _cut(done.output)},
     }
+
+
+def _cut(output: str) -> str:
+    return output if len(output) <= _RESULT_CHARS else f"{output[:_RESULT_CHARS]}\n[cut here]"
 
 
 def _raw(arguments: object) -> object:
