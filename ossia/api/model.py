@@ -91,7 +91,7 @@ class Weights:
     """The weights of a `Model`, for the agents that use it. `owned`: its agents', the last one closes it."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock, self._process = threading.Lock(), os.getpid()
         self._load: Load | None = None
         self._closed = False
         self._agents = 0
@@ -101,6 +101,13 @@ class Weights:
         """Raises AgentClosed."""
         if self._closed:
             raise AgentClosed("the model is closed: make another one, Model(…)")
+        if not self.here:
+            raise AgentClosed("the model belongs to the process that this one was forked from: make another one here")
+
+    @property
+    def here(self) -> bool:
+        """False in a process that was forked off: its threads and tools are the other's."""
+        return os.getpid() == self._process
 
     def begin(self, spec: Callable[[], ModelSpec], host: Host) -> Load:
         """Begin to load, unless that was done. A load that failed is tried again. Raises AgentClosed."""
@@ -127,6 +134,8 @@ class Weights:
 
     def close(self, wait_s: float | None = None) -> None:
         """Free them once no turn is under way. Wait at most so long for that; None: as long as it takes."""
+        if not self.here:
+            return
         with self._lock:
             self._closed, load, self._load = True, self._load, None
         if load:

@@ -196,6 +196,8 @@ class Talk:
 
     def close(self, wait_s: float | None = None) -> None:
         """Stop the turn under way, end the tools, give the model back; see `Weights.close` on `wait_s`."""
+        if not self._model.weights.here:
+            return
         with self._lock:
             if self.closed:
                 return

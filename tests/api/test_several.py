@@ -1,0 +1,145 @@
+"""Several agents: over one model, forked, resumed, in an event loop, forgotten, a thousand."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+import weakref
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ossia import (
+    Agent,
+    AgentBusy,
+    Approval,
+    Result,
+    SessionMissing,
+)
+from tests.oracle.agents import left_over, tenths
+from tests.support.agents import DONE, LONG, PATCH, Scripted, called, rest
+
+
+def test_agents_share_a_model_and_are_closed_in_any_order(model: Scripted) -> None:
+    shared = model(*[DONE] * 6)
+    with shared:
+        first, second, third = Agent(shared), Agent(shared, effort="low"), Agent(shared)
+        assert first.ask("1").text == second.ask("2").text == "Done."
+        third.close()
+        first.close()
+        assert second.ask("3").text == "Done."
+        fork = second.fork()
+        second.close()
+        assert fork.ask("4").text == "Done."
+        fork.close()
+
+
+def test_turns_over_one_model_run_one_after_another(model: Scripted) -> None:
+    with model(*[LONG] * 3) as shared:
+        agents = [Agent(shared) for _ in range(3)]
+        results: list[Result] = []
+        threads = [threading.Thread(target=lambda one=one: results.append(one.ask("go"))) for one in agents]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [result.end for result in results] == ["answered"] * 3
+        for agent in agents:
+            agent.close()
+
+
+def test_what_a_turn_waits_for_cannot_ask_over_the_same_model(model: Scripted, workspace: Path) -> None:
+    """The two would wait for each other. Over another model it can."""
+    shared = model(PATCH, called("functions.delegate"), DONE)
+
+    def approve(call: Approval) -> bool:
+        with pytest.raises(AgentBusy, match="waits for this thread"):
+            other.ask("May it?")
+        return third.ask("May it?").text == "Done."
+
+    def delegate() -> str:
+        """Ask another."""
+        return f"{third.ask('Help').text} {other.ask('Help').text}"
+
+    with Agent(shared) as other, Agent(model(DONE, DONE)) as third:
+        agent = Agent(shared, workspace=workspace, tools=[delegate], approve=approve)
+        with agent:
+            first, second = agent.ask("go").calls
+    assert first.status == "done"
+    assert second.status == "failed" and "give this agent a model of its own" in second.output
+
+
+def test_a_fork_knows_what_was_said_and_goes_its_own_way() -> None:
+    with Agent("etude") as agent:
+        agent.ask("What is 48*17?")
+        with agent.fork() as fork:
+            fresh, forked = agent.ask("Hello"), fork.ask("Hello")
+            assert fresh.usage.prompt == forked.usage.prompt
+
+
+def test_a_stored_session_is_resumed(model: Scripted, home: Path) -> None:
+    with Agent(model(DONE), save=True) as agent:
+        session = agent.ask("The first question").session_id
+        assert session is not None and session == agent.session_id
+    with Agent(model(DONE, DONE)) as agent:
+        agent.resume("first question")
+        assert agent.session_id == session
+        assert agent.ask("The second").session_id == session
+        with pytest.raises(SessionMissing):
+            agent.resume("nothing like that")
+    with Agent(model(DONE)) as agent:
+        assert agent.ask("Not stored").session_id is None
+        agent.resume(session)
+        agent.resume(session)
+        assert agent.session_id == session
+
+
+def test_all_that_is_stored_lies_in_one_folder(home: Path, tmp_path: Path) -> None:
+    before = sorted(home.rglob("*"))
+    with Agent("etude", data=tmp_path / "data", save=True) as agent:
+        agent.ask("Hello")
+    assert sorted(home.rglob("*")) == before
+    assert (tmp_path / "data" / "sessions" / "sessions.sqlite").is_file()
+
+
+def test_an_agent_that_is_forgotten_is_closed(model: Scripted) -> None:
+    """Also one whose `approve` leads to it."""
+
+    class Program:
+        def __init__(self) -> None:
+            self.agent = Agent(model(DONE), approve=self.approve)
+
+        def approve(self, call: Approval) -> bool:
+            return True
+
+    program = Program()
+    program.agent.ask("go")
+    agent = weakref.ref(program.agent)
+    del program
+    gc.collect()
+    assert agent() is None
+
+
+def test_in_an_event_loop(model: Scripted) -> None:
+    """Cancelling a question stops its turn, and the agent is free once it is cancelled."""
+    resting = threading.Event()
+    with Agent(model(DONE, called("functions.rest"), DONE), tools=[rest(resting)]) as agent:
+
+        async def main() -> tuple[Result, Result]:
+            first = await agent.aask("1")
+            second = asyncio.create_task(agent.aask("2"))
+            await asyncio.to_thread(resting.wait)
+            second.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await second
+            return first, await agent.aask("3")
+
+        assert [result.text for result in asyncio.run(main())] == ["Done.", "Done."]
+
+
+def test_nothing_is_left_of_agents_that_are_over() -> None:
+    """Threads, files and processes of thirty. `python -m tests.oracle.agents` looks at the memory of a thousand."""
+    before, *_, after = (replace(held, objects=0, bytes=0) for held in tenths(30))
+    assert left_over(before, after, 27) == {}
