@@ -40,9 +40,9 @@ def test_the_newest_stay_however_old(tmp_path: Path) -> None:
 
 def test_what_changed_lately_stays(tmp_path: Path) -> None:
     paths = ended(tmp_path, 3)
-    time.sleep(0.5)
+    time.sleep(1.8)
     (paths[0] / "deep" / "result.csv").write_text("the user's")
-    SessionFolder(tmp_path, kept_s=0.4, kept_newest=1).close()
+    SessionFolder(tmp_path, kept_s=1.5, kept_newest=1).close()  # made within that, on a busy machine, too
     assert left(paths) == [0]
     kept = ended(tmp_path, 2)
     SessionFolder(tmp_path, kept_newest=1).close()
