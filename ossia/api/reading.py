@@ -11,7 +11,7 @@ from dataclasses import replace
 from ossia.agent.conversation import Conversation
 from ossia.agent.events import ApprovalAsked
 from ossia.agent.stream.account import Account
-from ossia.agent.stream.events import Approval, Event, Result
+from ossia.agent.stream.events import Approval, Event, Result, ToolResult
 from ossia.agent.stream.publish import Publisher
 from ossia.agent.turn import Tapped, Turn
 from ossia.agent.worker import Worker
@@ -53,6 +53,9 @@ def events_of(turn: Turn, publisher: Publisher, approver: Approver) -> Generator
             question = None
             for published in publisher.see(event):
                 question = published if isinstance(published, Approval) else None
+                if isinstance(published, ToolResult):
+                    for notice in published.notices:
+                        LOG.warning("%s: %s", published.title, notice)
                 yield published
             if isinstance(event, ApprovalAsked) and question is not None:
                 turn.answer(approver.decide(event, question))
