@@ -13,7 +13,7 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -88,6 +88,7 @@ class Server:
         self.sessions: dict[str, Session] = {}
         self._flags = dict(flags)
         self._made: tuple[Models, Display] | None = None
+        self._opening, self._one_by_one = threading.Lock(), threading.Lock()
 
     def run(self) -> None:
         """Answer the client, on a thread, until it is gone."""
@@ -95,11 +96,11 @@ class Server:
             "initialize": self.initialize,
             "authenticate": self.authenticate,
             "session/new": self.new,
-            "session/load": lambda params: in_background(lambda: self.load(params, replay=True)),
-            "session/resume": lambda params: in_background(lambda: self.load(params, replay=False)),
+            "session/load": lambda params: self._one_after_another(lambda: self.load(params, replay=True)),
+            "session/resume": lambda params: self._one_after_another(lambda: self.load(params, replay=False)),
             "session/list": self.list,
-            "session/close": lambda params: in_background(lambda: self.close(params)),
-            "session/delete": lambda params: in_background(lambda: self.delete(params)),
+            "session/close": lambda params: self._one_after_another(lambda: self.close(params)),
+            "session/delete": lambda params: self._one_after_another(lambda: self.delete(params)),
             "session/prompt": lambda params: self._session(params).prompt(params.get("prompt")),
             "session/set_mode": self.set_mode,
             "session/set_config_option": self.set_config_option,
@@ -224,6 +225,12 @@ class Server:
 
     def _open(self, params: Params, stored: str | None) -> Session:
         """Open a new session, or a stored one, in the client's folder."""
+        with self._opening:
+            session = self._opened(params, stored)
+            self.sessions[session.id] = session
+            return session
+
+    def _opened(self, params: Params, stored: str | None) -> Session:
         from ossia.cli import paths
         from ossia.cli.acp import history, servers
         from ossia.cli.acp.session import Session
@@ -245,7 +252,6 @@ class Server:
             models=models, connection=self.connection, display=display,
         )  # fmt: skip
         session.notices = notices
-        self.sessions[session.id] = session
         return session
 
     def _parts(self, settings: Any) -> tuple[Models, Display]:
@@ -257,13 +263,22 @@ class Server:
             self._made = Models(display), display
         return self._made
 
+    def _one_after_another(self, do: Callable[[], Answer]) -> Answer:
+        """The answer of what opens or closes a stored session: one after the other, beside everything else."""
+
+        def work() -> Answer:
+            with self._one_by_one:
+                return do()
+
+        return in_background(work)
+
     def _close(self, name: str, *, cache: bool = True) -> None:
         """Close a session, and wait for the end of its turn: only then it can be opened again, or deleted."""
-        if session := self.sessions.pop(name, None):
+        if session := self.sessions.get(name):
             session.close(cache=cache)
-            give_up_at = time.monotonic() + _CLOSE_S
-            while session.busy and time.monotonic() < give_up_at:
-                time.sleep(0.01)
+            session.ended.wait(_CLOSE_S)
+            if self.sessions.get(name) is session:
+                del self.sessions[name]
 
 
 def _may_log_in(params: Params) -> bool:

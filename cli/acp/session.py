@@ -63,7 +63,9 @@ class Session:
         self._lock = threading.Lock()
         self._control: Control | None = None  # of the prompt that is being answered
         self._later: list[Callable[[], object]] = []
-        self._closed = False
+        self._closed, self._using = False, threading.Lock()
+        self.ended = threading.Event()
+        """Set once it is closed: the stored session may be opened again."""
 
     # -- for the server and its options --------------------------------------------------------------------------------
 
@@ -105,6 +107,8 @@ class Session:
         said = text_of(blocks, self.cwd, self.folder.workspace.taints if self.folder else frozenset({"private"}))
         control = Control()
         with self._lock:
+            if self._closed:
+                raise RpcError(INVALID_REQUEST, "this session is closed: session/load opens it again")
             if self._control is not None:
                 raise RpcError(INVALID_REQUEST, "a prompt of this session is being answered: wait, or cancel it")
             self._control = control
@@ -119,9 +123,11 @@ class Session:
 
     def close(self, *, cache: bool = True) -> None:
         """Stop what it does, end its tools, give the stored session back; `cache`: store the engine's cache for it."""
-        self.cancel()
-        self._closed = True
-        self.between_turns(lambda: self._end(cache=cache))
+        with self._lock:
+            closed, self._closed = self._closed, True
+        if not closed:
+            self.cancel()
+            self.between_turns(lambda: self._end(cache=cache))
 
     # -- on the threads of a session -----------------------------------------------------------------------------------
 
@@ -144,7 +150,7 @@ class Session:
         try:
             if not self.models.wait(self.resolved, control):
                 return
-            with self.models.turn(lambda: self.resolved, control) as model:
+            with self.models.turn(lambda: self.resolved, control) as model, self._using:
                 if not (self._closed or self.busy):
                     from ossia.cli.acp import rest
 
@@ -248,9 +254,12 @@ class Session:
         self.notices = None
 
     def _end(self, *, cache: bool) -> None:
-        with suppress(Exception):
-            if cache:
-                self.talk.save_cache()
-            self.talk.close()
-        if tools := self.tools:
-            tools.close()
+        try:
+            with self._using, suppress(Exception):
+                if cache:
+                    self.talk.save_cache()
+                self.talk.close()
+            if tools := self.tools:
+                tools.close()
+        finally:
+            self.ended.set()
