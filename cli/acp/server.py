@@ -13,11 +13,12 @@ import secrets
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ossia import __version__
+from ossia.agent.worker import Worker
 from ossia.cli.acp.errors import NOT_FOUND, error_of
 from ossia.cli.acp.rpc import (
     INVALID_PARAMS,
@@ -88,7 +89,8 @@ class Server:
         self.sessions: dict[str, Session] = {}
         self._flags = dict(flags)
         self._made: tuple[Models, Display] | None = None
-        self._opening, self._one_by_one = threading.Lock(), threading.Lock()
+        self._opening = threading.Lock()
+        self._jobs = Worker()  # opens and closes stored sessions, in the order of the requests
 
     def run(self) -> None:
         """Answer the client, on a thread, until it is gone."""
@@ -96,11 +98,11 @@ class Server:
             "initialize": self.initialize,
             "authenticate": self.authenticate,
             "session/new": self.new,
-            "session/load": lambda params: self._one_after_another(lambda: self.load(params, replay=True)),
-            "session/resume": lambda params: self._one_after_another(lambda: self.load(params, replay=False)),
+            "session/load": lambda params: self._jobs.submit(lambda: self.load(params, replay=True)),
+            "session/resume": lambda params: self._jobs.submit(lambda: self.load(params, replay=False)),
             "session/list": self.list,
-            "session/close": lambda params: self._one_after_another(lambda: self.close(params)),
-            "session/delete": lambda params: self._one_after_another(lambda: self.delete(params)),
+            "session/close": lambda params: self._jobs.submit(lambda: self.close(params)),
+            "session/delete": lambda params: self._jobs.submit(lambda: self.delete(params)),
             "session/prompt": lambda params: self._session(params).prompt(params.get("prompt")),
             "session/set_mode": self.set_mode,
             "session/set_config_option": self.set_config_option,
@@ -262,15 +264,6 @@ class Server:
             display = make_display(settings)
             self._made = Models(display), display
         return self._made
-
-    def _one_after_another(self, do: Callable[[], Answer]) -> Answer:
-        """The answer of what opens or closes a stored session: one after the other, beside everything else."""
-
-        def work() -> Answer:
-            with self._one_by_one:
-                return do()
-
-        return in_background(work)
 
     def _close(self, name: str, *, cache: bool = True) -> None:
         """Close a session, and wait for the end of its turn: only then it can be opened again, or deleted."""

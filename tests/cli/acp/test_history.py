@@ -157,6 +157,19 @@ def test_a_session_that_is_loaded_again_during_its_turn_ends_that_first(work: Pa
         assert agent.answer(agent.prompt(session, "Never mind."))["result"] == {"stopReason": "end_turn"}
 
 
+def test_a_session_is_opened_and_closed_in_the_order_of_the_requests(work: Path) -> None:
+    with Lines("--engine", write_script(work.parent, writes("a.md"), FINAL)) as agent:
+        session = agent.opened(work)
+        prompt = agent.prompt(session, "Write a.md.")
+        agent.until(lambda message: message.get("method") == "session/request_permission")
+        methods = ("session/close", "session/load", "session/resume", "session/delete", "session/load")
+        asked = [agent.ask(method, sessionId=session, cwd=str(work), mcpServers=[]) for method in methods]
+        answers = [agent.answer(number) for number in asked]
+        assert ["result" in answer for answer in answers] == [True, True, True, True, False]
+        assert "no session is called" in answers[-1]["error"]["message"]
+        assert agent.answer(prompt)["result"] == {"stopReason": "cancelled"}
+
+
 def test_a_private_session_is_stored_nowhere(work: Path) -> None:
     with Editor("--engine", write_script(work.parent, FINAL), "--private") as editor:
         session = editor.new(work).session_id
