@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ossia.api.parts import require_number
 from ossia.errors import AgentClosed, ArgumentError
 
 if TYPE_CHECKING:
@@ -46,6 +47,10 @@ class Model:
     ) -> None:
         if engine != "llama" and not engine.startswith((_SCRIPT, "http://", "https://")):
             raise ArgumentError(f'engine: must be "llama" or an address, http://HOST:PORT, not {engine!r}')
+        if not isinstance(name, str | os.PathLike | None):
+            raise ArgumentError(f"model: must be a name, the path of a GGUF file or a Model, not {name!r:.80}")
+        for key, number, least in (("context", context, 1), ("threads", threads, 1), ("gpu_layers", gpu_layers, 0)):
+            require_number(key, number, least)
         self.name, self.data, self._engine = None if name is None else os.fspath(name), data, engine
         self.context, self._threads, self._gpu_layers = context, threads, gpu_layers
         self.weights = Weights()

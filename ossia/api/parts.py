@@ -55,6 +55,9 @@ class Given:
             object.__setattr__(self, name, None if value is None else tuple(value))  # it may be a generator
         for tool in self.tools or ():
             _require_tool(tool)
+        for name in ("instructions", "web"):
+            if not isinstance(value := getattr(self, name), str | None):
+                raise ArgumentError(f"{name}: must be a text, not {value!r:.80}")
         if self.effort not in (None, *_EFFORTS):
             raise ArgumentError(f"effort: must be low, medium or high, not {self.effort!r}")
         if self.workspace is not None and not _path(self.workspace).is_dir():
@@ -62,7 +65,7 @@ class Given:
         if self.web and not self.config and "browser" not in self.names:
             raise ArgumentError('web: is for the browser: write tools=["browser"], too')
         for name, least in (("max_tokens", 1), ("max_steps", 1), ("temperature", 0), ("timeout", 0), ("seed", None)):
-            _require_number(name, getattr(self, name), least)
+            require_number(name, getattr(self, name), least)
         if self.allow or self.deny:
             self.rules()
 
@@ -183,7 +186,8 @@ def _require_tool(tool: Any) -> None:
     raise ArgumentError(f'tools: must be functions, "python", "browser" or files FILE.py, not {tool!r:.80}')
 
 
-def _require_number(name: str, value: Any, least: int | None) -> None:
+def require_number(name: str, value: Any, least: int | None) -> None:
+    """Raises ArgumentError for anything but None and numbers from `least` on (None: any)."""
     if value is None:
         return
     whole = name not in ("temperature", "timeout")

@@ -174,6 +174,9 @@ def test_after_its_end(model: Scripted) -> None:
         ({"seed": "1"}, "seed: must be a whole number, not '1'"),
         ({"timeout": True}, "timeout: must be a number, not True"),
         ({"approve": True}, "approve: must be a function that gets an Approval, not True"),
+        ({"model": 20}, "model: must be a name, the path of a GGUF file or a Model, not 20"),
+        ({"context": "8k"}, "context: must be a whole number, not '8k'"),
+        ({"instructions": 7}, "instructions: must be a text, not 7"),
         ({"web": "brave"}, 'web: is for the browser: write tools=["browser"], too'),
     ],
 )
