@@ -42,6 +42,11 @@ def test_the_wheel_holds_the_pages_that_help_prints(wheel_names: list[str]) -> N
     assert {name for name in wheel_names if name.startswith("ossia/docs/")} == topics
 
 
+def test_the_wheel_holds_the_tasks_of_eval(wheel_names: list[str]) -> None:
+    texts = {f"ossia/cli/eval/jobs/{path.name}" for path in (ROOT / "cli" / "eval" / "jobs").iterdir()}
+    assert texts and texts <= set(wheel_names)
+
+
 def test_every_dependency_has_an_upper_bound() -> None:
     """`uv tool install` and pip see only this list: without a bound a new major version reaches users unseen."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
