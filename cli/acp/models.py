@@ -50,17 +50,21 @@ class Models:
                 self._load(resolved)
 
     @contextmanager
-    def turn(self, resolved: Callable[[], Resolved], stop: Control) -> Iterator[Model]:
+    def turn(
+        self, resolved: Callable[[], Resolved], stop: Control, show: Callable[[str], object] = lambda said: None
+    ) -> Iterator[Model]:
         """The model of a session's settings, for a turn: no other session's turn runs meanwhile.
 
         `resolved` gives them once it is the session's turn: while it waits, another model may be chosen.
+        `show` is called all the while, with what is waited for: `"reading the model · 43 % · 7 s"`.
         Raises `Stopped`, and the errors of `begin_model` and `Begun.finish`.
         """
         while not self._turn.acquire(timeout=_STEP_S):
+            show("waiting for another session's turn")
             if stop.stopped:
                 raise Stopped
         try:
-            yield awaited(self._load(resolved()), stop)
+            yield awaited(self._load(resolved()), stop, lambda: show(self._display.line.text))
         finally:
             self._turn.release()
 
@@ -124,9 +128,10 @@ class Models:
             loading.set_exception(error)
 
 
-def awaited(future: Future[_R], stop: Control) -> _R:
-    """The result of a future. Raises `Stopped` once `stop` is stopped."""
+def awaited(future: Future[_R], stop: Control, tick: Callable[[], object] = lambda: None) -> _R:
+    """The result of a future; `tick` is called until then. Raises `Stopped` once `stop` is stopped."""
     while not stop.stopped:
+        tick()
         with suppress(TimeoutError):
             future.exception(_STEP_S)
         if future.done():

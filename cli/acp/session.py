@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import closing, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
@@ -17,6 +17,7 @@ from ossia.cli.acp.errors import note_bug
 from ossia.cli.acp.models import Models, Stopped, awaited
 from ossia.cli.acp.prompt import text_of, with_mentioned
 from ossia.cli.acp.rpc import INVALID_REQUEST, Connection, RpcError
+from ossia.cli.acp.waiting import Waiting
 from ossia.cli.runtime.assembly import collect, limits_of
 from ossia.cli.runtime.progress import Display
 
@@ -203,8 +204,12 @@ class Session:
         if self._tools.done() and self._tools.exception():  # what was missing may be there now
             self._tools = Future()
             self._collect()
-        with self.models.turn(lambda: self.resolved, control) as model:
+        with (
+            closing(Waiting(self.update)) as waiting,
+            self.models.turn(lambda: self.resolved, control, waiting.show) as model,
+        ):
             tools, talk = awaited(self._tools, control), self.talk
+            waiting.close()
             self._use(model, tools)
             self._report_off(tools)
             answer = commands.expanded(talk, said)

@@ -6,12 +6,14 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ossia.agent.events import ApprovalAsked, Decision, Event, ToolStarted
+from ossia.agent.events import ApprovalAsked, Decision, Event, Progress, ToolStarted
 from ossia.agent.stream.account import Account
 from ossia.agent.stream.publish import Publisher
 from ossia.agent.turn import Tapped
 from ossia.cli.acp.permission import answer_of, can_ask, question_of
 from ossia.cli.acp.updates import Send, Updates
+from ossia.cli.acp.waiting import Waiting
+from ossia.cli.runtime.activity import Activity
 from ossia.cli.runtime.writing import Writing
 
 if TYPE_CHECKING:
@@ -36,11 +38,12 @@ def follow(turn: Turn, talk: Conversation, root: Path, *, send: Send, ask: Ask, 
             event = turn.next()
             if event is not None and not isinstance(event, Tapped):
                 following.see(event)
-            following.updates.tick()
+            following.tick()
     except BaseException:
         turn.stop()
         turn.done.exception()  # the next turn needs its end
         raise
+    following.waiting.close()
     turn.result()
     return following.updates.end(following.publisher.account.result())
 
@@ -53,10 +56,24 @@ class _Following:
         account = Account(talk.model.name, origin=tools.origin, stopped=lambda: turn.control.stopped, states=states)
         self.publisher = Publisher(account, lambda: tools.toolbox.by_name)
         self._writing = Writing()
+        self._prefill: Activity | None = None  # while the prompt is read, or older turns are summed up
+        self.waiting = Waiting(send)
         self.updates = Updates(send, root, talk.model.engine.context_tokens)
+
+    def tick(self) -> None:
+        """Send what is due. Called often."""
+        self.updates.tick()
+        if self._prefill:
+            self.waiting.show(self._prefill.text())
 
     def see(self, event: Event) -> None:
         """Send one event; ask, if it is a question."""
+        if isinstance(event, Progress):
+            self._prefill = self._prefill or Activity()
+            self._prefill.see(event)
+        else:
+            self._prefill = None
+            self.waiting.close()
         if isinstance(event, ToolStarted | ApprovalAsked) and event.preview:
             from ossia.tools.work.apply_patch import texts_of
 
