@@ -38,8 +38,9 @@ def test_the_wheel_holds_the_model_the_licence_and_the_notices(wheel_names: list
 
 
 def test_the_wheel_holds_the_pages_that_help_prints(wheel_names: list[str]) -> None:
-    topics = {f"ossia/docs/{topic}.md" for topic in (*pages(), "README")}
-    assert {name for name in wheel_names if name.startswith("ossia/docs/")} == topics
+    texts = (*(f"{topic}.md" for topic in (*pages(), "README")), "events.schema.json")
+    expected = {f"ossia/docs/{name}" for name in texts}
+    assert {name for name in wheel_names if name.startswith("ossia/docs/")} == expected
 
 
 def test_the_wheel_holds_the_tasks_of_eval(wheel_names: list[str]) -> None:
