@@ -193,7 +193,7 @@ class Session:
             response.set_result(result)
 
     def _taken(self) -> Callable[[], object] | None:
-        """What waits for the end of the prompt, one by one; None: nothing does, and another prompt may come."""
+        """Take the next job of `between_turns`; without one (None) another prompt may come."""
         with self._lock:
             if self._later:
                 return self._later.pop(0)

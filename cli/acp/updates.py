@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ossia.agent.stream import events
 from ossia.cli.acp.rpc import INTERNAL, RpcError
+from ossia.cli.clean import one_line
 from ossia.cli.visible import seen_line
 from ossia.cli.words import ENDS
 
@@ -38,7 +39,7 @@ _STOPS: Mapping[events.End, str] = {
 _OUTPUT_CHARS = 16_000
 """Shown of a running call's output: its end."""
 _OUTPUT_S = 0.2
-_RESULT_CHARS = 200_000
+_RESULT_CHARS, _SOURCE_CHARS = 200_000, 500
 _DRAFT_S = 0.5
 """A call that is written for longer is shown meanwhile, as often."""
 
@@ -175,9 +176,6 @@ class Updates:
                 self._running.pop(event.id, None)
                 ended = result(event, self._names[event.id], self._shown.pop(event.id, ()))
                 self._send(ended | {"toolCallId": self.id_of(event.id)})
-            case events.Steered(words):
-                self._last = None
-                self._send(said(words))
             case events.Usage():
                 used = event.prompt + event.completion
                 self._send({"sessionUpdate": "usage_update", "used": used, "size": self._context})
@@ -234,8 +232,8 @@ class Updates:
         if turn.end == "error":
             raise RpcError(INTERNAL, turn.error or "the turn broke off")
         if turn.sources:
-            lines = (f"[{one.number}] {one.title or one.url} {one.url if one.title else ''}" for one in turn.sources)
-            self._send(message("\n\n" + "\n".join(line.rstrip() for line in lines)))
+            lines = (one_line(f"[{one.number}] {one.title} {one.url}", _SOURCE_CHARS) for one in turn.sources)
+            self._send(message("\n\n" + "\n".join(lines)))
         if turn.end not in ("answered", "stopped"):
             self._send(message(f"\n\n[{ENDS[turn.end]}]"))
         return {"stopReason": _STOPS[turn.end]}

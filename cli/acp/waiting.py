@@ -1,4 +1,4 @@
-"""What an answer waits for, as a call: the client's panel has no other place for it."""
+"""The waits before an answer, as calls: a client's panel has no other place for them."""
 
 from __future__ import annotations
 
