@@ -66,6 +66,10 @@ def with_mentioned(
 
     Call it with a model and tools in use.
     """
+    from ossia.cli.mentions import mentions
+
+    if not mentions(said.typed):
+        return said, ()
     from ossia.cli.attach.attach import Bounds, attach
     from ossia.cli.runtime.assembly import web_of
     from ossia.tools.pages import PageLoader
