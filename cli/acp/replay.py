@@ -12,6 +12,7 @@ from ossia.agent.stream.account import Account
 from ossia.agent.stream.publish import Publisher
 from ossia.cli.acp.updates import Updates, said
 from ossia.cli.words import ENDS
+from ossia.tools.calls.names import work_tool
 from ossia.tools.spec import ToolCall, ToolResult
 
 if TYPE_CHECKING:
@@ -48,7 +49,8 @@ def replayed(session: Stored) -> Iterator[str | stream.Event]:
             yield entry.typed or message.text
         elif kind == "call":
             calls += 1
-            waiting.append(ToolCall(f"call_{calls}", message.recipient or "", message.text))
+            name = message.recipient or ""
+            waiting.append(ToolCall(f"call_{calls}", work_tool(name) or name, message.text))
         elif kind == "result":
             call = waiting.pop(0) if waiting else ToolCall(f"result_{index}", message.name or "", "")
             result = ToolResult(message.text, entry.error, entry.attachments, entry.state)

@@ -21,7 +21,11 @@ _KINDS = {"read": "read", "write": "edit", "run": "execute", "send": "fetch", "o
 _NAMED_KINDS = {
     "python": "execute",
     "container.exec": "execute",
+    "repo_browser.print_tree": "read",
+    "repo_browser.list_dir": "read",
+    "repo_browser.open_file": "read",
     "repo_browser.search": "search",
+    "repo_browser.apply_patch": "edit",
     "browser.search": "search",
     "browser.find": "search",
     "browser.open": "fetch",
