@@ -70,7 +70,8 @@ def _title(session: Owner, request: Request, responder: LocalResponder) -> Idle 
             session.titled = True
             if title:
                 store.entitle(session_id, title)
-                session.update(info_update(talk) or {})
+                if update := info_update(talk):
+                    session.update(update)
         except AgentError:  # nothing can be stored, or the engine failed: the next turn says so
             session.titled = True
         return None
