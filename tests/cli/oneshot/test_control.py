@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -132,6 +133,7 @@ def test_an_answer_counts_for_its_own_question_alone(tmp_path: Path) -> None:
     client.until("begin")
     client.send("approve", id="call_1/1")  # the next one's name, but for its ending
     first = client.until("approval")
+    assert re.fullmatch("call_1/1-[0-9a-f]{8}", first["id"])
     client.send("approve", id=f"{first['id']}0")
     client.send("deny", id=first["id"], reason="not here")
     client.send("approve", id=first["id"])

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import signal
+import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ossia.agent.stream.account import arguments_of
+from ossia.agent.stream.events import Result, Text
+from ossia.cli.oneshot.lines import Lines
 from tests import events_schema
 from tests.events import Difference, events_of, play
 from tests.support.command import ossia, ossia_here, start, write_script
@@ -91,6 +98,29 @@ def test_an_answer_by_a_schema_is_data(tmp_path: Path) -> None:
     assert (result["data"], result["text"]) == ({"year": 1815}, '{"year": 1815}')
 
 
+@pytest.mark.parametrize("text", ['{"n": NaN}', '{"n": 1e999}', '{"n": ' * 3000 + "1" + "}" * 3000, "[1]", "{"])
+def test_arguments_that_are_no_object_of_json_are_a_text(text: str) -> None:
+    assert arguments_of(text) == text
+    assert arguments_of('{"n": 1}') == {"n": 1}
+
+
+def test_nothing_comes_after_the_result_or_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.BytesIO):
+        def write(self, data: Any) -> int:
+            super().write(bytes(data)[:5])
+            raise OSError(28, "No space left on device")
+
+    for buffer, first in ((io.BytesIO(), Result("answered")), (Full(), Text("a"))):
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(buffer, write_through=True))
+        lines = Lines()
+        with contextlib.suppress(OSError):
+            lines.write(first)
+        written = buffer.getvalue()
+        lines.write(Text("b"))
+        lines.write(Result("answered"))
+        assert written and buffer.getvalue() == written
+
+
 def test_a_stored_session_has_its_id_in_the_first_and_the_last_line(tmp_path: Path) -> None:
     lines = _events("--engine", write_script(tmp_path, FINAL), "--no-tools", "--save")
     (begin,) = [line for line in lines if line["type"] == "begin"]
@@ -148,7 +178,7 @@ def test_on_a_terminal_nothing_acts(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
-def test_a_second_interrupt_takes_no_result_away(tmp_path: Path) -> None:
+def test_more_interrupts_take_no_result_away(tmp_path: Path) -> None:
     """The first one ends a command that takes a while to end."""
     script = write_script(tmp_path, runs("trap '' TERM INT; touch started; sleep 30"), FINAL)
     (tmp_path / "work").mkdir()
@@ -159,8 +189,9 @@ def test_a_second_interrupt_takes_no_result_away(tmp_path: Path) -> None:
         out += line
         if b'"tool_started"' in line:
             break
-    for _ in range(3):
+    for _ in range(100):
         process.send_signal(signal.SIGINT)
+        time.sleep(0.003)
     rest, errors = process.communicate(timeout=60)
     result = events_of(out + rest, process.returncode)[-1]
     assert (result["end"], result["exit"]) == ("stopped", 130) and b"Traceback" not in errors
@@ -168,11 +199,12 @@ def test_a_second_interrupt_takes_no_result_away(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix", reason="pipes as POSIX has them")
 def test_a_reader_that_waits_does_not_keep_it_from_ending(tmp_path: Path) -> None:
-    """Nobody reads: the line waits, and the second Ctrl-C, a second later, ends it."""
+    """Nobody reads: a line waits, and a second Ctrl-C, a second later, ends it."""
     script = write_script(tmp_path, "<|channel|>final<|message|>" + " ".join(map(str, range(3000))))
     process = start("run", "hi", "--jsonl", "--engine", script, "--no-tools")
     assert process.stdout is not None
     process.stdout.read(1)
+    time.sleep(1)  # until the pipe is full
     while process.poll() is None:
         process.send_signal(signal.SIGINT)
         _wait(process)
