@@ -17,10 +17,13 @@ import pytest
 from ossia.agent.stream.account import arguments_of
 from ossia.agent.stream.events import Result, Text
 from ossia.cli.oneshot.lines import Lines
+from ossia.harmony.tokenizer import Tokenizer
 from tests import events_schema
 from tests.events import Difference, events_of, play
 from tests.support.command import ossia, ossia_here, start, write_script
 from tests.support.pty import spawn
+from tests.support.remote import EVENTS, answer, serve
+from tests.support.site import Reply, Site
 from tests.support.work_calls import runs, writes
 
 FINAL = "<|channel|>final<|message|>Done.<|return|>"
@@ -96,6 +99,14 @@ def test_an_answer_by_a_schema_is_data(tmp_path: Path) -> None:
     script = write_script(tmp_path, '<|channel|>final<|message|>{"year": 1815}<|return|>')
     result = _events("--engine", script, "--no-tools", "--schema", YEAR)[-1]
     assert (result["data"], result["text"]) == ({"year": 1815}, '{"year": 1815}')
+
+
+def test_a_server_that_goes_away_in_the_middle(site: Site, etude_tokenizer: Tokenizer) -> None:
+    half = answer(etude_tokenizer, "<|channel|>final<|message|>It is", whole=False)
+    serve(site, etude_tokenizer, [Reply(half, headers=EVENTS)])
+    lines = _events("--engine", site.url(), "--no-tools")
+    result = lines[-1]
+    assert (result["end"], result["exit"], result["text"]) == ("error", 7, "It is") and result["error"]
 
 
 @pytest.mark.parametrize("text", ['{"n": NaN}', '{"n": 1e999}', '{"n": ' * 3000 + "1" + "}" * 3000, "[1]", "{"])
