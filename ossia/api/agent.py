@@ -83,7 +83,7 @@ class Agent:
         )  # fmt: skip
         if not isinstance(model, Model):
             model = Model(model, context=context, data=data)
-            model.weights.owned = True
+            model._weights.owned = True
         elif context is not None or data is not None:
             raise ArgumentError("context and data belong to the model: Model(…, context=…, data=…)")
         self._approve, self._for_a_person = approve, answers_for_a_person

@@ -53,26 +53,26 @@ class Model:
             require_number(key, number, least)
         self.name, self.data, self._engine = None if name is None else os.fspath(name), data, engine
         self.context, self._threads, self._gpu_layers = context, threads, gpu_layers
-        self.weights = Weights()
-        weakref.finalize(self, self.weights.close, END_S)
+        self._weights = Weights()  # for the agents of this folder, as `_spec` is
+        weakref.finalize(self, self._weights.close, END_S)
 
     def load(self) -> None:
         """Load it now instead of with the first question. Raises ModelError, DoesNotFit, EngineFailed and the like."""
         from ossia.api.host import host_of
 
-        self.weights.begin(self.spec, host_of(self.data)).built.result()
+        self._weights.begin(self._spec, host_of(self.data)).built.result()
 
     def close(self) -> None:
         """Free its memory once the turns under way have ended. May be called more than once."""
-        self.weights.close()
+        self._weights.close()
 
     def __enter__(self) -> Model:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.weights.close(patience(kind))
+        self._weights.close(patience(kind))
 
-    def spec(self) -> ModelSpec:
+    def _spec(self) -> ModelSpec:
         """The model as it is loaded. Raises AddressUnusable."""
         from pathlib import Path
 

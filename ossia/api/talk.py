@@ -45,7 +45,7 @@ class Talk:
         self._lock = threading.Lock()
         self.turn: Turn | None = None
         self.closed = False
-        model.weights.enter()
+        model._weights.enter()
 
     @property
     def session_id(self) -> str | None:
@@ -92,7 +92,7 @@ class Talk:
         """Raises AgentClosed."""
         if self.closed:
             raise AgentClosed("the agent is closed: make another one, Agent(…)")
-        self._model.weights.require_open()
+        self._model._weights.require_open()
 
     def _begun(self, stopped: threading.Event) -> Generator[stream.Event, None, Conversation | None]:
         """The conversation, ready for a turn; None: it was stopped before that."""
@@ -115,7 +115,8 @@ class Talk:
         host, given, model = host_of(self._model.data), self._given, self._model
         parts = configured(given, model.name, model.context) if given.config else plain(given, host)
         functions = functions_of(given)
-        load = model.weights.begin(lambda: parts.model if parts.model and model.weights.owned else model.spec(), host)
+        spec = parts.model if model._weights.owned else None
+        load = model._weights.begin(lambda: spec or model._spec(), host)
         begun = yield from _awaited(load, load.begun, stopped)
         if begun is None:
             return None
@@ -196,7 +197,7 @@ class Talk:
 
     def close(self, wait_s: float | None = None) -> None:
         """Stop the turn under way, end the tools, give the model back; see `Weights.close` on `wait_s`."""
-        if not self._model.weights.here:
+        if not self._model._weights.here:
             return
         with self._lock:
             if self.closed:
@@ -213,7 +214,7 @@ class Talk:
             conversation.close()
         elif self._opened and self._opened.store:
             self._opened.store.close()
-        self._model.weights.leave(wait_s)
+        self._model._weights.leave(wait_s)
 
 
 def _form(schema: object | None) -> tuple[ResponseFormat | None, Callable[[str], object] | None]:
