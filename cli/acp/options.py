@@ -108,7 +108,7 @@ def set_mode(session: Owner, name: str) -> None:
 
 
 def refresh(session: Owner) -> None:
-    """Tell the client about options that changed from our side. After a turn."""
+    """Send the options if they changed from our side: after a turn, or once the model is there."""
     before = session.choices.sent
     session.choices.follow()
     if before == (now := options_of(session)):

@@ -156,6 +156,7 @@ class Session:
                     from ossia.cli.acp import rest
 
                     self._use(model, self._tools.result())
+                    options.refresh(self)  # which model was chosen is known now
                     rest.send_usage(self)
                     rest.begin(self)
         except Exception as error:

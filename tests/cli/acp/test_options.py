@@ -134,6 +134,15 @@ def test_what_cannot_be_chosen_is_refused(tmp_path: Path, name: str, value: obje
         assert agent.request("session/set_mode", sessionId=session, modeId="yolo")["error"]["code"] == -32602
 
 
+def test_the_model_that_was_chosen_is_named_before_the_first_prompt(tmp_path: Path, models: Path) -> None:
+    (models / "gpt-oss-cut.gguf").rename(models / "gpt-oss-20b-mxfp4.gguf")  # the best one by its name
+    with Lines() as agent:
+        agent.request("initialize", protocolVersion=1)
+        first = agent.request("session/new", cwd=str(tmp_path), mcpServers=[])["result"]["configOptions"]
+        sent = agent.update("config_option_update")["params"]["update"]["configOptions"]
+    assert (values(first)["model"], values(sent)["model"]) == ("gpt-oss-20b", "etude")
+
+
 def test_another_model_is_loaded_and_one_that_cannot_be_leaves_the_one_before(tmp_path: Path, models: Path) -> None:
     paths.config_file().parent.mkdir(parents=True, exist_ok=True)
     paths.config_file().write_text('[approvals]\npython = "ask"\n')
