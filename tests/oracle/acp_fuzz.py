@@ -250,7 +250,7 @@ class Run:
             if len(come) >= least and not needed - ids:
                 break
             try:
-                self._see(self._agent.next(20))
+                self._see(self._agent.next())
             except TimeoutError:
                 missing = [line[:400] for line, wanted, number in lines if wanted == "its id" and not ids[_key(number)]]
                 shown = missing or [line[:200] for line, wanted, _ in lines if wanted == "any id"]
