@@ -31,8 +31,11 @@ from ossia import (
     ToolStarted,
     Usage,
 )
+from ossia.harmony.tokenizer import Tokenizer
 from tests.support.agents import DONE, LONG, PATCH, Scripted, called, rest, weather
 from tests.support.command import write_script
+from tests.support.remote import serve
+from tests.support.site import Site
 
 
 def test_an_answer(model: Scripted) -> None:
@@ -134,6 +137,14 @@ def test_a_model_that_could_not_be_loaded_is_tried_again(tmp_path: Path) -> None
             assert not thread.is_alive()
         write_script(tmp_path, DONE)
         assert agent.ask("go").text == "Done."
+
+
+def test_a_server_runs_the_model(site: Site, etude_tokenizer: Tokenizer) -> None:
+    serve(site, etude_tokenizer, [DONE])
+    with Model(engine=site.url()) as model, Agent(model) as agent:
+        result = agent.ask("go")
+    assert (result.text, result.usage.completion > 0) == ("Done.", True)
+    assert any(request.path == "/completion" for request in site.requests)
 
 
 def test_a_seed_makes_answers_repeatable() -> None:
