@@ -1,4 +1,4 @@
-"""The types of the public names, which `__init__.py` loads when they are first used."""
+"""The types of the public names, for `__init__.py`, which loads them lazily."""
 
 from ossia.agent.errors import (
     AddressUnusable,

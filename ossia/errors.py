@@ -1,4 +1,4 @@
-"""The root of every error that ossia raises on purpose, and those of its Python face.
+"""The root of all errors raised on purpose, and the errors of the Python face.
 
 OssiaError
 ├── ArgumentError         an argument, or an answer of `approve`, can't be used (a ValueError, too)
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 
 class OssiaError(Exception):
-    """The root of the tree: `except OssiaError` catches all that ossia raises on purpose."""
+    """The root of the tree: `except OssiaError` catches all errors raised on purpose."""
 
 
 class ArgumentError(OssiaError, ValueError):
@@ -27,4 +27,4 @@ class AgentBusy(OssiaError, RuntimeError):
 
 
 class AgentClosed(OssiaError, RuntimeError):
-    """The agent, or the model it uses, is closed."""
+    """The agent or its model is closed."""

@@ -113,7 +113,7 @@ class Agent:
         return self._last(self.stream(text, schema=schema))
 
     def stream(self, text: str, *, schema: object = None) -> Generator[Event, None, None]:
-        """The events of the turn as they come, the last one a `Result`. Raises as `ask` does, behind that.
+        """The events of the turn as they come, the last one a `Result`. Behind that, raises as `ask` does.
 
         Leaving the loop stops the turn.
 
@@ -160,7 +160,7 @@ class Agent:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Raises AgentBusy and AgentClosed."""
+        """Hold the agent for one question. Raises AgentBusy and AgentClosed."""
         if not self._asking.acquire(blocking=False):
             raise AgentBusy("the agent is at another question: read that to its end, stop() it, or ask a fork()")
         try:
@@ -178,7 +178,7 @@ class Agent:
             turn.stop()
 
     def steer(self, text: str) -> None:
-        """Say something to the model behind the next result of a call; a `Steered` event says that it has it.
+        """Say something to the model behind the next result of a call. A `Steered` event confirms it.
 
         Without effect once the answer begins.
         """
@@ -193,7 +193,7 @@ class Agent:
     # -- between questions ---------------------------------------------------------------------------------------------
 
     def fork(self) -> Agent:
-        """Another agent that has read and said the same so far, over the same model. Close it, too."""
+        """Another agent with the same conversation so far, over the same model. Close it, too."""
         with self._alone():
             other = Agent.__new__(Agent)
             other._approve, other._for_a_person = self._approve, self._for_a_person
@@ -201,7 +201,7 @@ class Agent:
             return other
 
     def resume(self, session: str) -> None:
-        """Go on with a stored session, and store what follows there: its id, or a part of its title.
+        """Go on with a stored session, named by its id or a part of its title; what follows is stored there.
 
         Raises SessionMissing, SessionUnclear, SessionInUse, and AgentBusy.
         """

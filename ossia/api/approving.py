@@ -31,7 +31,7 @@ class Approver:
         self._call, self._changes = "", 0
 
     def decide(self, asked: ApprovalAsked, question: Approval) -> Decision:
-        """The decision. Raises ArgumentError for an answer that is none, and whatever `approve` raises."""
+        """The decision. Raises ArgumentError for any other answer, and whatever `approve` raises."""
         if self._approve is None:
             return _unasked(asked, "approve isn't given")
         answer = self._approve(question)

@@ -1,4 +1,4 @@
-"""A model on its way."""
+"""The loading of a model."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Load:
             self.now = message
 
     def close(self, wait_s: float | None) -> None:
-        """Free the model, also one that is still loading."""
+        """Free the model, even while it loads."""
         self._stop.stop()
         self.built.add_done_callback(self._free)
         if not wait([self.built], wait_s).not_done:

@@ -1,4 +1,4 @@
-"""A loaded model, which agents share."""
+"""A loaded model, shared by agents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SCRIPT = "script:"
 END_S = 2.0
-"""The wait for the end of what nobody closed."""
+"""The wait for the end of a model or an agent, if nobody closed it."""
 
 
 class Model:
@@ -93,7 +93,7 @@ def patience(kind: type[BaseException] | None) -> float | None:
 
 
 class Weights:
-    """The weights of a `Model`, for the agents that use it. `owned`: its agents', the last one closes it."""
+    """The weights of a `Model`, for its agents. `owned`: the last of them closes it."""
 
     def __init__(self) -> None:
         self._lock, self._process = threading.Lock(), os.getpid()
@@ -103,7 +103,7 @@ class Weights:
         self.owned = False
 
     def require_open(self) -> None:
-        """Raises AgentClosed."""
+        """Raise AgentClosed if it is closed, or in a forked process."""
         if self._closed:
             raise AgentClosed("the model is closed: make another one, Model(…)")
         if not self.here:
@@ -111,7 +111,7 @@ class Weights:
 
     @property
     def here(self) -> bool:
-        """False in a process that was forked off: its threads and tools are the other's."""
+        """False in a forked process: threads and tools are its parent's."""
         return os.getpid() == self._process
 
     def begin(self, spec: Callable[[], ModelSpec], host: Host) -> Load:

@@ -71,7 +71,7 @@ class Given:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The tools that are named, and the files of functions."""
+        """The named tools, and the files of functions."""
         return tuple(os.fspath(tool) for tool in self.tools or () if not callable(tool))
 
     @property
@@ -96,7 +96,7 @@ class Parts:
 
 
 def plain(given: Given, host: Host) -> Parts:
-    """The parts by the arguments alone. Raises ArgumentError, and TrustError for a folder that can't be trusted."""
+    """The parts by the arguments alone. Raises ArgumentError and TrustError."""
     from ossia.agent.engine.base import Sampling
     from ossia.agent.limits import Limits
     from ossia.agent.prompt import WORK
@@ -187,7 +187,7 @@ def _require_tool(tool: Any) -> None:
 
 
 def require_number(name: str, value: Any, least: int | None) -> None:
-    """Raises ArgumentError for anything but None and numbers from `least` on (None: any)."""
+    """Raise ArgumentError for anything but None and numbers from `least` on (None: any)."""
     if value is None:
         return
     whole = name not in ("temperature", "timeout")

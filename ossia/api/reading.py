@@ -21,14 +21,14 @@ from ossia.errors import AgentBusy
 from ossia.tools.functions import CALLED_BY
 
 GRACE_S = 0.6
-"""For the end of a turn that is left early: after Ctrl-C, the program goes on within a second."""
+"""The wait for the end of a turn left early: after Ctrl-C, the program goes on within a second."""
 
 _readers: dict[Worker, list[int]] = {}  # the threads that read a turn of a worker, or wait for one
 
 
 @contextmanager
 def alone(worker: Worker) -> Iterator[None]:
-    """Raises AgentBusy for a thread that the worker's turn waits for: the two would wait for each other."""
+    """Raise AgentBusy in a thread awaited by a turn of this worker: the two would wait for each other."""
     thread, readers = threading.get_ident(), _readers.setdefault(worker, [])
     if thread in readers or CALLED_BY.get() == worker.thread:
         raise AgentBusy(
@@ -67,7 +67,7 @@ def events_of(turn: Turn, publisher: Publisher, approver: Approver) -> Generator
 
 
 def result_of(account: Account, session_id: str | None, read: Callable[[str], object] | None) -> Result:
-    """The last event; `read` makes the data of an answer, and raises ValueError for one that it refuses."""
+    """The last event. `read` makes the data of an answer, or raises ValueError."""
     result = account.result(session_id=session_id)
     if read is None or account.answer is None:
         return result
@@ -78,7 +78,7 @@ def result_of(account: Account, session_id: str | None, read: Callable[[str], ob
 
 
 def warn(conversation: Conversation) -> None:
-    """Log what the turn has shown about the machine."""
+    """Log the turn's warnings about the machine."""
     if conversation.tools and (line := conversation.tools.counter.warning()):
         LOG.warning(line)
     if conversation.store and conversation.store.problem:

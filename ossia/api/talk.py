@@ -1,4 +1,4 @@
-"""The conversation of an agent: begun with its first question, and ended with the agent even if nobody closes that."""
+"""The conversation of an agent: it begins with the first question, and ends with the agent."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Talk:
             raise account.error
 
     def require_open(self) -> None:
-        """Raises AgentClosed."""
+        """Raise AgentClosed if the agent or its model is closed."""
         if self.closed:
             raise AgentClosed("the agent is closed: make another one, Agent(…)")
         self._model._weights.require_open()
@@ -145,7 +145,7 @@ class Talk:
     # -- the session ---------------------------------------------------------------------------------------------------
 
     def _open(self, parts: Parts, host: Host) -> OpenSession:
-        """The session: a new one, or the one that was resumed or forked, with the agent's options."""
+        """The session (new, resumed or forked) with the agent's options."""
         from ossia.agent.conversation import OpenSession
         from ossia.agent.sessions.session import Session
 
@@ -182,7 +182,7 @@ class Talk:
         self._opened = opened
 
     def fork(self) -> Talk:
-        """Another conversation that begins as this one is now."""
+        """Another conversation, with the same session so far."""
         other = Talk(self._given, self._model, save=self._save)
         if self._opened:
             from ossia.agent.conversation import OpenSession
@@ -226,7 +226,7 @@ def _form(schema: object | None) -> tuple[ResponseFormat | None, Callable[[str],
 
 
 def _with(options: Options, session: Session) -> Options:
-    """The agent's options for a session: its date and the kinds of text that its options brought stay."""
+    """The agent's options for a session: its own date and taints stay."""
     if not session.entries:
         return options
     before = session.options

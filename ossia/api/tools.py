@@ -36,8 +36,7 @@ def functions_of(given: Given) -> tuple[Tool, ...]:
 
 
 def toolset_of(given: Given, parts: Parts, host: Host, tokenizer: Tokenizer, functions: Sequence[Tool]) -> Toolset:
-    """The tools, put together. Raises FunctionsError, and ArgumentError for one that is named and can't be used here.
-    """
+    """The tools, put together. Raises FunctionsError, and ArgumentError for a named one that can't be used here."""
     folder = parts.tools.folder
     grants = None if given.config else Grants(Path(os.devnull))  # nothing is stored there
     with _behind(folder.workspace.root if folder else None):

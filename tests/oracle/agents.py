@@ -29,7 +29,7 @@ _OBJECTS_EACH, _BYTES_EACH = 20, 50_000
 
 @dataclass(frozen=True)
 class Held:
-    """What the process holds."""
+    """The holdings of a process."""
 
     threads: int
     files: int
@@ -39,7 +39,7 @@ class Held:
 
 
 def held() -> Held:
-    """What it holds now, without garbage."""
+    """The present holdings, without garbage."""
     process = psutil.Process()
     gc.collect()
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
@@ -84,7 +84,7 @@ def kinds(shared: Model, folder: Path) -> Sequence[Callable[[], None]]:
 
 
 def tenths(count: int) -> list[Held]:
-    """What the process holds after each tenth of so many agents."""
+    """The holdings after each tenth of so many agents."""
     with tempfile.TemporaryDirectory() as folder, Model("etude", data=folder) as shared:
         makers, found = kinds(shared, Path(folder)), []
         for number in range(count):
@@ -96,7 +96,7 @@ def tenths(count: int) -> list[Held]:
 
 
 def left_over(before: Held, after: Held, agents: int) -> dict[str, int]:
-    """What there is more after so many agents, as far as that matters. (One thread is OpenMP's, at times.)"""
+    """The excess after so many agents, beyond what chance explains. (One thread is OpenMP's, at times.)"""
     limits = Held(1, 0, 0, agents * _OBJECTS_EACH, agents * _BYTES_EACH)
     more = {name: getattr(after, name) - value for name, value in asdict(before).items()}
     return {name: value for name, value in more.items() if value > getattr(limits, name)}

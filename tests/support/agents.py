@@ -32,7 +32,7 @@ def weather(city: str) -> str:
 
 
 def rest(resting: threading.Event) -> Callable[[], str]:
-    """A function that sets this, and rests until it is stopped."""
+    """A function: it sets this, then rests until it is stopped."""
 
     def rest() -> str:
         """Rest."""
@@ -45,5 +45,5 @@ def rest(resting: threading.Event) -> Callable[[], str]:
 
 
 def never(call: Approval) -> bool:
-    """An `approve` that isn't called."""
+    """An `approve` for tests without questions."""
     raise AssertionError(call)
