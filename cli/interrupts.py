@@ -46,16 +46,17 @@ class hold:
 
     def __init__(self, holding: bool = True) -> None:
         self._new, self._before = holding, holding
+        self._is_main = _is_main_thread()
 
     def __enter__(self) -> None:
         global _holding
-        if _is_main_thread():
+        if self._is_main:
             self._before, _holding = _holding, self._new
             _raise_pending()
 
     def __exit__(self, kind: object, *_: object) -> None:
         global _holding
-        if _is_main_thread():
+        if self._is_main:
             _holding = self._before
             if kind is None:
                 _raise_pending()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from ossia.agent.build import Begun
 from ossia.agent.control import Control
@@ -77,10 +78,7 @@ class Run:
             display.before = self._out.pause
 
     def answer(self, said: UserText) -> int:
-        """The whole run; the `typed` part of `said` wasn't piped in.
-
-        An error that ends it early is noted in the report, for `--json`'s line, and raised again at the end.
-        """
+        """The whole run. An error that ends it early is noted in the report, for the result, and raised at the end."""
         report, display = self._report, self._display
         self._attempt(lambda: self._turn(said))
         self._attempt(lambda: end_tools(self._talk, display))
@@ -89,7 +87,7 @@ class Run:
         self._attempt(lambda: _show_the_rest(report, self._talk, self._orders, display))
         self._out.finish(report)
         if report.end == "stopped":
-            with hold(False):
+            with suppress(KeyboardInterrupt), hold(False):
                 look_to_the_end(display.warn)
             if self._talk.worker.busy:
                 end_now(report.code)  # a C call doesn't notice Ctrl-C, and Python's own exit would wait for it

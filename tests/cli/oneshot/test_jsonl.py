@@ -200,9 +200,9 @@ def test_more_interrupts_take_no_result_away(tmp_path: Path) -> None:
         out += line
         if b'"tool_started"' in line:
             break
-    for _ in range(100):
+    for _ in range(300):
         process.send_signal(signal.SIGINT)
-        time.sleep(0.003)
+        time.sleep(0.0001)
     rest, errors = process.communicate(timeout=60)
     result = events_of(out + rest, process.returncode)[-1]
     assert (result["end"], result["exit"]) == ("stopped", 130) and b"Traceback" not in errors
