@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from ossia.agent.sessions.session import UserText
 from ossia.cli.acp.rpc import INVALID_PARAMS, RpcError
 from ossia.cli.exits import MAX_TEXT_BYTES
 from ossia.tools.spec import Taint
-
-if TYPE_CHECKING:
-    from ossia.agent.control import Control
-    from ossia.agent.conversation import Conversation
-    from ossia.cli.settings.table import Settings
 
 
 def text_of(blocks: object, folder: Path, taints: frozenset[Taint]) -> UserText:
@@ -57,41 +50,6 @@ def text_of(blocks: object, folder: Path, taints: frozenset[Taint]) -> UserText:
     return UserText(text, _whole(typed), tainted)
 
 
-def with_mentioned(
-    said: UserText, settings: Settings, talk: Conversation, folder: Path, stop: Control
-) -> tuple[UserText, tuple[str, ...]]:
-    """The text with what its typed part mentions, and a line for each mention that can't be attached.
-
-    Nobody is asked, so secrets and other folders' files aren't attached.
-
-    Call it with a model and tools in use.
-    """
-    from ossia.cli.mentions import mentions
-
-    if not mentions(said.typed):
-        return said, ()
-    from ossia.cli.attach.attach import Bounds, attach
-    from ossia.cli.runtime.assembly import web_of
-    from ossia.tools.pages import PageLoader
-
-    assert talk.model is not None and talk.tools is not None
-    loader = PageLoader(web_of(settings), talk.host, private=settings.private)
-    try:
-        attached = attach(
-            said.text,
-            shown=said.typed,
-            folder=folder,
-            workspace=talk.tools.folder.workspace if talk.tools.folder else None,
-            load_page=lambda url: loader.load(url, refresh=False, stop=stop),
-            stop=stop,
-            bounds=Bounds.within(talk.model.engine.context_tokens // 2),
-        )
-    finally:
-        loader.close()
-    text = attached.user_text
-    return replace(text, typed=said.typed, taints=text.taints | said.taints), attached.problems
-
-
 def _mention(uri: str, folder: Path) -> str:
     """A mention of the file behind a URI; any other URI as it is."""
     from ossia.cli.mentions import written
@@ -117,11 +75,8 @@ def _path(uri: str) -> Path | None:
         parts = urlsplit(uri)
     except ValueError:
         return None
-    return (
-        Path(os.path.normpath(unquote(parts.path)))
-        if parts.scheme == "file" and parts.netloc in ("", "localhost")
-        else None
-    )
+    here = parts.scheme == "file" and parts.netloc in ("", "localhost")
+    return Path(os.path.normpath(unquote(parts.path))) if here else None
 
 
 def _whole(text: str) -> str:

@@ -15,9 +15,10 @@ from ossia.cli import paths
 from ossia.cli.acp import commands, options, updates
 from ossia.cli.acp.errors import note_bug
 from ossia.cli.acp.models import Models, Stopped, awaited
-from ossia.cli.acp.prompt import text_of, with_mentioned
+from ossia.cli.acp.prompt import text_of
 from ossia.cli.acp.rpc import INVALID_REQUEST, Connection, RpcError
 from ossia.cli.acp.waiting import Waiting
+from ossia.cli.attach.mentioned import with_mentioned
 from ossia.cli.runtime.assembly import collect, limits_of
 from ossia.cli.runtime.progress import Display
 
@@ -217,7 +218,7 @@ class Session:
             if isinstance(answer, str):
                 self.update(updates.message(answer))
                 return {"stopReason": "end_turn"}
-            said, problems = with_mentioned(answer, self.resolved.settings, talk, self.cwd, control)
+            said, _, problems = with_mentioned(answer, self.resolved.settings, talk, self.cwd, control)
             for line in problems:
                 self.update(updates.thought(f"{line}\n"))
             return self._say(said, control)

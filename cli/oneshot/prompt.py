@@ -6,22 +6,19 @@ import os
 import stat
 import sys
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ossia.agent.control import Control
 from ossia.agent.sessions.session import UserText
 from ossia.cli import paths
+from ossia.cli.attach.mentioned import with_mentioned
 from ossia.cli.exits import MAX_TEXT_BYTES, ExitError, require_size
 from ossia.cli.mentions import Mention, mentions, standing
-from ossia.cli.runtime.assembly import web_of
 from ossia.cli.runtime.progress import Display
 from ossia.cli.settings.table import Settings
-from ossia.tools.pages import PageLoader
 
 if TYPE_CHECKING:
     from ossia.agent.conversation import Conversation
-    from ossia.cli.attach.attach import Attached
 
 
 def question_of(prompt: str | None, *, quiet: bool, piped: bool = True) -> str:
@@ -92,43 +89,22 @@ def _say_waiting() -> None:
     print("ossia: reading standard input until it ends (Ctrl-D, or </dev/null for none)", file=sys.stderr, flush=True)
 
 
-def with_mentioned(said: UserText, settings: Settings, talk: Conversation, *, display: Display) -> UserText:
+def with_attached(said: UserText, settings: Settings, talk: Conversation, *, display: Display) -> UserText:
     """The text with the files, folders and pages that its typed part mentions, as in the chat; nobody is asked.
 
     The worker reads them, so that Ctrl-C is answered meanwhile. For each that can't be attached there is a warning.
     """
     if not mentions(said.typed):
         return said
-    stop = Control()
+    stop, folder = Control(), paths.here()
     try:
-        attached = display.wait(talk.worker.submit(lambda: _attached(said, settings, talk, stop)))
+        work = talk.worker.submit(lambda: with_mentioned(said, settings, talk, folder, stop))
+        said, whole, problems = display.wait(work)
     except BaseException:
         stop.stop()
         raise
-    for attachment in attached.attachments:
-        if "cut in the middle" in attachment.shown:
-            display.warn(attachment.shown)
-        else:
-            display.aside(f"  {attachment.shown}")
-    for problem in attached.problems:
-        display.warn(problem)
-    return replace(attached.user_text, typed=said.typed)
-
-
-def _attached(said: UserText, settings: Settings, talk: Conversation, stop: Control) -> Attached:
-    from ossia.cli.attach.attach import Bounds, attach
-
-    assert talk.model is not None and talk.tools is not None
-    folder, loader = talk.tools.folder, PageLoader(web_of(settings), talk.host, private=settings.private)
-    try:
-        return attach(
-            said.text,
-            shown=said.typed,
-            folder=paths.here(),
-            workspace=folder.workspace if folder else None,
-            load_page=lambda url: loader.load(url, refresh=False, stop=stop),
-            stop=stop,
-            bounds=Bounds.within(talk.model.engine.context_tokens // 2),
-        )
-    finally:
-        loader.close()
+    for line in whole:
+        display.aside(f"  {line}")
+    for line in problems:
+        display.warn(line)
+    return said

@@ -25,7 +25,7 @@ from ossia.cli.oneshot.ask import Asker
 from ossia.cli.oneshot.control import Control as Orders
 from ossia.cli.oneshot.lines import Lines
 from ossia.cli.oneshot.output import Answer, Json, Raw
-from ossia.cli.oneshot.prompt import with_mentioned
+from ossia.cli.oneshot.prompt import with_attached
 from ossia.cli.oneshot.pump import FRAME_S, follow
 from ossia.cli.oneshot.report import Report, show_last_line, show_refused
 from ossia.cli.runtime.assembly import begin_model, control_names, end_tools, finish, fixes_for, limits_of, tools_spec
@@ -136,7 +136,7 @@ class Run:
         self._warn_of_control_names(read_instructions(settings.instructions) or "", "--instructions")
         refused, tools = self._report.refused, talk.tools
         asker = Asker(self._display, yes=settings.yes, store=tools.store, refused=refused, hint=tools.hint)
-        said = with_mentioned(said, settings, talk, display=self._display)
+        said = with_attached(said, settings, talk, display=self._display)
         turn, orders = talk.say(said, limits=limits_of(settings, talk.options.effort)), self._orders
         if orders:
             orders.begin(turn, self._publisher, asker, tools.store)

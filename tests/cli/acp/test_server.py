@@ -54,6 +54,18 @@ def test_the_output_of_a_command_is_bounded_in_size_and_in_number_of_messages(tm
         assert sum(len(str(update)) for update in editor.updates[session]) < 3_000_000
 
 
+def test_a_file_that_is_cut_or_missing_is_named(tmp_path: Path) -> None:
+    folder = _folder(tmp_path, "a")
+    (folder / "log.txt").write_text("a line of it\n" * 50_000)
+    (folder / "notes.md").write_text("walrus\n")
+    with Editor("--engine", write_script(tmp_path, FINAL)) as editor:
+        session = editor.new(folder).session_id
+        assert editor.ask(session, "Sum up @log.txt, @notes.md and @gone.md") == "end_turn"
+        cut, gone = editor.text(session, "agent_thought_chunk").splitlines()
+    assert cut.startswith("@log.txt · ") and cut.endswith("of 650 kB, cut in the middle")
+    assert gone == "@gone.md: not attached: there is no such file"
+
+
 def test_a_model_that_is_missing_asks_for_its_download(tmp_path: Path) -> None:
     with Editor("--model", "gpt-oss-120b") as editor:
         assert editor.greeting.auth_methods == []
