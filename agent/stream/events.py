@@ -15,9 +15,10 @@ Only the standard library is imported here: `from ossia import Text` must be qui
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 VERSION = 1
 
@@ -179,7 +180,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Loading:
-    """What is waited for before the turn: a share from 0 to 1, and seconds left, if known."""
+    """A wait before the turn: a share from 0 to 1, and seconds left, if known."""
 
     what: str
     share: float | None = None
@@ -260,45 +261,14 @@ class Result:
 
 
 Event = (
-    Begin
-    | Text
-    | Reasoning
-    | Arguments
-    | ToolCall
-    | Approval
-    | ApprovalDecided
-    | ToolStarted
-    | ToolOutput
-    | ToolResult
-    | Steered
-    | Progress
-    | Loading
-    | Notice
-    | Usage
-    | Refused
-    | Result
-)
+    Begin | Text | Reasoning | Arguments | ToolCall | Approval | ApprovalDecided | ToolStarted | ToolOutput | ToolResult
+    | Steered | Progress | Loading | Notice | Usage | Refused | Result
+)  # fmt: skip
 
 TYPES: Mapping[type, str] = {
-    Begin: "begin",
-    Text: "text",
-    Reasoning: "reasoning",
-    Arguments: "arguments",
-    ToolCall: "tool_call",
-    Approval: "approval",
-    ApprovalDecided: "approval_decided",
-    ToolStarted: "tool_started",
-    ToolOutput: "tool_output",
-    ToolResult: "tool_result",
-    Steered: "steered",
-    Progress: "progress",
-    Loading: "loading",
-    Notice: "notice",
-    Usage: "usage",
-    Refused: "refused",
-    Result: "result",
+    kind: re.sub("(?<=[a-z])(?=[A-Z])", "_", kind.__name__).lower() for kind in get_args(Event)
 }
-"""The `type` of each event's line."""
+"""The `type` of each event's line: `"tool_started"` of a `ToolStarted`."""
 
 
 def to_json(event: Event, turn: int) -> dict[str, object]:

@@ -133,5 +133,4 @@ def test_an_answer_by_a_schema_is_data(tmp_path: Path) -> None:
 def test_a_line_of_json_holds_all_fields() -> None:
     line = json.loads(json.dumps(stream.to_json(stream.ToolOutput("call_1", "816\n"), 2)))
     assert line == {"v": 1, "type": "tool_output", "turn": 2, "id": "call_1", "delta": "816\n", "stream": "stdout"}
-    assert set(stream.TYPES) == set(stream.Event.__args__)  # type: ignore[attr-defined]
     assert len(set(stream.TYPES.values())) == len(stream.TYPES)
