@@ -1,20 +1,22 @@
-"""A turn followed to its end: its events go to the client, its questions come back as answers."""
+"""A turn followed to its end: its events go to the client, its questions (`session/request_permission`) come back."""
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ossia.agent.events import ApprovalAsked, Decision, Event, Progress, ToolStarted
 from ossia.agent.stream.account import Account
 from ossia.agent.stream.publish import Publisher
 from ossia.agent.turn import Tapped
-from ossia.cli.acp.permission import answer_of, can_ask, question_of
-from ossia.cli.acp.updates import Send, Updates
+from ossia.cli.acp.updates import Send, Updates, code, content
 from ossia.cli.acp.waiting import Waiting
 from ossia.cli.runtime.activity import Activity
+from ossia.cli.runtime.approval_text import answers, decision_of, hint_on, lasting_line, reason_of, title_of
 from ossia.cli.runtime.writing import Writing
+from ossia.cli.visible import seen, seen_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from ossia.agent.turn import Turn
 
 _DRAFT_LINES = 12
+_REJECT = {"optionId": "n", "name": "Reject", "kind": "reject_once"}
 Ask = Callable[[Mapping[str, object], Callable[[object, bool], None]], Callable[[], None]]
 """Asks the client, as `Connection.request` does."""
 
@@ -111,3 +114,70 @@ class _Following:
         forget = self._ask(question, answered)
         turn.control.on_stop(forget)
         return None
+
+
+# -- the question ------------------------------------------------------------------------------------------------------
+
+
+def options_of(asked: ApprovalAsked) -> list[dict[str, str]]:
+    """The options, by the keys of `approval_text`: lasting ones where ossia offers them, none if it is firm.
+
+    Some clients have one button for all that lasts and take the first or the last: both allow this call alone.
+    """
+    names = {
+        "y": "Allow",
+        "s": lasting_line(asked, "s").replace("allowed", "Allow", 1),
+        "p": f"Always allow {', '.join(asked.wider)}",
+        "w": "Allow all edits in this session",
+        "a": f"Always allow {', '.join(asked.rules)}",
+    }
+    keys = [key for key in names if key in answers(asked) and (key == "y" or not asked.firm)]
+    offered = [
+        {"optionId": key, "name": seen_line(names[key]), "kind": "allow_once" if key == "y" else "allow_always"}
+        for key in keys
+    ]
+    return [*offered, _REJECT]
+
+
+def question_of(
+    asked: ApprovalAsked, diffs: Sequence[Mapping[str, object]], *, call: str = "", trust: str = ""
+) -> dict[str, object]:
+    """The question: the call with its diffs, command or code, the reason to ask, and the options.
+
+    `call`: the client's id of the call, if it is another; `trust`: the command that trusts the folder, "" if it is
+    trusted.
+    """
+    preview = asked.preview
+    shown = [code(seen(preview.detail, preview.language), preview.language)] if preview.detail and not diffs else []
+    form = [code(json.dumps(asked.arguments, indent=2, ensure_ascii=False), "json")] if asked.form else []
+    why = f"Asked because: {seen_line(reason_of(asked))}"
+    if hint := hint_on(asked, trust):
+        why += f". Your own files? {seen_line(hint)} in a terminal, and a new session here: then you are asked less."
+    update = {
+        "toolCallId": call or asked.call.id,
+        "title": title_of(asked),
+        **({"locations": [{"path": diff["path"]} for diff in diffs]} if diffs else {}),
+        "content": [*diffs, *shown, *form, content(why)],
+    }
+    return {"toolCall": update, "options": options_of(asked)}
+
+
+def can_ask(asked: ApprovalAsked) -> bool:
+    """False for a form with values to fill in: the stable protocol has no way to."""
+    return not asked.form or (isinstance(asked.arguments, Mapping) and None not in asked.arguments.values())
+
+
+def answer_of(asked: ApprovalAsked, answer: object, store: Callable[[Sequence[str]], None]) -> Decision | None:
+    """The decision behind the client's answer; None: the prompt was cancelled.
+
+    Whatever isn't one of the options offered is a refusal.
+    """
+    outcome: Any = answer.get("outcome") if isinstance(answer, Mapping) else None
+    outcome = outcome if isinstance(outcome, Mapping) else {}
+    if outcome.get("outcome") == "cancelled":
+        return None
+    key = outcome.get("optionId") if outcome.get("outcome") == "selected" else None
+    offered = any(key == one["optionId"] for one in options_of(asked))
+    if offered and key == "y" and asked.form:
+        return Decision(asked.call.id, True, arguments=json.dumps(asked.arguments))
+    return decision_of(asked, str(key), store) if offered else Decision(asked.call.id, False, unasked=True)

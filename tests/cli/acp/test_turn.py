@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ossia.agent.events import ApprovalAsked, Decision
-from ossia.cli.acp.permission import answer_of, can_ask, question_of
+from ossia.cli.acp.turn import answer_of, can_ask, question_of
 from ossia.tools.approval.policy import FROM_OUTSIDE
 from ossia.tools.spec import Preview, ToolCall
 
