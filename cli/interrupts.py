@@ -52,7 +52,11 @@ class hold:
         global _holding
         if self._is_main:
             self._before, _holding = _holding, self._new
-            _raise_pending()
+            try:
+                _raise_pending()
+            except KeyboardInterrupt:
+                _holding = self._before  # the block isn't entered, nor left
+                raise
 
     def __exit__(self, kind: object, *_: object) -> None:
         global _holding

@@ -72,7 +72,7 @@ def events_of(out: bytes, code: int) -> list[Line]:
 
 
 def _agree(lines: Sequence[Line]) -> None:
-    """What the result says is what the events said."""
+    """Require that the result says the same as the events."""
     result, kinds = lines[-1], [line["type"] for line in lines]
     need(kinds.count("begin") <= 1, kinds)
     begun = kinds.index("begin") if "begin" in kinds else len(kinds)

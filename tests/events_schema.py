@@ -69,7 +69,7 @@ def _validators() -> Mapping[str, Draft202012Validator]:
 
 
 def faults(line: Mapping[str, object]) -> Iterator[str]:
-    """What is wrong with a line by the file."""
+    """The faults of a line by the file."""
     validator = _validators().get(str(line.get("type")))
     if validator is None:
         yield f"an unknown type: {str(line)[:200]}"

@@ -153,7 +153,7 @@ class Control:
         return None
 
     def _answer(self, order: Order, asked: ApprovalAsked | None) -> Decision | str:
-        """The decision, or the reason why it is none."""
+        """The decision, or the reason for a refusal of the line."""
         keys = order.keys
         if asked is None or keys["id"] not in self._publisher.asked:
             name = next(iter(self._publisher.asked), "") if asked else ""

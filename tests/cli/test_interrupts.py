@@ -39,6 +39,12 @@ except KeyboardInterrupt:
         ("with hold():\n  with hold():\n    interrupt()\n  say('whole')", "whole interrupted", 0),
         ("with hold():\n  with hold(False):\n    interrupt()\n  say('never')", "interrupted", 0),
         ("with hold():\n  interrupt()\n  with hold(False):\n    say('never')", "interrupted", 0),
+        (
+            "with hold():\n  interrupt()\n  try:\n    with hold(False):\n      pass\n"
+            "  except KeyboardInterrupt:\n    interrupt(); say('whole')",
+            "whole interrupted",
+            0,
+        ),
         ("with hold():\n  interrupt(); settle(6); say('never')", "", 6),
         ("settle(0)\ninterrupt()\nsay('never')", "", 0),
         ("with hold():\n  interrupt(); time.sleep(1.2); interrupt(); say('never')", "", 130),  # it is stuck

@@ -113,7 +113,7 @@ def test_an_order(line: bytes, keys: dict[str, Any]) -> None:
         (b'{"type": "steer", "text": "' + b"x" * MAX_BYTES, "expected a line of at most 1,000,000 bytes"),
     ],
 )
-def test_a_line_that_is_none(line: bytes, reason: str) -> None:
+def test_a_line_that_is_refused(line: bytes, reason: str) -> None:
     refused = read_order(line)
     assert isinstance(refused, Refused) and refused.reason.startswith(reason)
     assert len(refused.line) <= 200 and line.decode("utf-8", "replace").startswith(refused.line)
