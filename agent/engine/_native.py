@@ -81,6 +81,7 @@ class Native:
         self._context: Any = None
         self._waiting: Waiting | None = None
         _LOG.open(log_path)
+        _take_log()
         lib.llama_backend_init()
         self._model = _load_model(path, settings, on_progress)
         try:
@@ -107,6 +108,7 @@ class Native:
         return self._context is not None
 
     def close(self) -> None:
+        _take_log()
         if self._waiting is not None:
             self._waiting.close()
         if self._context is not None:
@@ -338,4 +340,11 @@ def build() -> Build:
 
 _LOG = Log()
 _LOG_CALLBACK = lib.llama_log_callback(_LOG.write)  # kept: llama.cpp holds only its address
-lib.llama_log_set(_LOG_CALLBACK, None)
+
+
+def _take_log() -> None:
+    """Have llama.cpp's log from now on: a program that imports llama_cpp itself would print it."""
+    lib.llama_log_set(_LOG_CALLBACK, None)
+
+
+_take_log()

@@ -62,6 +62,22 @@ def test_nothing_heavy_is_imported_before_the_first_question(tmp_path: Path) -> 
     assert (out, said) == ("['ossia']\n[]\n", "")
 
 
+BESIDE = """
+from ossia import Agent
+
+with Agent("etude") as agent:
+    agent.ask("Hello")
+    import llama_cpp
+with Agent("etude") as agent:
+    print(agent.ask("Hello").end)
+"""
+
+
+def test_a_program_that_uses_llama_cpp_itself_gets_nothing_printed(tmp_path: Path) -> None:
+    out, said = _run(BESIDE, folder=tmp_path).communicate()
+    assert out == "answered\n" and "llama" not in said  # it has warnings of its own at its end
+
+
 INTERRUPTED = """
 import sys
 from ossia import Agent, Model, Text

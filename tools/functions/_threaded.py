@@ -102,6 +102,8 @@ class ThreadedCall:
         except Misfit as fault:  # the arguments
             return Ending("raised", fault=str(fault), printed="".join(self._printed))
         except BaseException as fault:  # SystemExit and KeyboardInterrupt too: they are the code's, not ours
+            if self._abandoned:  # nobody waits, and what reads the code's lines would be ended in the middle
+                return Ending("raised")
             return Ending("raised", fault=fault_line(fault), trace=_trace(fault), printed="".join(self._printed))
         return Ending("returned", text, printed="".join(self._printed))
 
