@@ -71,7 +71,7 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """The model calls a tool. One `ToolResult` with its `id` follows, unless a run ends while the tool still stops.
+    """The model calls a tool. One `ToolResult` with its `id` follows, whatever happens.
 
     `arguments`: an object, or a text (python's code; what can't be read as JSON). `title`: the call in people's words.
     `paths`: the files that it is about, as the tool was given them.

@@ -12,7 +12,7 @@ from ossia.agent.stream.account import Account, arguments_of
 from ossia.harmony.messages import Delta, Repaired
 from ossia.tools.outcome import diff_in
 from ossia.tools.saying import saying
-from ossia.tools.spec import Preview, ToolCall, ToolSpec
+from ossia.tools.spec import Preview, ToolCall, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
     from ossia.agent.citations import Citations
@@ -43,7 +43,7 @@ class Publisher:
         self.account = account
         self.asked: dict[str, events.ApprovalAsked] = {}
         self._specs, self._mark = specs, mark
-        self._called: dict[str, str] = {}  # the calls that are announced, with their titles
+        self._called: dict[str, tuple[ToolCall, str]] = {}  # the calls that are announced, with their titles
         self._questions = 0
         self._early: events.ApprovalDecided | None = None  # a rule's, on a call that isn't announced yet
         self._item, self._index = -1, -1  # of the message that the last delta belongs to
@@ -53,6 +53,12 @@ class Publisher:
         """The published form of an event, often one, none of a `TurnEnded`."""
         self.account.see(event)
         return tuple(self._published(event))
+
+    def finish(self) -> tuple[stream.Event, ...]:
+        """The results of the calls that were still being stopped when the run ended."""
+        over = {done.call.id for done in self.account.calls}
+        left = [call for call, _ in self._called.values() if call.id not in over]
+        return tuple(one for call in left for one in self.see(events.ToolFinished(call, ToolResult("", error=True), 0)))
 
     def _published(self, event: events.Event) -> Iterator[stream.Event]:
         if isinstance(event, events.MessageAdded | events.Stats | events.SampledAgain) or (
@@ -140,7 +146,8 @@ class Publisher:
         """Announce a call, unless it was."""
         if call.id in self._called:
             return
-        title = self._called[call.id] = preview.summary if preview else saying(call.name, call.arguments)
+        title = preview.summary if preview else saying(call.name, call.arguments)
+        self._called[call.id] = call, title
         spec = self._specs().get(call.name)
         effects = (preview.effects if preview else None) or (spec.effects if spec else frozenset())
         rest: stream.CallKind = "read" if preview else "other"
@@ -196,7 +203,7 @@ class Publisher:
             call.id,
             self.account.statuses[call.id],
             result.text,
-            self._called[call.id],
+            self._called[call.id][1],
             diff_in(result.state),
             result.notices,
             tuple(str(one.path) for one in result.attachments),

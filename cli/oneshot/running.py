@@ -85,6 +85,9 @@ class Run:
         if isinstance(report.error, BrokenPipeError) and not self._lines:
             raise report.error
         self._attempt(lambda: _show_the_rest(report, self._talk, self._orders, display))
+        if self._lines:
+            for event in self._publisher.finish():
+                self._lines.write(event)
         self._out.finish(report)
         if report.end == "stopped":
             with suppress(KeyboardInterrupt), hold(False):
