@@ -102,17 +102,21 @@ def test_a_warning_before_a_result_is_not_the_result(tmp_path: Path) -> None:
     """The first code of a resumed session: the kernel is a new one, which the model is told."""
     script = write_script(tmp_path, "<|channel|>analysis to=python code<|message|>2+2<|call|>", answer("Four."))
 
+    def ran(stage: ChatScreen) -> list[str]:
+        rows = (row for row in stage.rows if row.startswith("▸"))
+        return [re.sub(r" · \d+(\.\d)? s$", "", row) for row in rows]  # of a busy machine
+
     async def case() -> None:
         async with ChatScreen(engine=script, resume=Resume(latest=True), no_tools=None) as stage:
             await stage.type("Go.\r")
             await stage.settle()
-            assert [row for row in stage.rows if row.startswith("▸")][-1].endswith(" · 4")
+            assert ran(stage)[-1] == "▸ ran Python: 2+2 · 4"
 
     async def later() -> None:
         await case()
         async with ChatScreen(engine=script, resume=Resume(latest=True), no_tools=None) as stage:
             assert "[WARN] this is a new kernel" in stage.talk.transcript.calls()[-1].text
-            assert [row for row in stage.rows if row.startswith("▸")] == ["▸ ran Python: 2+2 · 4"] * 2
+            assert ran(stage) == ["▸ ran Python: 2+2 · 4"] * 2
 
     async def first() -> None:
         async with ChatScreen(engine=script, no_tools=None) as stage:

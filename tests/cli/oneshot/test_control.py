@@ -289,13 +289,22 @@ def test_a_stop_is_an_interrupt(at: str, tmp_path: Path) -> None:
 def test_what_comes_before_the_turn_is_refused(tmp_path: Path) -> None:
     """A stop isn't: it ends the loading."""
     lines = b'{"type": "steer", "text": "x"}\n{"type": "answer_now"}\n'
-    script = write_script(tmp_path, FINAL)
-    done = ossia("run", "hi", "--jsonl", "--control", "stdin", "--engine", script, "--no-tools", stdin=lines)
+    script, waits = write_script(tmp_path, FINAL), tmp_path / "waits.py"
+    waits.write_text(
+        "import threading\n"
+        "for thread in threading.enumerate():\n"
+        "    if thread.name == 'ossia-control':\n"
+        "        thread.join()\n"  # all was read before the turn begins
+        "def nothing() -> str:\n    'Does nothing.'\n"
+    )
+    flags = ("--jsonl", "--control", "stdin", "--engine", script)
+    done = ossia("run", "hi", *flags, "--tools", str(waits), stdin=lines)
     events = events_of(done.stdout, done.returncode)
-    kinds = [line["type"] for line in events]
+    kinds = [line["type"] for line in events if line["type"] != "loading"]
     assert kinds[:4] == ["refused", "refused", "notice", "begin"] and events[-1]["end"] == "answered"
-    assert events[0]["reason"] == "expected it after the begin event: no turn runs yet"
-    stopped = ossia("run", "hi", "--jsonl", "--control", "stdin", "--engine", script, stdin=b'{"type": "stop"}\n')
+    refused = next(line for line in events if line["type"] == "refused")
+    assert refused["reason"] == "expected it after the begin event: no turn runs yet"
+    stopped = ossia("run", "hi", *flags, stdin=b'{"type": "stop"}\n')
     assert events_of(stopped.stdout, stopped.returncode)[-1]["exit"] == 130
 
 
