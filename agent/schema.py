@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, NoReturn
 
 from ossia.agent.errors import SchemaUnusable
@@ -32,7 +33,7 @@ def fault_of(text: str, schema: Any) -> str | None:
     from referencing.exceptions import Unresolvable
 
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
         fault = best_match(_draft_of(schema)(schema, registry=Registry()).iter_errors(value))
     except (ValueError, RecursionError) as error:
         return f"it isn't JSON ({_line(str(error))})"
@@ -64,3 +65,10 @@ def _line(message: str) -> str:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"{constant} isn't a number of JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):  # it couldn't be written as JSON again
+        raise ValueError(f"{_line(text)} is too large a number")
+    return number

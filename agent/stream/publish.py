@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from ossia.agent import events
@@ -163,7 +164,7 @@ class Publisher:
     def _arguments(self, call: ToolCall, arguments: object = None) -> object:
         spec = self._specs().get(call.name)
         if arguments is not None or (spec is not None and spec.input == "text"):
-            return call.arguments if arguments is None else arguments
+            return call.arguments if arguments is None else deepcopy(arguments)
         return arguments_of(call.arguments)
 
     def _question(self, asked: events.ApprovalAsked) -> stream.Approval:
@@ -176,7 +177,7 @@ class Publisher:
             name,
             asked.call.id,
             asked.call.name,
-            asked.arguments,
+            deepcopy(asked.arguments),  # a reader may write into them, and what was previewed runs
             preview.summary,
             preview.detail,
             preview.language,

@@ -52,7 +52,11 @@ class Approver:
         self._call = asked.call.id
         if self._changes > _MAX_CHANGES:
             raise ArgumentError(f"approve: has changed one call {_MAX_CHANGES} times: return True once it is right")
-        return Decision(asked.call.id, True, arguments=values if isinstance(values, str) else json.dumps(values))
+        try:
+            written = values if isinstance(values, str) else json.dumps(values)
+        except (TypeError, ValueError) as fault:
+            raise ArgumentError(f"{_EXPECTED}, as JSON has them: {fault}") from None
+        return Decision(asked.call.id, True, arguments=written)
 
 
 def _in_form(answer: Mapping[str, object], before: object) -> object:

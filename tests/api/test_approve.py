@@ -12,6 +12,8 @@ from ossia import (
     Agent,
     Approval,
     ArgumentError,
+    Result,
+    ToolCall,
 )
 from tests.support.agents import DONE, PATCH, Scripted, called, never, patch, weather
 
@@ -90,6 +92,26 @@ def test_true_answers_for_a_person_only_if_one_answers(
     assert ("only a person may allow that" in caplog.text) is not person
 
 
+@pytest.mark.parametrize("returned", [True, False])
+def test_arguments_that_a_program_writes_into_are_other_arguments(model: Scripted, returned: bool) -> None:
+    """As a yes, what was shown runs; given back, they are asked about again."""
+    steps = model(called("functions.read_page"), called("functions.weather", city="Oslo"), DONE)
+    asked: list[Any] = []
+
+    def approve(call: Approval) -> Any:
+        asked.append(dict(call.arguments))
+        call.arguments["city"] = "Bergen"
+        return call.arguments if returned else True
+
+    with Agent(steps, tools=[read_page, weather], approve=approve, answers_for_a_person=True) as agent:
+        for event in agent.stream("go"):
+            if isinstance(event, ToolCall):
+                event.arguments["city"] = "Rome"
+            if isinstance(event, Result):
+                assert event.calls[1].output.endswith("18 degrees in Bergen" if returned else "18 degrees in Oslo")
+    assert asked[1:] == ([{"city": "Bergen"}] if returned else [])
+
+
 def test_an_error_of_approve_ends_the_turn_and_reaches_the_caller(model: Scripted, workspace: Path) -> None:
     class OwnError(Exception):
         pass
@@ -104,7 +126,7 @@ def test_an_error_of_approve_ends_the_turn_and_reaches_the_caller(model: Scripte
     assert (workspace / "a.txt").read_text() == "one\n"
 
 
-@pytest.mark.parametrize("answer", [None, 1, [True]])
+@pytest.mark.parametrize("answer", [None, 1, [True], {"patch": {"a set"}}])
 def test_no_answer_of_approve_is_taken_for_a_yes(model: Scripted, workspace: Path, answer: Any) -> None:
     agent = Agent(model(PATCH, DONE), workspace=workspace, approve=lambda call: answer)
     with agent, pytest.raises(ArgumentError, match="approve: must return True, False"):
