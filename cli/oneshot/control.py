@@ -14,6 +14,7 @@ import queue
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from ossia.cli.runtime.approval_text import answers, decision_of
 
 MAX_BYTES = 1_000_000
 """The longest line."""
+_MAX_WAITING = 256  # lines; then whoever writes them waits
 _SHOWN_CHARS = 200
 _TICK_S = 0.05
 _REMEMBER = {"once": "y", "session": "s", "always": "a", "wider": "p", "edits": "w"}
@@ -107,10 +109,9 @@ class Control:
         self._turn, self._publisher, self._asker, self._store = turn, publisher, asker, store
 
     def tick(self) -> None:
-        """Carry out the waiting orders. No question is open."""
-        with suppress(queue.Empty):
-            while True:
-                self._carry_out(self._orders.get_nowait())
+        """Carry out the waiting orders, not those that come meanwhile. No question is open."""
+        for _ in range(self._orders.qsize()):
+            self._carry_out(self._orders.get_nowait())
 
     def decide(self, asked: ApprovalAsked, *, given_up: Callable[[], bool]) -> Decision | None:
         """The answer to the question that was published last; None when the turn ended meanwhile."""
@@ -182,6 +183,8 @@ class Control:
                 piece = line
                 while len(line) > MAX_BYTES and piece and not piece.endswith(b"\n"):
                     piece = lines.readline(1 << 16)
+                while self._orders.qsize() >= _MAX_WAITING:
+                    time.sleep(_TICK_S)
                 order = read_order(line)
                 if isinstance(order, Refused) or order.type != "stop":
                     self._orders.put(order)

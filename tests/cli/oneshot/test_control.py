@@ -317,6 +317,17 @@ def test_a_long_line_is_passed_over(tmp_path: Path) -> None:
     assert client.end()["end"] == "answered" and len(client.refused()) == 1
 
 
+def test_lines_without_an_end_hold_up_nothing(tmp_path: Path) -> None:
+    script = write_script(tmp_path, FINAL)
+    with subprocess.Popen(["yes", "x"], stdout=subprocess.PIPE) as writer:
+        assert writer.stdout is not None
+        done = ossia(
+            "run", "hi", "--jsonl", "--control", "stdin", "--no-tools", "--engine", script, stdin=writer.stdout.fileno()
+        )
+        writer.stdout.close()
+    assert events_of(done.stdout, done.returncode)[-1]["end"] == "answered"
+
+
 def test_the_users_functions_read_no_line_of_control(tmp_path: Path) -> None:
     (tmp_path / "asks.py").write_text(
         'def asks() -> str:\n    """Ask."""\n    import os\n    return f"read: {os.read(0, 99)}"\n'
