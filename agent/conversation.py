@@ -57,6 +57,11 @@ class OpenSession:
     title: str = ""
     elsewhere: bool = False
 
+    @property
+    def stored_id(self) -> str | None:
+        """Its id, None if nothing of it could be stored."""
+        return None if self.store and self.store.lost else self.session_id
+
 
 class Conversation:
     """Answers what is said, turn by turn, with the `model` and the `tools` in use; both may change between turns.

@@ -26,7 +26,7 @@ _PLACES = {
     "ToolResult Steered Progress Loading Notice Usage Call Source Result Event",
     "errors": "OssiaError ArgumentError AgentBusy AgentClosed",
     "agent.errors": "ModelError ModelNotFound ModelUnusable DoesNotFit OutOfMemory ContextFull AddressUnusable "
-    "SettingRefused EngineFailed SchemaUnusable SessionsError SessionMissing SessionInUse",
+    "SettingRefused EngineFailed SchemaUnusable SessionsError SessionMissing SessionUnclear SessionInUse",
     "tools.functions": "FunctionsError FunctionsInvalid",
 }
 _HOMES = {name: place for place, names in _PLACES.items() for name in names.split()}

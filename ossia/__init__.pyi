@@ -13,6 +13,7 @@ from ossia.agent.errors import (
     SessionInUse,
     SessionMissing,
     SessionsError,
+    SessionUnclear,
     SettingRefused,
 )
 from ossia.agent.stream.events import (
@@ -74,6 +75,7 @@ __all__ = [
     "SchemaUnusable",
     "SessionInUse",
     "SessionMissing",
+    "SessionUnclear",
     "SessionsError",
     "SettingRefused",
     "Source",

@@ -101,6 +101,11 @@ class StoreRecorder:
     _rows: list[tuple[int, int]] = field(default_factory=list)  # of each entry: its row, its turn
     _waiting: list[_Change] = field(default_factory=list)
 
+    @property
+    def lost(self) -> bool:
+        """True if a problem has kept all of it from being stored so far."""
+        return self.problem is not None and self._number is None
+
     def begin(self, session: Session, *, workspace: str | None, folder: str | None, title: str) -> None:
         """Store a new session with what it has so far, in one transaction."""
         self._workspace, self._folder, self._title = workspace, folder, title_of(title)

@@ -103,6 +103,11 @@ class SessionStore:
         """The reason that something isn't stored, in one line; None once all is. Each further change tries again."""
         return next((recorder.problem for recorder in self._recorders if recorder.problem), None)
 
+    @property
+    def lost(self) -> bool:
+        """True if a problem has kept all of a session from being stored so far."""
+        return any(recorder.lost for recorder in self._recorders)
+
     def health(self, *, max_s: float) -> Health | None:
         """Check the file for at most `max_s`, changing nothing. None: nothing is stored yet."""
         with self._database.inspecting() as db:

@@ -22,6 +22,7 @@ from ossia.harmony.codec import Codec
 
 if TYPE_CHECKING:
     from ossia.agent.citations import Citations
+    from ossia.agent.conversation import OpenSession
 
 
 class Sink(Protocol):
@@ -200,8 +201,8 @@ class Raw:
 class Json:
     """One line about the whole turn; with `lines`, the result of `--jsonl`."""
 
-    def __init__(self, lines: Lines | None = None, session_id: str | None = None) -> None:
-        self._lines, self._session_id = lines, session_id
+    def __init__(self, lines: Lines | None = None, opened: OpenSession | None = None) -> None:
+        self._lines, self._opened = lines, opened
 
     def see(self, event: Event | Tapped) -> None:
         """Does nothing: the report has everything."""
@@ -211,6 +212,7 @@ class Json:
 
     def finish(self, report: Report) -> None:
         if self._lines:
-            self._lines.write(report.result(session_id=self._session_id, exit_code=int(report.code)))
+            session_id = self._opened.stored_id if self._opened else None
+            self._lines.write(report.result(session_id=session_id, exit_code=int(report.code)))
         else:
             print(json_line(report.to_json()), file=stdout(), flush=True)

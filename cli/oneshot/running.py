@@ -70,7 +70,7 @@ class Run:
         )
         self._lines, self._orders = lines, orders
         self._raw = Raw() if settings.raw else None
-        json = Json(lines, opened.session_id) if lines or settings.json else None
+        json = Json(lines, opened) if lines or settings.json else None
         self._out: Answer | Json | Raw = (
             self._raw or json or Answer(self._report, before=display.pause, plain=settings.plain)
         )

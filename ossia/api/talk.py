@@ -49,7 +49,7 @@ class Talk:
 
     @property
     def session_id(self) -> str | None:
-        return self._opened.session_id if self._opened else None
+        return self._opened.stored_id if self._opened else None
 
     def say(
         self, text: str, schema: object | None, approver: Approver, stopped: threading.Event

@@ -17,6 +17,7 @@ from ossia import (
     Approval,
     Result,
     SessionMissing,
+    SessionUnclear,
 )
 from tests.oracle.agents import left_over, tenths
 from tests.support.agents import DONE, LONG, PATCH, Scripted, called, rest
@@ -94,6 +95,20 @@ def test_a_stored_session_is_resumed(model: Scripted, home: Path) -> None:
         agent.resume(session)
         agent.resume(session)
         assert agent.session_id == session
+
+
+def test_what_could_not_be_stored_has_no_id(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with Agent("etude", data=tmp_path / "file", save=True) as agent:
+        assert agent.ask("Hello").session_id is None and agent.session_id is None
+
+
+def test_a_title_that_several_sessions_have_is_unclear(model: Scripted, home: Path) -> None:
+    for question in ("The first question", "The second question"):
+        with Agent(model(DONE), save=True) as agent:
+            agent.ask(question)
+    with Agent(model(DONE)) as agent, pytest.raises(SessionUnclear):
+        agent.resume("question")
 
 
 def test_all_that_is_stored_lies_in_one_folder(home: Path, tmp_path: Path) -> None:

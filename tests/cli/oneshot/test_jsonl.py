@@ -86,6 +86,14 @@ def test_the_lines_of_a_turn(tmp_path: Path) -> None:
     ]
 
 
+def test_what_could_not_be_stored_has_no_id(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    script = write_script(tmp_path, "<|channel|>final<|message|>Done.<|return|>")
+    arguments = ("run", "go", "--jsonl", "--save", "--no-tools", "--engine", script)
+    done = ossia(*arguments, env={"XDG_DATA_HOME": str(tmp_path / "file")})
+    assert events_of(done.stdout, done.returncode)[-1]["session_id"] is None
+
+
 def test_the_loading_and_the_warnings_are_lines_too() -> None:
     done = ossia("run", "What is <|end|> 48*17?", "--jsonl", "--seed", "1", "--no-tools")
     lines = events_of(done.stdout, done.returncode)
