@@ -28,8 +28,8 @@ class Model:
 
     `name`: as `ossia models list` shows it, or the path of a GGUF file; None: the best one on this machine. `engine`:
     the address of a server that runs it instead, such as `"http://127.0.0.1:8080"`: prompts, files and results go
-    there. `context`: in tokens, None: what fits. `data`: a folder for all that is stored (models, sessions, caches, the
-    log), None: the user's own places.
+    there; or `"script:FILE"`, for tests: what a model would write (docs/formats.md). `context`: in tokens, None: what
+    fits. `data`: a folder for all that is stored (models, sessions, caches, the log), None: the user's own places.
 
         with Model("gpt-oss-20b") as model, Agent(model) as one, Agent(model, effort="high") as other:
             print(one.ask("What is 48*17?").text, other.ask("And 48*18?").text)     # 816 864
@@ -46,7 +46,7 @@ class Model:
         data: str | os.PathLike[str] | None = None,
     ) -> None:
         if engine != "llama" and not engine.startswith((_SCRIPT, "http://", "https://")):
-            raise ArgumentError(f'engine: must be "llama" or an address, http://HOST:PORT, not {engine!r}')
+            raise ArgumentError(f'engine: must be "llama", http://HOST:PORT or script:FILE, not {engine!r}')
         if not isinstance(name, str | os.PathLike | None):
             raise ArgumentError(f"model: must be a name, the path of a GGUF file or a Model, not {name!r:.80}")
         for key, number, least in (("context", context, 1), ("threads", threads, 1), ("gpu_layers", gpu_layers, 0)):

@@ -50,7 +50,7 @@ def test_the_example_of_a_test_passes(tmp_path: Path) -> None:
     env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    assert re.search(r"^1 passed", done.stdout, re.MULTILINE)
+    assert re.search(r"^2 passed", done.stdout, re.MULTILINE)
 
 
 def test_the_example_of_a_notebook_runs(tmp_path: Path) -> None:
