@@ -42,12 +42,12 @@ def text_of(blocks: object, folder: Path, taints: frozenset[Taint]) -> UserText:
                 raise RpcError(INVALID_PARAMS, f"prompt: can't read this block of type {kind!r}: send text or links")
             case _:
                 raise RpcError(INVALID_PARAMS, "prompt: a content block needs a type")
-    text = _whole("\n\n".join([typed, *attached]))
+    text = "\n\n".join([typed, *attached])
     if not text.strip():
         raise RpcError(INVALID_PARAMS, "prompt: it says nothing")
     if len(text.encode()) > MAX_TEXT_BYTES:
         raise RpcError(INVALID_PARAMS, f"prompt: at most {MAX_TEXT_BYTES / 1e6:.0f} MB are read")
-    return UserText(text, _whole(typed), tainted)
+    return UserText(text, typed, tainted)
 
 
 def _mention(uri: str, folder: Path) -> str:
@@ -77,8 +77,3 @@ def _path(uri: str) -> Path | None:
         return None
     here = parts.scheme == "file" and parts.netloc in ("", "localhost")
     return Path(os.path.normpath(unquote(parts.path))) if here else None
-
-
-def _whole(text: str) -> str:
-    """The text; half a surrogate pair becomes U+FFFD: JSON can spell it, UTF-8 can't."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
