@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from ossia.agent.stream.events import Approval, Event, Result
-    from ossia.api.approving import Answer
+    from ossia.api.reading import Answer
     from ossia.harmony.messages import Effort
 
 
@@ -145,7 +145,7 @@ class Agent:
         return self._events(text, schema, stopped)
 
     def _events(self, text: str, schema: object, stopped: threading.Event) -> Generator[Event, None, None]:
-        from ossia.api.approving import Approver
+        from ossia.api.reading import Approver
 
         with self._alone():
             self._stopped = stopped

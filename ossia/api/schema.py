@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from inspect import isroutine
@@ -11,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from ossia.agent.errors import SchemaUnusable
 from ossia.agent.schema import NAME, not_enforced, require_usable
+from ossia.api.host import LOG
 from ossia.harmony.messages import ResponseFormat
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-_log = logging.getLogger("ossia")
 _EXPECTED = "expected a dict (a JSON Schema), a dataclass, a TypedDict, a pydantic model or another type"
 _LEFT_TO_PYDANTIC = ("uniqueItems", "propertyNames", "discriminator", "contentMediaType", "contentSchema", "writeOnly")
 """Keywords of types that the guide can't hold an answer to. Pydantic checks such answers when it reads them."""
@@ -44,7 +43,7 @@ def read(schema: object) -> tuple[ResponseFormat, Callable[[str], object]]:
     except SchemaUnusable as fault:
         raise SchemaUnusable(f"schema: {fault}") from None
     if ignored := not_enforced(plain):
-        _log.warning("schema: %s", ignored)
+        LOG.warning("schema: %s", ignored)
     return ResponseFormat(NAME, plain), reader
 
 
@@ -55,7 +54,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
         raise SchemaUnusable(f"schema: {_EXPECTED}, not {kind!r:.60}")
     try:
         return TypeAdapter(kind)
-    except Exception as fault:  # pydantic's own kinds, a hint that names nothing, a pattern that is none
+    except Exception as fault:  # pydantic's own kinds, a hint without a type, an invalid pattern
         raise SchemaUnusable(f"schema: {_EXPECTED}, not {kind!r:.60} ({_line(fault)})") from fault
 
 

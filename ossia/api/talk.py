@@ -19,16 +19,15 @@ if TYPE_CHECKING:
     from ossia.agent.sessions.store import SessionStore
     from ossia.agent.stream import events as stream
     from ossia.agent.turn import Turn
-    from ossia.api.approving import Approver
     from ossia.api.load import Load
     from ossia.api.model import Model
     from ossia.api.parts import Given, Parts
+    from ossia.api.reading import Approver
     from ossia.harmony.messages import ResponseFormat
     from ossia.tools.host import Host
 
 _R = TypeVar("_R")
 _STEP_S = 0.1
-_GRACE_S = 0.6  # for the end of a turn that is closed
 
 
 class Talk:
@@ -207,8 +206,10 @@ class Talk:
             if conversation.turn:
                 from concurrent.futures import wait
 
+                from ossia.api.reading import GRACE_S
+
                 conversation.turn.stop()
-                wait([conversation.turn.done], _GRACE_S if wait_s is None else min(wait_s, _GRACE_S))
+                wait([conversation.turn.done], GRACE_S if wait_s is None else min(wait_s, GRACE_S))
             if conversation.session.entries:
                 conversation.save_cache()
             conversation.close()
@@ -239,9 +240,7 @@ def _store(host: Host) -> SessionStore:
     return SessionStore(host.sessions, now=lambda: host.now().timestamp())
 
 
-def _awaited(
-    load: Load, future: Future[_R], stopped: threading.Event
-) -> Generator[stream.Event, None, _R | None]:
+def _awaited(load: Load, future: Future[_R], stopped: threading.Event) -> Generator[stream.Event, None, _R | None]:
     """The result of a future of `load`, with the events of loading until then; None: stopped."""
     from ossia.agent.stream.events import Loading
 

@@ -12,8 +12,7 @@ from ossia.agent.stream.account import Account
 from ossia.agent.stream.publish import Publisher
 from ossia.agent.turn import Turn
 from ossia.agent.worker import Worker
-from ossia.api.approving import Approver
-from ossia.api.reading import events_of
+from ossia.api.reading import Approver, events_of
 from ossia.tools.spec import ToolCall, ToolResult
 
 
