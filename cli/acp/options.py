@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from ossia.cli import paths
 from ossia.cli.acp.rpc import INVALID_PARAMS, RpcError
@@ -15,7 +15,8 @@ from ossia.cli.settings.engines import LLAMA
 
 if TYPE_CHECKING:
     from ossia.agent.conversation import Conversation
-    from ossia.cli.acp.session import Session
+    from ossia.cli.acp.models import Models
+    from ossia.cli.settings.config import Resolved
     from ossia.harmony.messages import Effort
 
 ASK, PLAN, ACCEPT_EDITS = "ask", "plan", "accept_edits"
@@ -66,13 +67,32 @@ class Choices:
             self.mode = ACCEPT_EDITS
 
 
-def modes_of(session: Session) -> dict[str, object]:
+class Owner(Protocol):
+    """A session as its options and its work at rest know it. `titled`: a title was asked for."""
+
+    talk: Conversation
+    models: Models
+    resolved: Resolved
+    choices: Choices
+    titled: bool
+
+    def update(self, fields: dict[str, object]) -> None:
+        """Send a `session/update`."""
+
+    def between_turns(self, do: Callable[[], object]) -> None:
+        """Call it now, or after the prompt that is being answered."""
+
+    def use_settings(self, resolved: Resolved) -> None:
+        """Use these settings from the next turn on."""
+
+
+def modes_of(session: Owner) -> dict[str, object]:
     """The modes as the protocol has them, with the current one: for clients that know no config options."""
     named = [{"id": value, "name": name, "description": text} for value, name, text in _MODES]
     return {"currentModeId": session.choices.mode, "availableModes": named}
 
 
-def options_of(session: Session) -> list[dict[str, object]]:
+def options_of(session: Owner) -> list[dict[str, object]]:
     """The options as the protocol has them, with their current values."""
     choices = session.choices
     choices.sent = [
@@ -83,7 +103,7 @@ def options_of(session: Session) -> list[dict[str, object]]:
     return choices.sent
 
 
-def set_option(session: Session, name: str, value: object) -> None:
+def set_option(session: Owner, name: str, value: object) -> None:
     """Set an option; another model is loaded first. Raises RpcError for an unknown one or value, and during a turn.
 
     If the model can't be loaded, its error is raised, and the one before stays.
@@ -101,13 +121,13 @@ def set_option(session: Session, name: str, value: object) -> None:
     return session.between_turns(choices.settle)
 
 
-def set_mode(session: Session, name: str) -> None:
+def set_mode(session: Owner, name: str) -> None:
     """Change the mode, as a client does that knows no options. Raises RpcError."""
     set_option(session, MODE, name)
     refresh(session)
 
 
-def refresh(session: Session) -> None:
+def refresh(session: Owner) -> None:
     """Send the options if they changed from our side: after a turn, or once the model is there."""
     before = session.choices.sent
     session.choices.follow()
@@ -121,7 +141,7 @@ def refresh(session: Session) -> None:
 # -- the model ---------------------------------------------------------------------------------------------------------
 
 
-def _models(session: Session) -> tuple[str, Sequence[_Choice]]:
+def _models(session: Owner) -> tuple[str, Sequence[_Choice]]:
     """The model in use, as the settings name it, and all: those on this machine, or those that a server lists."""
     settings, loaded = session.resolved.settings, session.models.loaded
     if settings.engine == LLAMA:
@@ -133,7 +153,7 @@ def _models(session: Session) -> tuple[str, Sequence[_Choice]]:
     return model, found if any(one[0] == model for one in found) else [(model, model, ""), *found]
 
 
-def _switch(session: Session, value: object) -> None:
+def _switch(session: Owner, value: object) -> None:
     """Load another model, and use it from the next turn on."""
     model, models = _models(session)
     chosen = _chosen(MODEL, value, models)

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from ossia.agent.control import Control
     from ossia.agent.request import ContextUse, Request
     from ossia.agent.worker import Idle
-    from ossia.cli.acp.session import Session
+    from ossia.cli.acp.options import Owner
     from ossia.cli.chat.ahead import Idleness
 
 _AGAIN_S = 4.0
 
 
-def begin(session: Session) -> None:
+def begin(session: Owner) -> None:
     """Read the next prompt ahead whenever the worker and the machine are idle. Between turns, with a model in use."""
     talk, settings = session.talk, session.resolved.settings
     assert talk.model is not None and talk.tools is not None
@@ -41,7 +41,7 @@ def _idleness(threads: int | None) -> Idleness:
     return Idleness(threads or default_threads())
 
 
-def send_usage(session: Session) -> None:
+def send_usage(session: Owner) -> None:
     """Measure the context and send how full it is. With a model in use."""
 
     def send(future: Future[ContextUse]) -> None:
@@ -52,7 +52,7 @@ def send_usage(session: Session) -> None:
     session.talk.measure().add_done_callback(send)
 
 
-def _title(session: Session, request: Request, responder: LocalResponder) -> Idle | None:
+def _title(session: Owner, request: Request, responder: LocalResponder) -> Idle | None:
     """The title's job for `Worker.when_idle`; None: no title is needed. The first question is one until then."""
     talk, store, session_id = session.talk, session.talk.store, session.talk.opened.session_id
     if session.resolved.settings.titles != "model" or store is None or session_id is None or session.titled:
