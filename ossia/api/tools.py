@@ -14,7 +14,7 @@ from ossia.api.host import report
 from ossia.errors import ArgumentError
 from ossia.tools.approval.grants import Grants
 from ossia.tools.approval.policy import Policy
-from ossia.tools.approval.rules import is_about
+from ossia.tools.approval.rules import is_about, may_allow
 from ossia.tools.build import Toolset, toolset
 from ossia.tools.calls.names import BUILT_IN
 from ossia.tools.import_path import remove_from_sys_path
@@ -47,8 +47,11 @@ def toolset_of(given: Given, parts: Parts, host: Host, tokenizer: Tokenizer, fun
                 raise ArgumentError(f"tools: {name} can't be used here: {tools.off[name]}")
         specs = tools.toolbox.every_spec
         for rule in given.rules():
-            if Policy([rule]).unused(specs) and not any(is_about(rule.name, name) for name in BUILT_IN):
-                raise ArgumentError(f"{rule.action}: {str(rule)!r}: no tool of that name is on")
+            about = [name for name in BUILT_IN if is_about(rule.name, name)]
+            holds = about if rule.action == "deny" else [name for name in about if may_allow(rule.name, name)]
+            if not holds and Policy([rule]).unused(specs):
+                meant = f": did you mean {' or '.join(about)}?" if about else ""
+                raise ArgumentError(f"{rule.action}: {str(rule)!r}: no tool of that name is on{meant}")
     except BaseException:
         tools.close()
         raise
