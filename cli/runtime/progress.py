@@ -115,6 +115,7 @@ class Display:
         self.publish: Callable[[published.Notice | published.Loading], object] = lambda event: None
         self.once = False  # True: no note is written twice
         self._noted: set[str] = set()
+        self._loading = Loading("")
         self.fix: Callable[[ToolFinished], str] = lambda done: ""  # the user's next step after a failed call
         self.terminal, self.colour, self.shows_activity = terminal, colour, lively
         self._asides, self._quiet, self._thinking, self._verbose = asides, quiet, thinking, verbose and not quiet
@@ -182,8 +183,9 @@ class Display:
         """The `Report` for builders of models and tools."""
         match what:
             case Loading():
-                if what.what:
+                if what.what and what != self._loading:
                     self.publish(published.Loading(what.what, what.share, what.left_s))
+                self._loading = what
                 self.line.set(loading_words(what))
                 self.line.tick() if what.what else self.line.erase()
             case Notice("warning", text):

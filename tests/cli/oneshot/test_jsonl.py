@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,7 @@ def test_the_loading_and_the_warnings_are_lines_too() -> None:
     said = [line.removeprefix("ossia: ").removeprefix("warning: ") for line in done.stderr.decode().splitlines()]
     assert [text for _, text in notices] == said and [code for code, _ in notices] == ["note", "warning"]
     assert {"loading", "progress"} <= {line["type"] for line in lines}
+    assert all(one != following for one, following in pairwise(lines))
 
 
 def test_an_answer_by_a_schema_is_data(tmp_path: Path) -> None:
