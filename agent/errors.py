@@ -69,7 +69,7 @@ class ContextFull(DoesNotFit):
     def __init__(self, prompt_tokens: int, context_tokens: int) -> None:
         super().__init__(
             f"the prompt has {prompt_tokens:,} tokens, the context holds {context_tokens:,}: shorten the prompt "
-            "or the instructions (AGENTS.md too), use fewer tools or a larger context (--context), up to the model's own"
+            "or the instructions (AGENTS.md too), use fewer tools or a larger context (--context), up to the model's"
         )
         self.prompt_tokens = prompt_tokens
         self.context_tokens = context_tokens

@@ -210,9 +210,9 @@ def test_what_is_wrong_is_one_kind_of_error(model: Scripted) -> None:
         assert agent.ask("go").text == "Done."
     with Agent(model(DONE), deny=["pyhton"]) as agent, pytest.raises(ArgumentError, match="no tool of that name is on"):
         agent.ask("go")
-    with Agent(model(DONE), allow=["apply_patch"]) as agent:
-        with pytest.raises(ArgumentError, match=r"did you mean repo_browser\.apply_patch\?"):
-            agent.ask("go")
+    meant = r"did you mean repo_browser\.apply_patch\?"
+    with Agent(model(DONE), allow=["apply_patch"]) as agent, pytest.raises(ArgumentError, match=meant):
+        agent.ask("go")
     with Agent(model(DONE), allow=["repo_browser.apply_patch"], deny=["apply_patch"]) as agent:
         assert agent.ask("go").text == "Done."
     with pytest.raises(ArgumentError, match="belong to the model"):
