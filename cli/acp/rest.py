@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ossia.agent.errors import AgentError
-from ossia.agent.respond import LocalResponder
 from ossia.cli.acp.history import info_update
+from ossia.cli.runtime.idleness import read_ahead
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from ossia.agent.control import Control
-    from ossia.agent.request import ContextUse, Request
+    from ossia.agent.request import ContextUse, Request, Responder
     from ossia.agent.worker import Idle
     from ossia.cli.acp.options import Owner
-    from ossia.cli.chat.ahead import Idleness
 
 _AGAIN_S = 4.0
 
 
 def begin(session: Owner) -> None:
     """Read the next prompt ahead whenever the worker and the machine are idle. Between turns, with a model in use."""
-    talk, settings = session.talk, session.resolved.settings
-    assert talk.model is not None and talk.tools is not None
-    responder, mode = talk.model.responder, settings.prefill_ahead
-    if mode == "off" or not isinstance(responder, LocalResponder) or "prefill" not in talk.model.engine.capabilities:
-        return
-    idle = _idleness(settings.threads).now if mode == "auto" else None
-    request = talk.session.request_ahead(talk.tools.toolbox.specs)
-    talk.ahead.begin(request, responder, idle=idle, then=_title(session, request, responder))
-
-
-@lru_cache(maxsize=1)
-def _idleness(threads: int | None) -> Idleness:
-    from ossia.agent.engine.threads import default_threads
-    from ossia.cli.chat.ahead import Idleness
-
-    return Idleness(threads or default_threads())
+    read_ahead(session.talk, session.resolved.settings, lambda *asked: _title(session, *asked))
 
 
 def send_usage(session: Owner) -> None:
@@ -52,12 +35,12 @@ def send_usage(session: Owner) -> None:
     session.talk.measure().add_done_callback(send)
 
 
-def _title(session: Owner, request: Request, responder: LocalResponder) -> Idle | None:
+def _title(session: Owner, request: Request, responder: Responder) -> Idle | None:
     """The title's job for `Worker.when_idle`; None: no title is needed. The first question is one until then."""
     talk, store, session_id = session.talk, session.talk.store, session.talk.opened.session_id
     if session.resolved.settings.titles != "model" or store is None or session_id is None or session.titled:
         return None
-    if talk.session.ends[-1:] != ("answered",):
+    if request.response_format or talk.session.ends[-1:] != ("answered",):
         return None
 
     def write(control: Control) -> float | None:

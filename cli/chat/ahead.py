@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ossia.agent.errors import AgentError
-from ossia.agent.respond import LocalResponder
 from ossia.agent.titles import written_title
+from ossia.cli.runtime.idleness import read_ahead
 
 if TYPE_CHECKING:
     from ossia.agent.control import Control
@@ -24,11 +20,6 @@ if TYPE_CHECKING:
 _DATE_EVERY_S = 30.0
 _REST_S = 4.0
 """The chat is at rest after so long without a key."""
-_SPARE = 0.5
-"""Of a processor: others and our threads may need this much more than there is. What always runs takes less."""
-_LEAST_S = 0.2
-_BATTERY_EVERY_S = 10.0
-_BUSY = ("user", "nice", "system", "irq", "softirq")
 
 
 class ReadingAhead:
@@ -36,27 +27,15 @@ class ReadingAhead:
 
     def __init__(self, chat: Owner, titles: Titles) -> None:
         self._chat, self._titles = chat, titles
-        self._idleness: Idleness | None = None
         ahead = chat.conversation.ahead
         ahead.on_change, ahead.on_fault = lambda: chat.face.wake(), self._fail
 
     def begin(self) -> None:
         """Read ahead for the session whenever the worker is idle. Between turns."""
         chat, conversation = self._chat, self._chat.conversation
-        loaded, mode = chat.loaded, chat.settings.prefill_ahead
         conversation.ahead.end()
-        if chat.control is not None or chat.outbox.queue or loaded is None or mode == "off":
-            return
-        responder = loaded.model.responder
-        if "prefill" not in loaded.model.engine.capabilities or not isinstance(responder, LocalResponder):
-            return
-        if mode == "auto" and self._idleness is None:
-            from ossia.agent.engine.threads import default_threads
-
-            self._idleness = Idleness(chat.settings.threads or default_threads())
-        idle = self._idleness.now if mode == "auto" and self._idleness else None
-        request = conversation.session.request_ahead(loaded.tools.toolbox.specs)
-        conversation.ahead.begin(request, responder, idle=idle, then=self._titles.writer(request, responder))
+        if chat.control is None and not chat.outbox.queue and chat.loaded:
+            read_ahead(conversation, chat.settings, self._titles.writer)
 
     def watch_the_date(self) -> None:
         """Check the date now and then. On the loop's thread."""
@@ -149,75 +128,3 @@ class Titles:
         if self._chat.conversation.store is store:  # it may have become private meanwhile
             with suppress(AgentError):
                 store.entitle(session_id, title)
-
-
-class Idleness:
-    """The idleness of the machine: room for `threads` more without slowing other programs, and no battery to drain.
-
-    `busy`: seconds of work of all processors together, None if unknown (then others count as idle); `own`: those of
-    this process; `clock`: monotonic seconds.
-    """
-
-    def __init__(
-        self,
-        threads: int,
-        *,
-        busy: Callable[[], float | None] = lambda: _busy_s(),
-        own: Callable[[], float] = lambda: sum(os.times()[:4]),
-        battery: Callable[[], bool] = lambda: on_battery(),
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._threads, self._busy, self._own, self._clock = threads, busy, own, clock
-        self._others, self._looked = 0.0, clock()
-        self._last = (busy(), own())
-        self._on_battery, self._battery, self._battery_at = battery, False, float("-inf")
-
-    def now(self) -> bool:
-        """True if the machine was idle enough since the last call."""
-        at = self._clock()
-        if at - self._battery_at >= _BATTERY_EVERY_S:
-            self._battery, self._battery_at = self._on_battery(), at
-        self._look(at)
-        return not self._battery and self._others + self._threads <= (os.cpu_count() or 1) + _SPARE
-
-    def _look(self, at: float) -> None:
-        """Count the processors kept busy by others since the last look."""
-        past_s = at - self._looked
-        if past_s < _LEAST_S:  # the system counts in hundredths of a second
-            return
-        (busy, own), (busy_now, own_now) = self._last, (self._busy(), self._own())
-        self._looked, self._last = at, (busy_now, own_now)
-        if busy is not None and busy_now is not None:
-            self._others = max(0.0, busy_now - busy - (own_now - own)) / past_s
-
-
-def _busy_s() -> float | None:
-    import psutil
-
-    try:
-        times = psutil.cpu_times()
-    except OSError:  # Android
-        return None
-    return sum(getattr(times, name, 0.0) for name in _BUSY)
-
-
-def on_battery(supplies: Path = Path("/sys/class/power_supply")) -> bool:
-    """True if the machine runs on a battery; False if unknown. `supplies`: Linux's folder of batteries."""
-    if sys.platform == "linux":  # psutil takes a mouse's battery for the machine's
-        return _discharges(supplies)
-    import psutil
-
-    battery = psutil.sensors_battery()
-    return battery is not None and battery.power_plugged is False
-
-
-def _discharges(supplies: Path) -> bool:
-    """True if a battery of the machine discharges. A mouse's (`scope` Device) doesn't count."""
-    with suppress(OSError):
-        for supply in supplies.iterdir():
-            with suppress(OSError):
-                mine = not (supply / "scope").exists() or (supply / "scope").read_text().strip() != "Device"
-                battery = (supply / "type").read_text().strip() == "Battery"
-                if mine and battery and (supply / "status").read_text().strip() == "Discharging":
-                    return True
-    return False

@@ -137,7 +137,7 @@ def test_it_waits_until_the_machine_is_idle(monkeypatch: pytest.MonkeyPatch) -> 
         def now(self) -> bool:
             return Machine.idle
 
-    monkeypatch.setattr("ossia.cli.chat.ahead.Idleness", Machine)
+    monkeypatch.setattr("ossia.cli.runtime.idleness._idleness", Machine)
     monkeypatch.setattr("ossia.agent.ahead._LOOK_AGAIN_S", 0.05)
 
     async def case() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ossia.cli.chat.ahead import Idleness, on_battery
+from ossia.cli.runtime.idleness import Idleness, on_battery
 from tests.support.screen import Clock
 
 CPUS = os.cpu_count() or 1
