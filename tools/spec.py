@@ -247,7 +247,7 @@ class Decision:
     A toolbox treats "always" as "session": whoever answers stores the question's rules. `arguments`: written by the
     user instead of the model. Then even an allowing decision is no approval yet: the changed call is previewed and
     asked about. `unasked`: a refusal because nobody could be asked; the model reads that. `reason`: why the user
-    refuses, in their words, for the model; "" without one.
+    refuses, in their words, for the model; "" without one. (Of an unasked one, for the program's log.)
     """
 
     call_id: str

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ossia.agent.conversation import Conversation
 from ossia.agent.events import ApprovalAsked, Decision
 from ossia.agent.stream.account import Account
-from ossia.agent.stream.events import Approval, Event, Result, ToolResult
+from ossia.agent.stream.events import Approval, Event, Notice, Result, ToolResult
 from ossia.agent.stream.publish import Publisher
 from ossia.agent.turn import Tapped, Turn
 from ossia.agent.worker import Worker
@@ -64,7 +64,11 @@ def events_of(turn: Turn, publisher: Publisher, approver: Approver) -> Generator
                         LOG.warning("%s: %s", published.title, notice)
                 yield published
             if isinstance(event, ApprovalAsked) and question is not None:
-                turn.answer(approver.decide(event, question))
+                decision = approver.decide(event, question)
+                if decision.unasked:
+                    LOG.warning(why := f"{event.call.name} was refused: {event.reason}, and {decision.reason}")
+                    yield Notice("unasked", why)
+                turn.answer(decision)
         turn.result()
     except BaseException:
         turn.stop()
@@ -107,7 +111,7 @@ class Approver:
     def decide(self, asked: ApprovalAsked, question: Approval) -> Decision:
         """The decision. Raises ArgumentError for any other answer, and whatever `approve` raises."""
         if self._approve is None:
-            return _unasked(asked, "approve isn't given")
+            return Decision(asked.call.id, False, reason="approve isn't given", unasked=True)
         answer = self._approve(question)
         if not isinstance(answer, bool | str | Mapping):
             raise ArgumentError(f"{_EXPECTED}, not {answer!r:.80}")
@@ -117,7 +121,7 @@ class Approver:
         if asked.form is None and values != asked.arguments:
             return self._changed(asked, values)
         if asked.firm and not self._for_a_person:
-            return _unasked(asked, _NEEDS_A_PERSON)
+            return Decision(asked.call.id, False, reason=_NEEDS_A_PERSON, unasked=True)
         return Decision(asked.call.id, True, arguments=None if asked.form is None else json.dumps(values))
 
     def _changed(self, asked: ApprovalAsked, values: object) -> Decision:
@@ -138,8 +142,3 @@ def _in_form(answer: Mapping[str, object], before: object) -> object:
     if isinstance(before, str) and len(answer) == 1 and isinstance(text := next(iter(answer.values())), str):
         return text
     return dict(answer)
-
-
-def _unasked(asked: ApprovalAsked, why: str) -> Decision:
-    LOG.warning("%s was refused: %s, and %s", asked.call.name, asked.reason, why)
-    return Decision(asked.call.id, False, unasked=True)

@@ -12,6 +12,7 @@ from ossia import (
     Agent,
     Approval,
     ArgumentError,
+    Notice,
     Result,
     ToolCall,
 )
@@ -74,6 +75,12 @@ read_page.effects = {"read"}  # type: ignore[attr-defined]
 read_page.taints = {"outside"}  # type: ignore[attr-defined]
 
 
+NOT_A_PERSON = (
+    "functions.weather was refused: the model has read text from outside, and only a person may allow that: "
+    "Agent(answers_for_a_person=True) if one answers"
+)
+
+
 @pytest.mark.parametrize(("person", "status"), [(False, "refused"), (True, "done")])
 def test_true_answers_for_a_person_only_if_one_answers(
     model: Scripted, caplog: pytest.LogCaptureFixture, person: bool, status: str
@@ -87,9 +94,11 @@ def test_true_answers_for_a_person_only_if_one_answers(
         return True
 
     with Agent(steps, tools=[read_page, weather], approve=approve, answers_for_a_person=person) as agent:
-        assert [call.status for call in agent.ask("go").calls] == ["done", status]
+        *events, result = agent.stream("go")
+    assert isinstance(result, Result) and [call.status for call in result.calls] == ["done", status]
     assert firm == [True]
-    assert ("only a person may allow that" in caplog.text) is not person
+    why = [event.text for event in events if isinstance(event, Notice)]
+    assert why == caplog.messages == ([] if person else [NOT_A_PERSON])
 
 
 @pytest.mark.parametrize("returned", [True, False])

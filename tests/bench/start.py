@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for asked in ("Hello", "What is 48*17?"):
             arguments = ["run", asked, "--model", given.model]
             _pair(report, programs, given.runs, f"ossia run {asked!r}: ", _command(arguments, home))
-        for code in ("pass", "import ossia"):
+        for code in ("pass", "import ossia", "from ossia import Agent, Text"):
             _pair(report, programs, given.runs, f"python -c {code!r}: ", _python(code, home))
         _pair(report, programs, given.runs, "ossia acp: ", _editor(given.model, home))
         if os.name == "posix":
