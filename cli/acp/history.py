@@ -6,6 +6,7 @@ import datetime
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,7 +38,9 @@ def opened(resolved: Resolved, folder: Folder | None, cwd: Path, stored: str | N
         if not _is_in(info, cwd):
             where = f"was begun in {_folder(info)}" if _folder(info) else "has no folder"
             raise RpcError(INVALID_PARAMS, f"cwd: session {stored} {where}: it can't go on in {cwd}")
-    return open_session(resolved, folder, resume=Resume(ref=stored), here=cwd)
+    found = open_session(resolved, folder, resume=Resume(ref=stored), here=cwd)
+    found.session.options = replace(found.session.options, response_format=None)  # answers are for people
+    return found
 
 
 def listed(params: Params, *, page: int = _PAGE) -> dict[str, object]:

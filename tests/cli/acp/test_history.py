@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 from acp.exceptions import RequestError
 
-from ossia.agent.sessions.session import Session, UserText
+from ossia.agent.sessions.session import Options, Session, UserText
 from ossia.agent.sessions.store import SessionStore
 from ossia.agent.stream.events import Reasoning, Text, ToolCall, ToolResult
 from ossia.cli import paths
-from ossia.cli.acp.history import listed
+from ossia.cli.acp.history import listed, opened
 from ossia.cli.acp.replay import replayed
 from ossia.cli.acp.rpc import RpcError
-from ossia.harmony.messages import Message
+from ossia.cli.settings.config import resolve
+from ossia.harmony.messages import Message, ResponseFormat
 from tests.cli.acp.editor import Editor
 from tests.support.acp_lines import Lines, update_of
 from tests.support.command import write_script
@@ -143,6 +144,18 @@ def test_what_cannot_be_opened_is_refused_in_one_line(store: SessionStore, work:
         assert "is open in another ossia" in refused(editor, load(session_id=held, cwd=cwd, mcp_servers=[]))
         delete = editor.connection._conn.send_request("session/delete", {"sessionId": held})
         assert "is open in another ossia" in refused(editor, delete)
+
+
+def test_a_session_of_answers_by_a_schema_goes_on_in_words(store: SessionStore, work: Path) -> None:
+    session = Session(Options(response_format=ResponseFormat("answer", {"type": "integer"})))
+    session_id = store.keep(session, workspace=str(work))
+    session.open_turn("How many?")
+    session.close_turn("answered")
+    store.close()
+    found = opened(resolve({}, environ={}), None, work, session_id)
+    assert found.store is not None
+    found.store.close()
+    assert (found.session.messages[0].text, found.session.options.response_format) == ("How many?", None)
 
 
 def test_a_session_that_is_loaded_again_during_its_turn_ends_that_first(work: Path) -> None:
