@@ -114,11 +114,16 @@ class Server:
             pass
 
     def end(self) -> None:
-        """Stop every turn, close the sessions, and write the last answers, for half a second at most."""
+        """Stop every turn, close the sessions, and write the last answers.
+
+        A turn has half a second to stop. MCP servers that resist have some seconds more: they would go on without us.
+        """
         sessions, give_up_at = list(self.sessions.values()), time.monotonic() + _END_S
         for session in sessions:
             session.close()
-        while any(session.busy for session in sessions) and time.monotonic() < give_up_at:
+        while busy := [session for session in sessions if session.busy]:
+            if time.monotonic() > give_up_at and not any(session.leaving for session in busy):
+                break
             time.sleep(0.01)
         self.connection.finish(_END_S / 2)
         if self._made:

@@ -21,6 +21,7 @@ from ossia.cli.acp.waiting import Waiting
 from ossia.cli.attach.mentioned import with_mentioned
 from ossia.cli.runtime.assembly import collect, limits_of
 from ossia.cli.runtime.progress import Display
+from ossia.cli.visible import seen_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from ossia.tools.build import Toolset, ToolsSpec
     from ossia.tools.folder import Folder
 
+_COLLECTED_S = 2.0
+"""The patience with tools that are still being collected, when a session ends."""
 _CANCELLED: Mapping[str, object] = {"stopReason": "cancelled"}
 
 
@@ -66,6 +69,8 @@ class Session:
         self._control: Control | None = None  # of the prompt that is being answered
         self._later: list[Callable[[], object]] = []
         self._closed, self._using = False, threading.Lock()
+        self._closing = Control()  # stops the wait for MCP servers
+        self.leaving = False  # its turns are over, and its tools are being ended
         self.ended = threading.Event()
         """Set once it is closed: the stored session may be opened again."""
 
@@ -99,11 +104,6 @@ class Session:
         """True while a prompt is being answered."""
         return self._control is not None
 
-    @property
-    def tools(self) -> Toolset | None:
-        """The tools, once they are collected."""
-        return self._tools.result() if self._tools.done() and not self._tools.exception() else None
-
     def prompt(self, blocks: object) -> Future[Mapping[str, object]]:
         """Answer a prompt: the future gets the response. Raises RpcError."""
         said = text_of(blocks, self.cwd, self.folder.workspace.taints if self.folder else frozenset({"private"}))
@@ -129,6 +129,7 @@ class Session:
             closed, self._closed = self._closed, True
         if not closed:
             self.cancel()
+            self._closing.stop()
             self.between_turns(lambda: self._end(cache=cache))
 
     # -- on the threads of a session -----------------------------------------------------------------------------------
@@ -137,13 +138,11 @@ class Session:
         """Collect the tools; the counter's tokenizer is the model's, from the first turn on."""
         import_module("ossia.cli.acp.turn")  # the first prompt needn't wait for it
         try:
-            tools = collect(self.spec, self.resolved, self._display, cast("Tokenizer", None))
+            tools = collect(self.spec, self.resolved, self._display, cast("Tokenizer", None), skip=self._closing)
         except BaseException as error:
             self._tools.set_exception(error)
             return
         self._tools.set_result(tools)
-        if self._closed:
-            tools.close()
 
     def _prepare(self) -> None:
         """Collect the tools, then wait for the model, say how full the context is, and read the first prompt ahead."""
@@ -206,22 +205,25 @@ class Session:
         if self._tools.done() and self._tools.exception():  # what was missing may be there now
             self._tools = Future()
             self._collect()
-        with (
-            closing(Waiting(self.update)) as waiting,
-            self.models.turn(lambda: self.resolved, control, waiting.show) as model,
-        ):
-            tools, talk = awaited(self._tools, control), self.talk
-            waiting.close()
-            self._use(model, tools)
-            self._report_off(tools)
-            answer = commands.expanded(talk, said)
-            if isinstance(answer, str):
-                self.update(updates.message(answer))
-                return {"stopReason": "end_turn"}
-            said, _, problems = with_mentioned(answer, self.resolved.settings, talk, self.cwd, control)
-            for line in problems:
-                self.update(updates.thought(f"{line}\n"))
-            return self._say(said, control)
+        with closing(Waiting(self.update)) as waiting:  # before its turn: a server may take 30 s, and others wait then
+            tools = awaited(self._tools, control, lambda: waiting.show(self._display.line.text))
+            with self.models.turn(lambda: self.resolved, control, waiting.show) as model:
+                waiting.close()
+                self._use(model, tools)
+                self._report_off(tools)
+                return self._answer_with(said, control)
+
+    def _answer_with(self, said: UserText, control: Control) -> Mapping[str, object]:
+        """Answer with the model and the tools in use."""
+        talk = self.talk
+        answer = commands.expanded(talk, said)
+        if isinstance(answer, str):
+            self.update(updates.message(answer))
+            return {"stopReason": "end_turn"}
+        said, _, problems = with_mentioned(answer, self.resolved.settings, talk, self.cwd, control)
+        for line in problems:
+            self.update(updates.thought(f"{line}\n"))
+        return self._say(said, control)
 
     def _say(self, said: UserText, control: Control) -> Mapping[str, object]:
         from ossia.cli.acp import rest
@@ -257,16 +259,18 @@ class Session:
         lines += [f"the MCP server {one.name} is new: /mcp shows its tools, /mcp accept {one.name} accepts them"
                   for one in tools.connected if any(tool.state != "accepted" for tool in one.tools)]  # fmt: skip
         for line in lines:
-            self.update(updates.thought(f"{line}\n"))
+            self.update(updates.thought(f"{seen_line(line)}\n"))
         self.notices = None
 
     def _end(self, *, cache: bool) -> None:
+        self.leaving = True
         try:
             with self._using, suppress(Exception):
                 if cache:
                     self.talk.save_cache()
                 self.talk.close()
-            if tools := self.tools:
-                tools.close()
+            with suppress(Exception):
+                self._tools.exception(_COLLECTED_S)
+            self._tools.add_done_callback(lambda done: done.exception() or done.result().close())
         finally:
             self.ended.set()

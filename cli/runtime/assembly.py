@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ from ossia.tools.build import TRAINED, Toolset, ToolsSpec, toolset
 from ossia.tools.folder import Folder
 from ossia.tools.pages import Web
 from ossia.tools.skills import NO_SKILLS
+from ossia.tools.spec import Stop
 
 if TYPE_CHECKING:
     from ossia.agent.build import Begun, Model
@@ -133,12 +135,19 @@ def local_spec(settings: Settings, *, stays: bool = False) -> ModelSpec:
     )
 
 
-def collect(spec: ToolsSpec, resolved: Resolved, display: Display, tokenizer: Tokenizer) -> Toolset:
-    """The tools of `spec`, which is that of the settings. Raises FunctionsError for an unavailable one."""
+def collect(
+    spec: ToolsSpec, resolved: Resolved, display: Display, tokenizer: Tokenizer, *, skip: Stop | None = None
+) -> Toolset:
+    """The tools of `spec`, which is that of the settings. `skip`: stops the wait for MCP servers; None: the display's.
+
+    Raises FunctionsError for an unavailable one.
+    """
     if spec.files or spec.packages:
         give_stdout_to_others()
     host = paths.host()
-    tools = toolset(spec, host, display.report, TokenCounter(tokenizer, host), skippable=display.skippable)
+    counter = TokenCounter(tokenizer, host)
+    skippable = display.skippable if skip is None else lambda: nullcontext((skip, ""))
+    tools = toolset(spec, host, display.report, counter, skippable=skippable)
     for line in (*few(spec.skills.skipped), *unmatched_rules(resolved, tools.toolbox.every_spec)):
         display.warn(line)
     if not any(name.startswith("mcp ") for name in tools.off):  # a server that is away may have such a tool

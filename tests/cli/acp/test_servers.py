@@ -13,9 +13,10 @@ from ossia.cli.acp.servers import with_servers
 from ossia.tools.build import ToolsSpec
 from ossia.tools.functions import McpConfigInvalid
 from ossia.tools.mcp.config import McpConfig, expanded
-from tests.support.acp_lines import Lines, update_of
+from tests.support.acp_lines import Lines, Message, update_of
 from tests.support.command import write_script
 from tests.support.mcp_servers import SERVER, over_http
+from tests.support.site import wait_until
 
 NOTES = {"name": "My notes", "command": "/bin/notes", "args": [], "env": []}
 STUDY = {"name": "Study server", "command": sys.executable, "args": [str(SERVER), "stdio"], "env": []}
@@ -101,6 +102,42 @@ def test_a_server_over_http_is_called(tmp_path: Path) -> None:
         session = agent.request("session/new", cwd=str(tmp_path), mcpServers=[server])["result"]["sessionId"]
         agent.answer(agent.prompt(session, "/tools"))
         assert any("functions.Study_server__book" in str(update_of(message)) for message in agent.messages)
+
+
+@pytest.fixture
+def silent(tmp_path: Path) -> tuple[Message, Path]:
+    """A server that never answers, and the file with its process's id."""
+    number = tmp_path / "number"
+    program = f"import os, time; open({str(number)!r}, 'w').write(f'{{os.getpid()}}\\n'); time.sleep(600)"
+    return {"name": "silent", "command": sys.executable, "args": ["-c", program], "env": []}, number
+
+
+def test_a_silent_server_holds_up_its_own_session_alone(tmp_path: Path, silent: tuple[Message, Path]) -> None:
+    with Lines("--engine", write_script(tmp_path, CALL[1])) as agent:
+        agent.request("initialize", protocolVersion=1)
+        waiting, other = (
+            agent.request("session/new", cwd=str(tmp_path), mcpServers=servers)["result"]["sessionId"]
+            for servers in ([silent[0]], [])
+        )
+        first = agent.prompt(waiting)
+        assert agent.answer(agent.prompt(other))["result"] == {"stopReason": "end_turn"}
+        assert not any(message.get("id") == first for message in agent.messages)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="processes by their ids")
+@pytest.mark.parametrize("prompted", [False, True])
+def test_a_server_that_never_answers_ends_with_ossia(
+    tmp_path: Path, silent: tuple[Message, Path], prompted: bool
+) -> None:
+    server, number = silent
+    with Lines("--engine", write_script(tmp_path, CALL[1])) as agent:
+        agent.request("initialize", protocolVersion=1)
+        session = agent.request("session/new", cwd=str(tmp_path), mcpServers=[server])["result"]["sessionId"]
+        if prompted:
+            agent.prompt(session)
+        wait_until(lambda: number.exists() and number.read_text().endswith("\n"))
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(number.read_text()), 0)
 
 
 def test_a_real_server_is_asked_about_and_called_and_no_secret_is_shown(tmp_path: Path) -> None:
