@@ -271,15 +271,16 @@ class _Writer:
 
 
 def _line(message: Mapping[str, object]) -> bytes:
-    """The message on a line. NaN and the infinities become texts: a model may write them, JSON has none."""
+    """The message on a line. NaN and the infinities become texts, half a surrogate pair a "?".
+
+    A model may write them; Python's JSON has them, a client's may not: it would lose the message.
+    """
     try:
         text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except ValueError:
-        text = json.dumps(json.loads(json.dumps(message), parse_constant=str), separators=(",", ":"))
-    try:
-        return text.encode() + b"\n"
-    except UnicodeEncodeError:  # half a surrogate pair
-        return json.dumps(message, separators=(",", ":")).encode() + b"\n"
+        finite = json.loads(json.dumps(message), parse_constant=str)
+        text = json.dumps(finite, ensure_ascii=False, separators=(",", ":"))
+    return text.encode(errors="replace") + b"\n"
 
 
 def _whole(value: object) -> Any:

@@ -271,6 +271,11 @@ class Session:
                 self.talk.close()
             with suppress(Exception):
                 self._tools.exception(_COLLECTED_S)
-            self._tools.add_done_callback(lambda done: done.exception() or done.result().close())
+            self._tools.add_done_callback(_close)
         finally:
             self.ended.set()
+
+
+def _close(collected: Future[Toolset]) -> None:
+    if not collected.exception():
+        collected.result().close()

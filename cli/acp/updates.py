@@ -40,6 +40,8 @@ _STOPS: Mapping[events.End, str] = {
     "time": "max_turn_requests",
     "steps": "max_turn_requests",
 }
+_MAX_LINE = (1 << 32) - 1
+"""The protocol's: clients refuse the update with another."""
 _OUTPUT_CHARS = 16_000
 """Shown of a running call's output: its end."""
 _OUTPUT_S = 0.2
@@ -89,7 +91,7 @@ def diffs(changes: Sequence[tuple[str, str | None, str]], root: Path) -> list[di
 def tool_call(call: events.ToolCall, root: Path) -> Update:
     """The beginning of a call."""
     first = call.arguments.get("line_start") if isinstance(call.arguments, Mapping) else None
-    line = {"line": first} if isinstance(first, int) and first > 0 else {}
+    line = {"line": first} if type(first) is int and 0 < first <= _MAX_LINE else {}
     return {
         "sessionUpdate": "tool_call",
         "toolCallId": call.id,

@@ -86,9 +86,9 @@ def test_a_request_gets_its_result_and_a_notification_nothing(peer: Peer) -> Non
     assert peer.heard.get(timeout=_WAIT_S) == {"a": 1}
 
 
-def test_what_is_no_number_in_json_becomes_a_text(peer: Peer) -> None:
-    peer.connection.notify("x", {"a": [float("nan"), float("inf")]})
-    assert peer.line() == {"jsonrpc": "2.0", "method": "x", "params": {"a": ["NaN", "Infinity"]}}
+def test_what_json_or_unicode_does_not_have_is_replaced(peer: Peer) -> None:
+    peer.connection.notify("x", {"a": [float("nan"), float("inf"), "\ud800é"]})
+    assert peer.line() == {"jsonrpc": "2.0", "method": "x", "params": {"a": ["NaN", "Infinity", "?é"]}}
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,12 @@ def test_a_call_has_its_place_and_its_result_for_people() -> None:
     assert [one["content"]["text"] for one in sent[-1]["content"]] == ["cut", "```\nprint(1)\n```"]
 
 
+@pytest.mark.parametrize("line", [0, -1, True, 1 << 32, "5"])
+def test_a_line_that_the_protocol_does_not_have_is_left_out(line: object) -> None:
+    call = events.ToolCall("repo_browser.open_file", {"line_start": line}, "call_1", kind="read", paths=("a.py",))
+    assert _sent(call)[0]["locations"] == [{"path": str(ROOT / "a.py")}]
+
+
 @pytest.mark.parametrize("status", ["failed", "refused", "stopped"])
 def test_a_call_that_did_not_work_failed(status: events.CallStatus) -> None:
     call = events.ToolCall("python", "print(1)", "call_1", "Run Python: print(1)", "run")
