@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from typing import TYPE_CHECKING
 
 from ossia.api.model import END_S, Model, patience
@@ -14,7 +14,7 @@ from ossia.errors import AgentBusy, ArgumentError
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Generator, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
     from types import TracebackType
 
     from ossia.agent.stream.events import Approval, Event, Result
@@ -125,19 +125,43 @@ class Agent:
 
     async def aask(self, text: str, *, schema: object = None) -> Result:
         """`ask` on a thread of its own, for asyncio; `approve` is called there. Cancelling it stops the turn."""
+        from ossia.agent.stream.events import Result
+
+        async with aclosing(self.astream(text, schema=schema)) as events:
+            (result,) = [event async for event in events if isinstance(event, Result)]
+        return result
+
+    async def astream(self, text: str, *, schema: object = None) -> AsyncGenerator[Event, None]:
+        """`stream` on a thread of its own, for asyncio. Left within `contextlib.aclosing`, it stops the turn.
+
+            async with aclosing(agent.astream("What is 48*17?")) as events:
+                async for event in events: print(event)
+        """
         import asyncio
 
-        stopped = threading.Event()
-        asking = asyncio.create_task(asyncio.to_thread(self._last, self._answer(text, schema, stopped)))
+        stopped, loop = threading.Event(), asyncio.get_running_loop()
+        events = self._answer(text, schema, stopped)
+        come: asyncio.Queue[Event | None] = asyncio.Queue()
+
+        def read() -> None:
+            try:
+                for event in events:
+                    loop.call_soon_threadsafe(come.put_nowait, event)
+            finally:
+                loop.call_soon_threadsafe(come.put_nowait, None)
+
+        reading = asyncio.create_task(asyncio.to_thread(read))
         try:
-            return await asyncio.shield(asking)
-        except asyncio.CancelledError:
+            while (event := await come.get()) is not None:
+                yield event
+            await asyncio.shield(reading)
+        finally:
             stopped.set()
-            if self._stopped is stopped:
+            if self._stopped is stopped and not reading.done():
                 self.stop()
-            await asyncio.wait([asking])
-            asking.exception()
-            raise
+            await asyncio.wait([reading])
+            if not reading.cancelled():
+                reading.exception()
 
     def _answer(self, text: str, schema: object, stopped: threading.Event) -> Generator[Event, None, None]:
         if not isinstance(text, str) or not text.strip():

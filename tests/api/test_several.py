@@ -6,6 +6,7 @@ import asyncio
 import gc
 import threading
 import weakref
+from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +16,13 @@ from ossia import (
     Agent,
     AgentBusy,
     Approval,
+    EngineFailed,
+    Event,
     Result,
     SessionMissing,
     SessionUnclear,
+    Text,
+    ToolStarted,
 )
 from tests.oracle.agents import left_over, tenths
 from tests.support.agents import DONE, LONG, PATCH, Scripted, called, rest
@@ -152,6 +157,30 @@ def test_in_an_event_loop(model: Scripted) -> None:
             return first, await agent.aask("3")
 
         assert [result.text for result in asyncio.run(main())] == ["Done.", "Done."]
+
+
+def test_events_in_an_event_loop(model: Scripted) -> None:
+    """The loop is free meanwhile; leaving it stops the turn; what goes wrong comes behind the result."""
+    resting = threading.Event()
+    with Agent(model(DONE, called("functions.rest"), DONE), tools=[rest(resting)]) as agent:
+
+        async def main() -> tuple[list[Event], Result]:
+            before = [event async for event in agent.astream("1")]
+            async with aclosing(agent.astream("2")) as events:
+                async for event in events:
+                    if isinstance(event, ToolStarted):
+                        break
+            assert (await agent.aask("3")).text == "Done."
+            failed = []
+            with pytest.raises(EngineFailed):  # the script is over
+                async for event in agent.astream("4"):
+                    failed.append(event)
+            assert isinstance(failed[-1], Result)
+            return before, failed[-1]
+
+        before, failed = asyncio.run(main())
+    assert isinstance(before[-1], Result) and before[-1].text == "Done." and any(isinstance(e, Text) for e in before)
+    assert failed.end == "error"
 
 
 def test_nothing_is_left_of_agents_that_are_over() -> None:
