@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 _PAGE = 50
 
 
-def opened(resolved: Resolved, folder: Folder | None, cwd: Path, stored: str | None) -> OpenSession:
-    """A new session, or the stored one with exactly this id, begun in the folder `cwd`.
+def require(session_id: str, cwd: Path) -> None:
+    """Do nothing if the session with exactly this id was begun in the folder `cwd`. Raises SessionMissing, RpcError."""
+    with _store() as store:
+        info = _named(store, session_id)
+    if not _is_in(info, cwd):
+        where = f"was begun in {_folder(info)}" if _folder(info) else "has no folder"
+        raise RpcError(INVALID_PARAMS, f"cwd: session {session_id} {where}: it can't go on in {cwd}")
 
-    Raises SessionMissing, SessionInUse, and RpcError for one of another folder.
-    """
-    if stored is not None:
-        with _store() as store:
-            info = _named(store, stored)
-        if not _is_in(info, cwd):
-            where = f"was begun in {_folder(info)}" if _folder(info) else "has no folder"
-            raise RpcError(INVALID_PARAMS, f"cwd: session {stored} {where}: it can't go on in {cwd}")
+
+def opened(resolved: Resolved, folder: Folder | None, cwd: Path, stored: str | None) -> OpenSession:
+    """A new session, or the stored one of `require`. Raises SessionInUse."""
     found = open_session(resolved, folder, resume=Resume(ref=stored), here=cwd)
     found.session.options = replace(found.session.options, response_format=None)  # answers are for people
     return found

@@ -170,7 +170,10 @@ class Server:
 
     def load(self, params: Params, *, replay: bool) -> Answer:
         """Open a stored session, with its messages as updates (`session/load`) or without (`session/resume`)."""
+        from ossia.cli.acp import history
+
         name = text(params, "sessionId")
+        history.require(name, absolute(params, "cwd"))
         self._close(name)
         session = self._open(params, name)
         if replay:
@@ -248,7 +251,8 @@ class Server:
         home = paths.data_dir().resolve().is_relative_to(cwd.resolve())  # an editor without a project
         resolved, folder = resolve_with_folder({**self._flags, "workspace": None if home else str(cwd)})
         models, display = self._parts(resolved.settings)
-        spec, notices = servers.with_servers(tools_spec(resolved, folder), params.get("mcpServers"))
+        given = None if resolved.settings.no_tools else params.get("mcpServers")
+        spec, notices = servers.with_servers(tools_spec(resolved, folder), given)
         opened: OpenSession = history.opened(resolved, folder, cwd, stored)
         problem = opened.problem or (_HOME.format(cwd) if home else "")
         notices = (*resolved.warnings, *filter(None, [problem]), *notices)

@@ -139,8 +139,11 @@ def test_what_cannot_be_opened_is_refused_in_one_line(store: SessionStore, work:
         load, cwd = editor.connection.load_session, str(work)
         assert "no session is called 'nope'" in refused(editor, load(session_id="nope", cwd=cwd, mcp_servers=[]))
         assert "no session is called 'Mine?'" in refused(editor, load(session_id="Mine?", cwd=cwd, mcp_servers=[]))
-        elsewhere = refused(editor, load(session_id=held, cwd=str(work.parent / "other"), mcp_servers=[]))
-        assert f"was begun in {work}" in elsewhere
+        mine, other = editor.new(work).session_id, str(work.parent / "other")
+        for session in (held, mine):
+            elsewhere = refused(editor, load(session_id=session, cwd=other, mcp_servers=[]))
+            assert f"was begun in {work}" in elsewhere
+        assert editor.ask(mine, "Still open?") == "end_turn"
         assert "is open in another ossia" in refused(editor, load(session_id=held, cwd=cwd, mcp_servers=[]))
         delete = editor.connection._conn.send_request("session/delete", {"sessionId": held})
         assert "is open in another ossia" in refused(editor, delete)

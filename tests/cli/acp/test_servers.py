@@ -95,6 +95,14 @@ def test_an_accepted_server_is_asked_about_as_any_tool(tmp_path: Path) -> None:
         assert agent.answer(prompt)["result"] == {"stopReason": "cancelled"}
 
 
+def test_without_tools_no_server_is_connected(tmp_path: Path) -> None:
+    with Lines("--no-tools", "--engine", write_script(tmp_path, *CALL)) as agent:
+        agent.request("initialize", protocolVersion=1)
+        session = agent.request("session/new", cwd=str(tmp_path), mcpServers=[STUDY])["result"]["sessionId"]
+        agent.answer(agent.prompt(session, "/tools"))
+        assert agent.update("agent_message_chunk")["params"]["update"]["content"]["text"] == "No tools are on.\n"
+
+
 def test_a_server_over_http_is_called(tmp_path: Path) -> None:
     with over_http() as url, Lines("--engine", write_script(tmp_path, *CALL)) as agent:
         agent.request("initialize", protocolVersion=1)
