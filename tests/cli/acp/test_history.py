@@ -135,11 +135,12 @@ def test_a_session_is_loaded_with_its_messages_and_resumed_without(work: Path) -
 def test_what_cannot_be_opened_is_refused_in_one_line(store: SessionStore, work: Path) -> None:
     (work.parent / "other").mkdir()
     held = kept(store, "Mine?", workspace=str(work))
-    with Editor("--engine", write_script(work.parent, FINAL)) as editor:
+    with Editor("--engine", write_script(work.parent, FINAL, FINAL)) as editor:
         load, cwd = editor.connection.load_session, str(work)
         assert "no session is called 'nope'" in refused(editor, load(session_id="nope", cwd=cwd, mcp_servers=[]))
         assert "no session is called 'Mine?'" in refused(editor, load(session_id="Mine?", cwd=cwd, mcp_servers=[]))
         mine, other = editor.new(work).session_id, str(work.parent / "other")
+        editor.ask(mine, "It is stored now.")
         for session in (held, mine):
             elsewhere = refused(editor, load(session_id=session, cwd=other, mcp_servers=[]))
             assert f"was begun in {work}" in elsewhere
