@@ -11,6 +11,8 @@ from ossia.agent.control import Control
 from ossia.agent.kv_cache import save_prompt_cache
 from ossia.agent.worker import Worker
 from ossia.api.host import report
+from ossia.api.model import END_S
+from ossia.api.reading import waits_for_us
 from ossia.tools.host import Host, Loading, Notice
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class Load:
         """Free the model, even while it loads."""
         self._stop.stop()
         self.built.add_done_callback(self._free)
+        wait_s = END_S if wait_s is None and waits_for_us(self.worker) else wait_s  # its turn may end only then
         if not wait([self.built], wait_s).not_done:
             self.worker.close(wait_s)
 

@@ -35,12 +35,13 @@ _readers: dict[Worker, list[int]] = {}  # the threads that read a turn of a work
 @contextmanager
 def alone(worker: Worker) -> Iterator[None]:
     """Raise AgentBusy in a thread awaited by a turn of this worker: the two would wait for each other."""
-    thread, readers = threading.get_ident(), _readers.setdefault(worker, [])
-    if thread in readers or CALLED_BY.get() == worker.thread:
+    readers = _readers.setdefault(worker, [])
+    if waits_for_us(worker):
         raise AgentBusy(
             "another turn over the same model waits for this thread: read its stream to the end first, or give this "
             "agent a model of its own"
         )
+    thread = threading.get_ident()
     readers.append(thread)
     try:
         yield
@@ -48,6 +49,11 @@ def alone(worker: Worker) -> Iterator[None]:
         readers.remove(thread)
         if not readers:
             _readers.pop(worker, None)
+
+
+def waits_for_us(worker: Worker) -> bool:
+    """True on a thread that reads a turn of this worker, or on which one of its functions runs."""
+    return threading.get_ident() in _readers.get(worker, ()) or CALLED_BY.get() == worker.thread
 
 
 def events_of(turn: Turn, publisher: Publisher, approver: Approver) -> Generator[Event, None, None]:

@@ -15,6 +15,7 @@ import pytest
 from ossia import (
     Agent,
     AgentBusy,
+    AgentClosed,
     Approval,
     EngineFailed,
     Event,
@@ -75,6 +76,24 @@ def test_what_a_turn_waits_for_cannot_ask_over_the_same_model(model: Scripted, w
             first, second = agent.ask("go").calls
     assert first.status == "done"
     assert second.status == "failed" and "give this agent a model of its own" in second.output
+
+
+def test_what_a_turn_waits_for_can_close_its_model(model: Scripted, workspace: Path) -> None:
+    steps = model(called("functions.close"), PATCH, DONE)
+
+    def close() -> str:
+        """Close it."""
+        steps.close()
+        return "closed"
+
+    def approve(call: Approval) -> bool:
+        steps.close()
+        return False
+
+    with Agent(steps, tools=[close], workspace=workspace, approve=approve) as agent:
+        assert [call.status for call in agent.ask("go").calls] == ["done", "refused"]
+        with pytest.raises(AgentClosed, match="the model is closed"):
+            agent.ask("And now?")
 
 
 def test_a_fork_knows_what_was_said_and_goes_its_own_way() -> None:
