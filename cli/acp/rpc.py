@@ -280,7 +280,12 @@ def _line(message: Mapping[str, object]) -> bytes:
     except ValueError:
         finite = json.loads(json.dumps(message), parse_constant=str)
         text = json.dumps(finite, ensure_ascii=False, separators=(",", ":"))
-    return text.encode(errors="replace") + b"\n"
+    try:
+        return text.encode() + b"\n"
+    except UnicodeEncodeError:
+        sent = json.loads(text)
+        request = {"id": sent["id"]} if "id" in sent else {}  # the client's own comes back as it was
+        return json.dumps({**_whole(sent), **request}, separators=(",", ":")).encode() + b"\n"
 
 
 def _whole(value: object) -> Any:

@@ -80,9 +80,9 @@ def test_a_request_gets_its_result_and_a_notification_nothing(peer: Peer) -> Non
     peer.send(
         '{"jsonrpc":"2.0","method":"note","params":{"a":1}}',
         '{"jsonrpc":"2.0","method":"unknown"}',
-        '{"jsonrpc":"2.0","id":"x","method":"echo","params":{"é":"\\ud800 \\u2028"}}',
+        '{"jsonrpc":"2.0","id":"x\\ud83d","method":"echo","params":{"é":"\\ud800 \\u2028"}}',
     )
-    assert peer.line() == {"jsonrpc": "2.0", "id": "x", "result": {"é": "? \u2028"}}  # no file's name has half a pair
+    assert peer.line() == {"jsonrpc": "2.0", "id": "x\ud83d", "result": {"é": "? \u2028"}}
     assert peer.heard.get(timeout=_WAIT_S) == {"a": 1}
 
 
