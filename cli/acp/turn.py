@@ -126,7 +126,7 @@ def options_of(asked: ApprovalAsked) -> list[dict[str, str]]:
     """
     names = {
         "y": "Allow",
-        "s": lasting_line(asked, "s").replace("allowed", "Allow", 1),
+        "s": lasting_line(asked, "s").replace("allowed until ossia ends", "Allow in this session", 1),
         "p": f"Always allow {', '.join(asked.wider)}",
         "w": "Allow all edits in this session",
         "a": f"Always allow {', '.join(asked.rules)}",

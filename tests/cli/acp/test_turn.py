@@ -57,7 +57,7 @@ def test_where_trust_helps_the_question_says_how() -> None:
 def test_what_lasts_says_which_rule_it_stores() -> None:
     assert _options(ASKED) == [
         ("allow_once", "Allow"),
-        ("allow_always", "Allow until ossia ends: exactly `pytest -q`"),
+        ("allow_always", "Allow in this session: exactly `pytest -q`"),
         ("allow_always", "Always allow container.exec:pytest *"),
         ("allow_always", "Always allow container.exec:pytest -q"),
         ("reject_once", "Reject"),
