@@ -120,9 +120,9 @@ class Server:
         """
         sessions, give_up_at = list(self.sessions.values()), time.monotonic() + _END_S
         for session in sessions:
-            session.close()
-        while busy := [session for session in sessions if session.busy]:
-            if time.monotonic() > give_up_at and not any(session.leaving for session in busy):
+            threading.Thread(target=session.close, daemon=True).start()
+        while waiting := [session for session in sessions if session.busy or not session.ended.is_set()]:
+            if time.monotonic() > give_up_at and not any(session.leaving for session in waiting):
                 break
             time.sleep(0.01)
         self.connection.finish(_END_S / 2)
