@@ -128,7 +128,7 @@ class Approver:
             return self._changed(asked, values)
         if asked.firm and not self._for_a_person:
             return Decision(asked.call.id, False, reason=_NEEDS_A_PERSON, unasked=True)
-        return Decision(asked.call.id, True, arguments=None if asked.form is None else json.dumps(values))
+        return Decision(asked.call.id, True, arguments=None if asked.form is None else _written(values))
 
     def _changed(self, asked: ApprovalAsked, values: object) -> Decision:
         """The call with other arguments: it is previewed, then asked about again."""
@@ -136,11 +136,14 @@ class Approver:
         self._call = asked.call.id
         if self._changes > _MAX_CHANGES:
             raise ArgumentError(f"approve: has changed one call {_MAX_CHANGES} times: return True once it is right")
-        try:
-            written = values if isinstance(values, str) else json.dumps(values)
-        except (TypeError, ValueError) as fault:
-            raise ArgumentError(f"{_EXPECTED}, as JSON has them: {fault}") from None
-        return Decision(asked.call.id, True, arguments=written)
+        return Decision(asked.call.id, True, arguments=values if isinstance(values, str) else _written(values))
+
+
+def _written(values: object) -> str:
+    try:
+        return json.dumps(values)
+    except (TypeError, ValueError) as fault:
+        raise ArgumentError(f"{_EXPECTED}, as JSON has them: {fault}") from None
 
 
 def _in_form(answer: Mapping[str, object], before: object) -> object:
