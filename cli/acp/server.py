@@ -174,7 +174,6 @@ class Server:
 
         name = text(params, "sessionId")
         history.require(name, absolute(params, "cwd"))
-        self._close(name)
         session = self._open(params, name)
         if replay:
             from ossia.cli.acp.replay import replay as send
@@ -253,6 +252,8 @@ class Server:
         models, display = self._parts(resolved.settings)
         given = None if resolved.settings.no_tools else params.get("mcpServers")
         spec, notices = servers.with_servers(tools_spec(resolved, folder), given)
+        if stored:
+            self._close(stored)  # only now, when nothing else can be wrong
         opened: OpenSession = history.opened(resolved, folder, cwd, stored)
         problem = opened.problem or (_HOME.format(cwd) if home else "")
         notices = (*resolved.warnings, *filter(None, [problem]), *notices)

@@ -144,6 +144,8 @@ def test_what_cannot_be_opened_is_refused_in_one_line(store: SessionStore, work:
         for session in (held, mine):
             elsewhere = refused(editor, load(session_id=session, cwd=other, mcp_servers=[]))
             assert f"was begun in {work}" in elsewhere
+        wrong = {"sessionId": mine, "cwd": cwd, "mcpServers": [{"name": 5}]}
+        assert "mcpServers" in refused(editor, editor.connection._conn.send_request("session/load", wrong))
         assert editor.ask(mine, "Still open?") == "end_turn"
         assert "is open in another ossia" in refused(editor, load(session_id=held, cwd=cwd, mcp_servers=[]))
         delete = editor.connection._conn.send_request("session/delete", {"sessionId": held})
