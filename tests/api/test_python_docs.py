@@ -47,6 +47,7 @@ def test_the_example_of_a_test_passes(tmp_path: Path) -> None:
     (block,) = (one for one in PAGE if one.name == "test_lamp.py")
     (tmp_path / block.name).write_text(block.text, encoding="utf-8")
     command = [sys.executable, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", block.name]
+    command.append(f"--basetemp={tmp_path / 'temp'}")  # in the usual place it looks for old folders of all runs
     env = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
