@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import datetime
-import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ossia.agent.errors import SessionMissing, SessionsError, SessionUnclear
 from ossia.agent.kv_cache import delete_session_cache
-from ossia.agent.sessions.store import SessionInfo, SessionStore
 from ossia.cli import paths
 from ossia.cli.acp.rpc import INVALID_PARAMS, Params, RpcError, absolute
 from ossia.cli.clean import one_line
-from ossia.cli.runtime.session import Resume, open_session
+from ossia.cli.runtime.session import Resume, open_session, session_store
 
 if TYPE_CHECKING:
     from ossia.agent.conversation import Conversation, OpenSession
+    from ossia.agent.sessions.store import SessionInfo, SessionStore
     from ossia.agent.worker import Worker
     from ossia.cli.settings.config import Resolved
     from ossia.tools.folder import Folder
@@ -29,7 +27,7 @@ _PAGE = 50
 
 def require(session_id: str, cwd: Path) -> None:
     """Do nothing if the session with exactly this id was begun in the folder `cwd`. Raises SessionMissing, RpcError."""
-    with _store() as store:
+    with closing(session_store()) as store:
         info = _named(store, session_id)
     if not _is_in(info, cwd):
         where = f"was begun in {_folder(info)}" if _folder(info) else "has no folder"
@@ -50,7 +48,7 @@ def listed(params: Params, *, page: int = _PAGE) -> dict[str, object]:
     """
     cwd, cursor = params.get("cwd"), params.get("cursor")
     folder = None if cwd is None else absolute(params, "cwd")
-    with _store() as store:
+    with closing(session_store()) as store:
         found = [info for info in store.list(limit=None) if (_is_in(info, folder) if folder else _folder(info))]
     ids = [info.id for info in found]
     if cursor is not None and cursor not in ids:
@@ -67,7 +65,7 @@ def delete(session_id: str, worker: Worker | None) -> None:
     Its cache is deleted once more behind the jobs of the `worker`, which may be storing it.
     """
     kv = paths.host().kv
-    with _store() as store, suppress(SessionMissing):
+    with closing(session_store()) as store, suppress(SessionMissing):
         store.remove(session_id)
         delete_session_cache(kv, session_id)
         if worker:
@@ -82,12 +80,6 @@ def info_update(talk: Conversation) -> dict[str, object] | None:
     with suppress(SessionsError):  # a full disk: the conversation goes on
         return {"sessionUpdate": "session_info_update", **_about(talk.store.find(session_id))}
     return None
-
-
-@contextmanager
-def _store() -> Iterator[SessionStore]:
-    with closing(SessionStore(paths.sessions_file(), now=time.time)) as store:
-        yield store
 
 
 def _named(store: SessionStore, session_id: str) -> SessionInfo:

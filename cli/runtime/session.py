@@ -50,7 +50,7 @@ def open_session(
     if not (save if save is not None else not resolved.settings.private):
         return OpenSession(session)
     try:
-        store = _store()
+        store = session_store()
         kept = store.keep(session, workspace=_root(folder), folder=str(here or paths.here()))
         return OpenSession(session, store, kept)
     except AgentError as error:
@@ -70,12 +70,13 @@ def moved_from(stored: str | None, folder: Folder | None, *, chat: bool = False)
     return f"this session worked in {stored} and {now}: {f'{way} opens it' if Path(stored).is_dir() else 'it is gone'}"
 
 
-def _store() -> SessionStore:
+def session_store() -> SessionStore:
+    """The store of the user's sessions, for the caller to close."""
     return SessionStore(paths.sessions_file(), now=time.time)
 
 
 def _older(resolved: Resolved, folder: Folder | None, resume: Resume) -> OpenSession:
-    store = _store()
+    store = session_store()
     own = store.latest(folder=_root(folder) or str(paths.here())) if resume.ref is None else store.find(resume.ref)
     info = own or store.latest()
     if info is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
@@ -17,7 +16,7 @@ from ossia.cli import paths
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, must_be, no_argument, path_of, turn_of
 from ossia.cli.chat.welcome import recall, still_planning
 from ossia.cli.export.forms import Form, default_form, export, write_text
-from ossia.cli.runtime.session import following, fresh_options, moved_from
+from ossia.cli.runtime.session import following, fresh_options, moved_from, session_store
 from ossia.cli.terminal.question import Question
 from ossia.cli.words import count, moment, titled
 
@@ -251,7 +250,7 @@ def _stored(talk: Chat) -> tuple[SessionStore, str]:
 
 def _reading(talk: Chat) -> AbstractContextManager[SessionStore]:
     """The chat's store, or for a private chat one to read from."""
-    return nullcontext(talk.store) if talk.store else closing(SessionStore(paths.sessions_file(), now=time.time))
+    return nullcontext(talk.store) if talk.store else closing(session_store())
 
 
 def _store_again(talk: Chat, face: Face) -> None:
@@ -260,7 +259,7 @@ def _store_again(talk: Chat, face: Face) -> None:
         return face.note(f"this chat is already stored, as {talk.opened.session_id}")
     before, entries = talk.opened.before, talk.session.entries
     if before and before[1] == entries:
-        store = SessionStore(paths.sessions_file(), now=time.time)
+        store = session_store()
         try:
             stored = store.resume(before[0])
         except SessionMissing:  # removed meanwhile: it is stored anew, with the user's consent
@@ -283,7 +282,7 @@ def _store_again(talk: Chat, face: Face) -> None:
 
 
 def _store_all(talk: Chat, face: Face) -> None:
-    store = SessionStore(paths.sessions_file(), now=time.time)
+    store = session_store()
     session_id = _keep(talk, store, talk.session)
     _store_in(talk, face, OpenSession(talk.session, store, session_id, resumed=talk.opened.resumed))
 
