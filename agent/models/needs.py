@@ -49,12 +49,15 @@ class Needs:
         return self.weights + self.kv + self.buffers + self.own + self.repacked
 
 
-def needs_of(model: ModelFile, context_tokens: int, kv_type: KvType = "f16") -> Needs:
-    """The needs of `model` with a context of so many tokens. gpt-oss-20b, 32768: 12.1 GB, 0.8 GB, 0.1 GB, 0.2 GB."""
+def needs_of(model: ModelFile, context_tokens: int, kv_type: KvType = "f16", lanes: int = 1) -> Needs:
+    """The needs of `model` with a context of so many tokens in each lane.
+
+    gpt-oss-20b, 32768: 12.1 GB, 0.8 GB, 0.1 GB, 0.2 GB; in 4 lanes: 12.1 GB, 3.2 GB, 0.2 GB, 0.2 GB.
+    """
     return Needs(
         model.weight_bytes,
-        kv_bytes(model.architecture, context_tokens, kv_type),
-        buffer_bytes(model.architecture, context_tokens),
+        kv_bytes(model.architecture, context_tokens, kv_type, lanes),
+        buffer_bytes(model.architecture, context_tokens, lanes),
         _OWN_BYTES + _OWN_ID_BYTES * model.architecture.vocabulary_size,
     )
 
@@ -65,20 +68,20 @@ def fits(model: ModelFile, memory: Memory) -> bool:
     return memory.all_free is None or needs_of(model, shortest).total <= memory.all_free
 
 
-def kv_bytes(network: Architecture, context_tokens: int, kv_type: KvType = "f16") -> int:
+def kv_bytes(network: Architecture, context_tokens: int, kv_type: KvType = "f16", lanes: int = 1) -> int:
     """The KV cache in bytes, as llama.cpp lays it out: odd layers keep the whole context, even ones their window."""
-    return sum(layer_kv_bytes(network, layer, context_tokens, kv_type) for layer in range(network.layers))
+    return sum(layer_kv_bytes(network, layer, context_tokens, kv_type, lanes) for layer in range(network.layers))
 
 
-def layer_kv_bytes(network: Architecture, layer: int, context_tokens: int, kv_type: KvType) -> int:
-    """The part of the KV cache that one layer has; `layer` counts from 0."""
-    full, window = _cells(network, context_tokens)
+def layer_kv_bytes(network: Architecture, layer: int, context_tokens: int, kv_type: KvType, lanes: int = 1) -> int:
+    """The part of the KV cache that one layer has for all lanes; `layer` counts from 0."""
+    full, window = _cells(network, context_tokens, lanes)
     values = 2 * network.kv_heads * network.head_size  # keys and values
     return (full if layer % 2 else window) * values * _BLOCK_BYTES[kv_type] // Q8_BLOCK
 
 
-def buffer_bytes(network: Architecture, context_tokens: int) -> int:
-    """The compute and output buffers: a batch's values in experts and attention, and its masks over the context.
+def buffer_bytes(network: Architecture, context_tokens: int, lanes: int = 1) -> int:
+    """The compute and output buffers: a batch's values in experts and attention, its masks, and each lane's logits.
 
     With flash attention, which llama.cpp takes wherever the device can. llama.cpp 0.3.36 took 98, 126 and 222 MiB for
     gpt-oss-20b's shapes at 4k, 32k and 128k (the same for 120b); this function returns as much.
@@ -86,14 +89,14 @@ def buffer_bytes(network: Architecture, context_tokens: int) -> int:
     inner, heads = network.experts_used * network.expert_size, network.heads * network.head_size
     widest = max(3 * inner, 2 * inner + network.experts_used * network.embedding)
     values = 4 * (widest + 3 * network.embedding + heads)
-    cells = _cells(network, context_tokens)
-    return min(BATCH_TOKENS, cells[0]) * (values + 2 * sum(cells)) + 4 * network.vocabulary_size + _FIXED_BYTES
+    cells, logits = _cells(network, context_tokens, lanes), 4 * network.vocabulary_size * lanes
+    return min(BATCH_TOKENS, cells[0]) * (values + 2 * sum(cells)) + logits + _FIXED_BYTES
 
 
-def _cells(network: Architecture, context_tokens: int) -> tuple[int, int]:
-    """The number of tokens in the cache of an odd layer, and of an even one."""
-    full = _rounded(context_tokens)
-    return full, _rounded(min(full, network.window + BATCH_TOKENS))
+def _cells(network: Architecture, context_tokens: int, lanes: int) -> tuple[int, int]:
+    """The number of tokens in the cache of an odd layer, and of an even one, which all lanes share (`kv_unified`)."""
+    full = _rounded(context_tokens * lanes)
+    return full, _rounded(min(full, network.window * lanes + BATCH_TOKENS))
 
 
 def _rounded(cells: int) -> int:

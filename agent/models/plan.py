@@ -67,6 +67,7 @@ def offload(
     *,
     context_tokens: int,
     kv_type: KvType = "f16",
+    lanes: int = 1,
     layers: int | None = None,
     cpu_moe: int | None = None,
 ) -> Offload:
@@ -76,7 +77,7 @@ def offload(
     even if it doesn't fit. A GPU that shares the processor's memory can't use more of it than it reports either.
     """
     network = model.architecture
-    parts = _Parts.of(model, context_tokens, kv_type)
+    parts = _Parts.of(model, context_tokens, kv_type, lanes)
     whole = network.layers + 1
     if not memory.gpu_free:
         return Offload(min(layers or 0, whole), min(cpu_moe or 0, network.layers))
@@ -110,7 +111,7 @@ class _Parts:
     largest_expert: int
 
     @classmethod
-    def of(cls, model: ModelFile, context_tokens: int, kv_type: KvType) -> _Parts:
+    def of(cls, model: ModelFile, context_tokens: int, kv_type: KvType, lanes: int) -> _Parts:
         network = model.architecture
         rest, experts, largest = [0] * (network.layers + 1), [0] * (network.layers + 1), 0
         for tensor in model.tensors.values():
@@ -122,8 +123,8 @@ class _Parts:
                 largest = max(largest, tensor.bytes)
             else:
                 rest[layer] += tensor.bytes
-        kv = [layer_kv_bytes(network, layer, context_tokens, kv_type) for layer in range(network.layers)]
-        return cls(tuple(rest), tuple(experts), (*kv, 0), buffer_bytes(network, context_tokens), largest)
+        kv = [layer_kv_bytes(network, layer, context_tokens, kv_type, lanes) for layer in range(network.layers)]
+        return cls(tuple(rest), tuple(experts), (*kv, 0), buffer_bytes(network, context_tokens, lanes), largest)
 
     def size(self, layer: int, kept: int) -> int:
         """The bytes of a layer on its GPU, if the experts of the first `kept` layers stay with the processor."""
@@ -202,7 +203,8 @@ def _loads(sizes: Sequence[int], shares: Sequence[int]) -> list[int]:
 class Plan:
     """The loading plan: `Plan(context_tokens=32768, offload=Offload(layers=25, …), needs=Needs(…))`.
 
-    `repack`: make the second copy, of `needs.repacked` bytes. `warnings` are lines for the user.
+    Each of the `lanes` has a context of `context_tokens`. `repack`: make the second copy, of `needs.repacked` bytes.
+    `warnings` are lines for the user.
     """
 
     context_tokens: int
@@ -210,6 +212,7 @@ class Plan:
     needs: Needs
     kv_type: KvType = "f16"
     warnings: tuple[str, ...] = ()
+    lanes: int = 1
 
     @property
     def gpu_layers(self) -> int:
@@ -237,8 +240,12 @@ def memory_lines(planned: Plan) -> tuple[str, str]:
     needs = planned.needs
     parts = [("weights", needs.weights), ("repacked", needs.repacked), ("KV cache", needs.kv)]
     parts.append(("the rest", needs.buffers + needs.own))
-    head = f"memory {size_text(needs.total)}, weights {'' if planned.repack else 'not '}repacked"
+    head = f"memory {size_text(needs.total)}{_for_lanes(planned)}, weights {'' if planned.repack else 'not '}repacked"
     return head, ", ".join(f"{name} {size_text(size)}" for name, size in parts if size)
+
+
+def _for_lanes(planned: Plan) -> str:
+    return f" for {planned.lanes} lanes" if planned.lanes > 1 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +254,7 @@ class LoadOptions:
 
     `context` "max": the model's own. `gpu_layers`: so many, from the last one back; `cpu_moe`: so many, from the first
     on, whose experts stay with the processor. `repack` "auto": a second copy of the weights is made if it fits with
-    2 GB to spare and there is no GPU.
+    2 GB to spare and there is no GPU. `lanes`: so many contexts, for conversations that are answered at once.
     """
 
     context: int | Literal["max"] | None = None
@@ -255,12 +262,13 @@ class LoadOptions:
     cpu_moe: int | None = None
     kv_type: KvType = "f16"
     repack: Repack = "off"
+    lanes: int = 1
 
 
 def plan(
     model: ModelFile, *, memory: Memory, options: LoadOptions | None = None, processor: frozenset[str] = frozenset()
 ) -> Plan:
-    """Plan to load `model` into `memory`. By default the context is the largest of 32k, 16k, 8k that fits.
+    """Plan to load `model` into `memory`. By default a lane's context is the largest of 32k, 16k, 8k that fits.
 
     A context longer than the model's own is cut to it, with a warning. Which weights can be repacked depends on
     `processor`. Nothing is loaded here. Raises `OutOfMemory` if KV cache and buffers, or a copy that was asked for,
@@ -270,16 +278,17 @@ def plan(
     options = options or LoadOptions()
     _check_options(model, options, processor)
     tokens, warnings = _context(model, memory, options, processor)
-    needs = needs_of(model, tokens, options.kv_type)
+    needs = needs_of(model, tokens, options.kv_type, options.lanes)
     put = offload(
         model,
         memory,
         context_tokens=tokens,
         kv_type=options.kv_type,
+        lanes=options.lanes,
         layers=options.gpu_layers,
         cpu_moe=options.cpu_moe,
     )
-    planned = Plan(tokens, put, needs, options.kv_type)
+    planned = Plan(tokens, put, needs, options.kv_type, lanes=options.lanes)
     if memory.ram_free is not None:
         warnings += _check_ram(model, planned, memory.ram_free)
     if options.repack == "on" or (options.repack == "auto" and not memory.gpu_free):
@@ -305,7 +314,7 @@ def _context(
     if asked is None:
         copied = options.repack == "on" and not memory.gpu_free
         copy = repacked_bytes(model.tensors.values(), processor) if copied else 0
-        return _largest_that_fits(model, memory, options.kv_type, beside=copy), []
+        return _largest_that_fits(model, memory, options, beside=copy), []
     if asked == "max":
         return own, []
     if asked > own:
@@ -313,26 +322,33 @@ def _context(
     return asked, []
 
 
-def _largest_that_fits(model: ModelFile, memory: Memory, kv_type: KvType, *, beside: int) -> int:
+def _largest_that_fits(model: ModelFile, memory: Memory, options: LoadOptions, *, beside: int) -> int:
     own = model.architecture.context_tokens
     choices = sorted({min(tokens, own) for tokens in CONTEXTS}, reverse=True)
     room = memory.all_free
     if room is None:
         return choices[0]
-    return next((one for one in choices if needs_of(model, one, kv_type).total + beside <= room), choices[-1])
+
+    def fits(tokens: int) -> bool:
+        return needs_of(model, tokens, options.kv_type, options.lanes).total + beside <= room
+
+    return next(filter(fits, choices), choices[-1])
 
 
 def _check_ram(model: ModelFile, planned: Plan, free: int) -> list[str]:
     needs, put, tokens = planned.needs, planned.offload, planned.context_tokens
     working = needs.kv - put.kv + needs.buffers + needs.own
     if working > free:
+        what, less = f"a context of {tokens} tokens", "--context"
+        if planned.lanes > 1:
+            what, less = f"--parallel {planned.lanes}, each with {what},", "--parallel or --context"
         raise OutOfMemory(
-            f"a context of {tokens} tokens needs {size_text(working)} on top of the weights, {size_text(free)} are "
-            "free: use a smaller --context, or close other programs"
+            f"{what} needs {size_text(working)} on top of the weights, {size_text(free)} are free: "
+            f"use a smaller {less}, or close other programs"
         )
     if planned.ram_bytes <= free:
         return []
-    needed = f"{model.name} needs {size_text(planned.ram_bytes)}, {size_text(free)} are free"
+    needed = f"{model.name} needs {size_text(planned.ram_bytes)}{_for_lanes(planned)}, {size_text(free)} are free"
     return [f"{needed}: it is read from disk while it runs, which is slow"]
 
 

@@ -20,7 +20,8 @@ class ModelSpec:
     first. `by_file`: `model` is from the config file, so that the model of the server's own entry comes first.
     `context`: in tokens, None: what fits; `threads`, `gpu_layers`, `cpu_moe`, `kv_type` and `repack` are those of
     `LoadOptions`. `stays`: it will answer again and again, as in a chat, so that what makes it faster may take its time
-    now. `temperature` and `seed` None: the model's own, and chance. `private`: no KV cache is written to disk.
+    now. `lanes`: so many conversations are answered at once, each with a context of its own. `temperature` and `seed`
+    None: the model's own, and chance. `private`: no KV cache is written to disk.
     `explicit` are the fields that the user has just given: what the server has no use for is reported then. `secrets`
     are left out of what is shown.
 
@@ -43,6 +44,7 @@ class ModelSpec:
     seed: int | None = None
     private: bool = False
     stays: bool = False
+    lanes: int = 1
     explicit: frozenset[str] = frozenset()
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
@@ -58,4 +60,4 @@ class ModelSpec:
         temperature = own_temperature if self.temperature is None else self.temperature
         single = not self.stays or self.seed is not None or temperature == 0
         repack = "off" if self.repack == "auto" and single else self.repack
-        return LoadOptions(self.context, self.gpu_layers, self.cpu_moe, self.kv_type, repack=repack)
+        return LoadOptions(self.context, self.gpu_layers, self.cpu_moe, self.kv_type, repack, self.lanes)

@@ -26,7 +26,7 @@ from ossia.agent.models.needs import (
     reason_against,
     repacked_bytes,
 )
-from ossia.agent.models.plan import LoadOptions, Offload, Plan, plan
+from ossia.agent.models.plan import LoadOptions, Offload, Plan, memory_lines, plan
 from tests.support.announced import REAL, announced
 from tests.support.toy_gguf import write_toy_gguf
 
@@ -45,11 +45,13 @@ L.llama_log_set(keep, None)
 params = L.llama_model_default_params()
 params.use_extra_bufts = False
 model = L.llama_model_load_from_file(sys.argv[1].encode(), params)
-for context in map(int, sys.argv[2:]):
+lanes = int(sys.argv[2])
+for context in map(int, sys.argv[3:]):
     log.clear()
     settings = L.llama_context_default_params()
-    settings.n_ctx, settings.n_batch, settings.n_ubatch, settings.swa_full = context, 512, 512, False
-    settings.n_outputs_max = 1
+    settings.n_ctx, settings.n_batch, settings.n_ubatch, settings.swa_full = context * lanes, 512, 512, False
+    settings.n_outputs_max = settings.n_seq_max = lanes
+    settings.kv_unified = lanes > 1
     L.llama_free(L.llama_init_from_model(model, settings))
     sizes = re.findall(r"(KV|compute|output) buffer size = +([\d.]+) MiB", "".join(log))
     kv = sum(float(size) for kind, size in sizes if kind == "KV")
@@ -57,20 +59,21 @@ for context in map(int, sys.argv[2:]):
 """
 
 
-@pytest.mark.parametrize("which", ["etude", "toy", "wide"])
-def test_cache_and_buffers_are_llama_cpp_s(which: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("which", "lanes"), [("etude", 1), ("toy", 1), ("wide", 1), ("etude", 8), ("wide", 3)])
+def test_cache_and_buffers_are_llama_cpp_s(which: str, lanes: int, tmp_path: Path) -> None:
     path = ETUDE_PATH
     if which != "etude":
         changes = {"layers": 5, "embd": 128, "heads": 6, "window": 300} if which == "wide" else {}
         path = write_toy_gguf(tmp_path / "toy.gguf", **changes)  # type: ignore[arg-type]
     contexts = [256, 700, 4096, 20_000]
-    command = [sys.executable, "-c", _MEASURE, str(path), *map(str, contexts)]
+    command = [sys.executable, "-c", _MEASURE, str(path), str(lanes), *map(str, contexts)]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     network = open_model(path).architecture
     for line in shown.splitlines():
         context, kv_mib, buffer_mib = line.split()
-        assert kv_bytes(network, int(context)) == pytest.approx(float(kv_mib) * 2**20, abs=2**14)
-        assert float(buffer_mib) * 2**20 <= buffer_bytes(network, int(context)) <= float(buffer_mib) * 2**20 + 2 * 2**20
+        assert kv_bytes(network, int(context), lanes=lanes) == pytest.approx(float(kv_mib) * 2**20, abs=2**14)
+        least = float(buffer_mib) * 2**20
+        assert least <= buffer_bytes(network, int(context), lanes) <= least + 2 * 2**20
 
 
 def test_the_real_measures() -> None:
@@ -125,6 +128,46 @@ def test_cache_and_buffers_that_do_not_fit() -> None:
         plan(announced(), memory=Memory(500 * MB))
 
 
+@pytest.mark.parametrize(
+    ("lanes", "free", "tokens"),
+    [(4, 16 * GB, 32_768), (4, 14_500 * MB, 16_384), (8, 16 * GB, 16_384), (8, 14_500 * MB, 8192), (8, None, 32_768)],
+)
+def test_the_largest_context_of_each_lane_that_fits(lanes: int, free: int | None, tokens: int) -> None:
+    planned = plan(announced(), memory=Memory(free), options=LoadOptions(lanes=lanes))
+    assert (planned.context_tokens, planned.lanes) == (tokens, lanes)
+    assert planned.warnings == ()
+
+
+def test_lanes_that_do_not_fit() -> None:
+    model = announced()
+    with pytest.raises(OutOfMemory) as failure:
+        plan(model, memory=Memory(1_800 * MB), options=LoadOptions(8192, lanes=8))
+    assert str(failure.value) == (
+        "--parallel 8, each with a context of 8192 tokens, needs 2.0 GB on top of the weights, 1.8 GB are free: "
+        "use a smaller --parallel or --context, or close other programs"
+    )
+    tight = plan(model, memory=Memory(13 * GB), options=LoadOptions(lanes=8))
+    assert tight.warnings == (
+        "gpt-oss-20b needs 14.1 GB for 8 lanes, 13.0 GB are free: it is read from disk while it runs, which is slow",
+    )
+
+
+def test_the_lanes_are_in_the_memory_s_lines() -> None:
+    planned = plan(announced(), memory=Memory(40 * GB), options=LoadOptions(32_768, lanes=4))
+    assert memory_lines(planned) == (
+        "memory 15.8 GB for 4 lanes, weights not repacked",
+        "weights 12.1 GB, KV cache 3.2 GB, the rest 0.4 GB",
+    )
+
+
+def test_lanes_leave_less_room_on_a_gpu() -> None:
+    model, memory = announced(), Memory(40 * GB, (14 * GB,))
+    one, four = (plan(model, memory=memory, options=LoadOptions(32_768, lanes=lanes)) for lanes in (1, 4))
+    assert (one.offload.cpu_moe, four.offload.cpu_moe) == (0, 4)
+    assert four.offload.kv == kv_bytes(REAL, 32_768, lanes=4)
+    assert four.offload.gpu_bytes[0] <= 14 * GB
+
+
 def test_layers_that_are_asked_for() -> None:
     model = announced()
     assert plan(model, memory=Memory(40 * GB, (24 * GB,)), options=LoadOptions(gpu_layers=0)).gpu_layers == 0
@@ -156,7 +199,7 @@ _COPY = 24 * 423_014_400  # the experts of gpt-oss-20b
 def test_the_copy_is_as_large_as_llama_cpp_s(which: str, tmp_path: Path) -> None:
     path = ETUDE_PATH if which == "etude" else write_toy_gguf(tmp_path / "toy.gguf")
     measure = _MEASURE.replace("use_extra_bufts = False", "use_extra_bufts = True")
-    command = [sys.executable, "-c", measure.partition("for context")[0] + "print(*log)", str(path)]
+    command = [sys.executable, "-c", measure.partition("lanes =")[0] + "print(*log)", str(path)]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     mib = sum(map(float, re.findall(r"CPU_REPACK model buffer size = +([\d.]+) MiB", shown)))
     assert repacked_bytes(open_model(path).tensors.values(), processor_features()) == pytest.approx(

@@ -59,3 +59,8 @@ def test_weights_are_repacked_for_a_chat_that_need_not_be_had_again(
     spec: ModelSpec, own_temperature: float, repack: Repack
 ) -> None:
     assert spec.load_options(own_temperature) == LoadOptions(repack=repack)
+
+
+def test_the_lanes_are_planned() -> None:
+    assert ModelSpec(lanes=4).load_options(1.0).lanes == 4
+    assert _planned(Memory(40 * GB), lanes=4).lanes == 4
