@@ -19,6 +19,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ossia.agent.engine._bare import bare
+from ossia.agent.engine._sequence import Gate, SequenceMemory
 from ossia.agent.engine.cache import Logits
 from ossia.agent.engine.devices import Build, backend_names, experts_with_processor, gpu_names, memory_of_gpus
 from ossia.agent.engine.log import Log
@@ -32,14 +33,11 @@ with bare("llama_cpp") as VERSION:
 
 _MOST_THREADS = 512  # GGML_MAX_N_THREADS; OpenMP ends the process when it can't start a thread
 _DONE, _ABORTED = 0, 2  # what llama_decode returns
-_COPY_HEAD_BYTES = 8
-"""A copy of a sequence's state in memory begins with this many bytes that a file doesn't have (llama-context.cpp)."""
 _NO_LOGITS: Logits = np.empty(0, np.float32)
 _SWA_FULL = False
 """True, llama.cpp's default, would keep the whole context in the sliding-window layers too: with gpt-oss-20b, twice the
 memory. `agent.engine.cache` keeps checkpoints instead."""
 _KV_TYPES = {"f16": lib.GGML_TYPE_F16, "q8_0": lib.GGML_TYPE_Q8_0}
-_WINDOW_ONLY = lib.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
 
 _C: Any = ctypes.cdll.msvcrt if sys.platform == "win32" else ctypes.CDLL(None)
 _ABORTS = ctypes.cast(ctypes.cast(_C.strlen, ctypes.c_void_p), lib.ggml_abort_callback)  # once: ctypes keeps each cast
@@ -72,7 +70,7 @@ class LlamaSettings:
 
 
 class Native:
-    """A loaded model with its context: the raw calls, and the memory of sequence 0."""
+    """A loaded model with its context, for one thread at a time: the raw calls, and the memory of each sequence."""
 
     def __init__(
         self, path: Path, settings: LlamaSettings, log_path: Path | None, on_progress: Callable[[float], bool] | None
@@ -89,7 +87,7 @@ class Native:
         except BaseException:
             self.close()
             raise
-        self._memory = lib.llama_get_memory(self._context)
+        self._gate = Gate()
         self.batch_tokens = int(lib.llama_n_batch(self._context))
         self.step_tokens = min(settings.step_tokens or self._usual_step(settings), self.batch_tokens)
         self.window = int(lib.llama_model_n_swa(self._model))
@@ -118,6 +116,10 @@ class Native:
         self._context = self._model = None
         if _LOG.owner is self:
             _LOG.open(None)
+
+    def sequence(self, number: int) -> SequenceMemory:
+        """The memory of this sequence; `settings.lanes` of them are there."""
+        return SequenceMemory(lib, self._context, number, self._gate)
 
     def new_abort_flag(self) -> Callable[[], None]:
         """Make a new flag that aborts a decode step once it is raised. Returns a function to raise it from any thread.
@@ -161,52 +163,6 @@ class Native:
             self._row_address = address
             self._row = np.ctypeslib.as_array(self._row_type.from_address(address))
         return self._row
-
-    @property
-    def oldest(self) -> int:
-        return int(lib.llama_memory_seq_pos_min(self._memory, 0))
-
-    @property
-    def newest(self) -> int:
-        return int(lib.llama_memory_seq_pos_max(self._memory, 0))
-
-    def truncate(self, length: int) -> None:
-        if not lib.llama_memory_seq_rm(self._memory, 0, length, -1):
-            raise EngineFailed(f"llama.cpp can't roll its memory back to {length} tokens")
-
-    def save_window(self) -> bytes | None:
-        size = int(lib.llama_state_seq_get_size_ext(self._context, 0, _WINDOW_ONLY))
-        buffer = (ctypes.c_uint8 * size)()
-        written = int(lib.llama_state_seq_get_data_ext(self._context, buffer, size, 0, _WINDOW_ONLY))
-        return bytes(buffer) if written == size else None
-
-    @property
-    def state_bytes(self) -> int:
-        return int(lib.llama_state_seq_get_size(self._context, 0))
-
-    def save_state(self, path: Path, ids: Sequence[int]) -> bool:
-        tokens = (ctypes.c_int32 * len(ids))(*ids)
-        return bool(lib.llama_state_seq_save_file(self._context, os.fsencode(path), 0, tokens, len(ids)))
-
-    def copy_state(self, ids: Sequence[int]) -> bytearray | None:
-        head = (ctypes.c_uint32 * 3)(lib.LLAMA_STATE_SEQ_MAGIC, lib.LLAMA_STATE_SEQ_VERSION, len(ids))
-        head_bytes = bytes(head) + bytes((ctypes.c_int32 * len(ids))(*ids))
-        at, size = len(head_bytes) - _COPY_HEAD_BYTES, self.state_bytes
-        buffer = bytearray(at + size)
-        data = (ctypes.c_uint8 * size).from_buffer(buffer, at)
-        complete = int(lib.llama_state_seq_get_data(self._context, data, size, 0)) == size
-        del data  # it holds on to the buffer
-        buffer[: len(head_bytes)] = head_bytes
-        return buffer if complete else None
-
-    def load_state(self, path: Path, ids: Sequence[int]) -> bool:
-        tokens, count = (ctypes.c_int32 * len(ids))(), ctypes.c_size_t()
-        read = lib.llama_state_seq_load_file(self._context, os.fsencode(path), 0, tokens, len(ids), ctypes.byref(count))
-        return bool(read) and list(tokens[: count.value]) == list(ids)
-
-    def restore_window(self, saved: bytes) -> bool:
-        data = ctypes.cast(ctypes.c_char_p(saved), ctypes.POINTER(ctypes.c_uint8))
-        return int(lib.llama_state_seq_set_data_ext(self._context, data, len(saved), 0, _WINDOW_ONLY)) == len(saved)
 
 
 class _Batch:

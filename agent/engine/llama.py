@@ -51,7 +51,8 @@ class LlamaEngine:
         self.name = name
         self.context_tokens = settings.context_tokens
         self.capabilities = frozenset({"prefill", "save"} | ({"constraint"} if guides else set()))
-        self.lane = Lane(native, PrefixCache(native, window=native.window, max_bytes=settings.checkpoint_bytes))
+        self.memory = native.sequence(0)
+        self.lane = Lane(native, PrefixCache(self.memory, window=native.window, max_bytes=settings.checkpoint_bytes))
         self._open: LocalGeneration | None = None
         self.prompts: StoredPrompts | None = None
         self._static: Prompt | None = None  # the part of the last prompt that may be stored on disk
@@ -132,7 +133,7 @@ class LlamaEngine:
         """
         if not self.native.is_open:
             return 0
-        return save(folder, self.lane.cache, self.native, self._about(personal=True), max_bytes=max_bytes)
+        return save(folder, self.lane.cache, self.memory, self._about(personal=True), max_bytes=max_bytes)
 
     def save_prompts(self) -> int:
         """Store the static parts of the prompt that was read last, unless they are stored; returns the bytes.
@@ -153,7 +154,7 @@ class LlamaEngine:
             return 0
         if not self.lane.cache.cut_back(length):
             return 0
-        snapshot = take(self.lane.cache, self.native, self._about(part.personal), max_bytes=prompts.max_bytes // 2)
+        snapshot = take(self.lane.cache, self.memory, self._about(part.personal), max_bytes=prompts.max_bytes // 2)
         if snapshot is None:
             return 0
         if beside:
@@ -167,7 +168,7 @@ class LlamaEngine:
     def load_cache(self, folder: Path) -> int:
         """Load the KV cache that `folder` holds; returns its tokens, 0 when nothing in it can be used."""
         fingerprint, room = self.native.fingerprint, self.context_tokens
-        return load(folder, self.lane.cache, self.native, fingerprint=fingerprint, room=room)
+        return load(folder, self.lane.cache, self.memory, fingerprint=fingerprint, room=room)
 
     def close(self) -> None:
         """Free everything. Ends a generation that is still open; nothing can be generated afterwards."""

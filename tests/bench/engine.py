@@ -113,13 +113,13 @@ def _chain(settings: Sampling) -> Any:
 def _checkpoint(report: Report, runs: int) -> None:
     engine = load_engine(ETUDE)
     prefill(engine, Prompt(tuple(range(600))))
-    saved = engine.native.save_window()
+    saved = engine.memory.save_window()
     assert saved is not None
     report.row(
         "a checkpoint of the étude",
         bytes=len(saved),
-        save_ms=median(_ms(engine.native.save_window) for _ in range(runs)),
-        restore_ms=median(_ms(lambda: engine.native.restore_window(saved)) for _ in range(runs)),
+        save_ms=median(_ms(engine.memory.save_window) for _ in range(runs)),
+        restore_ms=median(_ms(lambda: engine.memory.restore_window(saved)) for _ in range(runs)),
     )
     engine.close()
 

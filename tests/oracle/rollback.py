@@ -80,7 +80,7 @@ def _restored(path: Path, first: Sequence[int], second: Sequence[int]) -> Logits
 def _naive(path: Path, first: Sequence[int], second: Sequence[int]) -> Logits:
     engine = load_engine(path, batch_tokens=_BATCH)
     generated = generate(engine, Prompt(tuple(first)), 300)
-    trusting = PrefixCache(engine.native, window=0, max_bytes=0)
+    trusting = PrefixCache(engine.memory, window=0, max_bytes=0)
     trusting.extend([*first, *generated[:-1]])
     work = Prefill(Prompt(tuple(second)), Lane(engine.native, trusting))
     for _ in work:

@@ -78,7 +78,7 @@ def test_without_the_checkpoint_the_logits_are_wrong(engine: LlamaEngine, toy: P
     prompt = _ids(300, seed=1)
     generated = generate(engine, Prompt(prompt), 300)
     following = prompt + _ids(20, seed=2)
-    trusting = PrefixCache(engine.native, window=0, max_bytes=0)  # takes every prefix for usable
+    trusting = PrefixCache(engine.memory, window=0, max_bytes=0)  # takes every prefix for usable
     trusting.extend([*prompt, *generated[:-1]])
     work = Prefill(Prompt(following), Lane(engine.native, trusting))
 

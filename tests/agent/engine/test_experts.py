@@ -59,7 +59,7 @@ def test_a_cache_of_8_bits() -> None:
     sizes = []
     for engine in (plain, small):
         generate(engine, PROMPT, 5)
-        sizes.append(engine.native.state_bytes)
+        sizes.append(engine.memory.state_bytes)
         engine.close()
     network = open_model(ETUDE).architecture
     assert sizes[1] / sizes[0] == pytest.approx(kv_bytes(network, 512, "q8_0") / kv_bytes(network, 512), rel=0.05)

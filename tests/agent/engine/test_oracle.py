@@ -47,7 +47,7 @@ def _plain(path: Path) -> Callable[[Sequence[int], int], list[int]]:
 
 def _trust_llama_cpp(engine: LlamaEngine) -> None:
     """From now on take every prefix for usable, as `llama_memory_seq_rm` does: no checkpoint is restored."""
-    engine.lane = Lane(engine.native, PrefixCache(engine.native, window=0, max_bytes=0))
+    engine.lane = Lane(engine.native, PrefixCache(engine.memory, window=0, max_bytes=0))
 
 
 def test_ids_are_those_of_a_plain_eval(engines: tuple[LlamaEngine, LlamaEngine], model: Path) -> None:

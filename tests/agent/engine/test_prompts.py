@@ -112,7 +112,7 @@ def test_where_nothing_may_be_written_what_is_there_is_read(folder: Path, start:
     assert silent.save_prompts() == 0
     silent.prefill(SECOND, control=Control())
     assert silent.prompts is not None and not silent.prompts.wants(HEAD, silent.native.fingerprint)
-    under_way = take(silent.lane.cache, silent.native, About("any", "etude", False), max_bytes=64 << 20)
+    under_way = take(silent.lane.cache, silent.memory, About("any", "etude", False), max_bytes=64 << 20)
     assert under_way is not None and silent.prompts.add(under_way) == 0  # it became private meanwhile
     silent.close()
     assert not folder.exists()
@@ -129,8 +129,8 @@ def test_a_copy_is_what_llama_cpp_would_write(tmp_path: Path, start: Callable[..
     engine = start()
     _answer(engine, FIRST)
     ids = engine.lane.cache.ids
-    assert engine.native.save_state(tmp_path / "state", ids)
-    assert engine.native.copy_state(ids) == (tmp_path / "state").read_bytes()
+    assert engine.memory.save_state(tmp_path / "state", ids)
+    assert engine.memory.copy_state(ids) == (tmp_path / "state").read_bytes()
 
 
 # -- what is wrong with it is as if it weren't there -------------------------------------------------------------------
