@@ -31,7 +31,7 @@ class ReadAhead:
     """
 
     def __init__(self, worker: Worker, *, before: Callable[[], object] = lambda: None) -> None:
-        self._worker, self._before = worker, before
+        self.worker, self._before = worker, before
         self.on_change: Callable[[], None] = lambda: None
         self.on_fault: Callable[[Exception], None] = lambda error: None
         self.progress: tuple[int, int] | None = None
@@ -64,12 +64,12 @@ class ReadAhead:
                 self.on_fault(error)
                 return None
 
-        self._worker.when_idle(when_idle)
+        self.worker.when_idle(when_idle)
 
     def end(self) -> None:
         """Stop reading; the cache stays."""
         self.progress, self.done, self._request = None, False, None
-        self._worker.when_idle(None)
+        self.worker.when_idle(None)
 
     def _read(
         self, request: Request, responder: LocalResponder, idle: Callable[[], bool] | None, control: Control

@@ -69,7 +69,8 @@ class Conversation:
     Threads: one thread, the owner's, calls the methods and reads each turn's events. The worker's thread alone touches
     the engine, and runs the turns; what a method says of it is a future. `Turn.answer`, `steer`, `answer_now` and
     `stop` may be called from any thread. Several conversations may share a model and its worker: their turns run one
-    after another, and each finds the engine's cache as the one before left it.
+    after another, and each finds the engine's cache as the one before left it. With the model of another lane
+    (`agent.lanes`) its worker is used from then on.
 
     `private`: nothing of it is stored. `tools_off`: names of tools that aren't offered.
     """
@@ -103,27 +104,31 @@ class Conversation:
     # -- turns ---------------------------------------------------------------------------------------------------------
 
     def say(
-        self, said: str | UserText, *, limits: Limits | None = None, on_event: Callable[[], None] = lambda: None
+        self, said: str | UserText | None, *, limits: Limits | None = None, on_event: Callable[[], None] = lambda: None
     ) -> Turn:
-        """Begin a turn; the one before is over. `on_event`: see `Turn`. Needs a model and tools in use."""
+        """Begin a turn; the one before is over. `on_event`: see `Turn`. Needs a model and tools in use.
+
+        None: go on with the one before, whose returned call has its result now (`Session.answer_call`).
+        """
         assert self.model is not None and self.tools is not None
         assert self.turn is None or self.turn.done.done()
         text = UserText(said, said) if isinstance(said, str) else said
-        self.offer_browser(text.typed or text.text)
+        self.offer_browser((text.typed or text.text) if text else "")
         self.ahead.end()
         self.take_date()
-        text = with_plan(text, self.session) if self.options.planning else text
+        text = with_plan(text, self.session) if text and self.options.planning else text
         control = Control()
         events = self._events(self.model, self.tools, text, limits or Limits(), control)
         self.turn = Turn(self.worker, events, control, on_event=on_event)
         return self.turn
 
     def _events(
-        self, model: Model, tools: Toolset, said: UserText, limits: Limits, control: Control
+        self, model: Model, tools: Toolset, said: UserText | None, limits: Limits, control: Control
     ) -> Generator[Event, Decision | None, None]:
         self._read_next(model)
         model.last_read = self._stored_as
-        tools.begin_turn(_PRIVATE_TURN if self.private else said.typed or said.text)  # undo stores this
+        if said:
+            tools.begin_turn(_PRIVATE_TURN if self.private else said.typed or said.text)  # undo stores this
         if self.session.skills:  # the user's texts, as an AGENTS.md is
             self.session.read(frozenset({"private"}))
         try:
@@ -166,6 +171,9 @@ class Conversation:
     def use(self, model: Model, tools: Toolset) -> None:
         """Go on with this model and these tools. Between turns."""
         self.model, self.tools = model, tools
+        if self.worker is not model.worker:  # that of another lane
+            self.ahead.end()
+            self.worker, self.ahead.worker = model.worker, model.worker
         tools.counter.tokenizer = model.tokenizer
         tools.offer(but=self.tools_off)
         tools.policy.read_only = self.options.planning

@@ -10,11 +10,11 @@ from ossia.agent.errors import AgentError
 from ossia.harmony.messages import Delta, Message, Repaired
 from ossia.tools.spec import ApprovalAsked, ApprovalDecided, Decision, ToolFinished, ToolOutput, ToolShown, ToolStarted
 
-TurnEnd = Literal["answered", "silent", "stopped", "tokens", "time", "steps", "context", "loop", "error"]
+TurnEnd = Literal["answered", "silent", "called", "stopped", "tokens", "time", "steps", "context", "loop", "error"]
 """The end of a turn. answered: with a `final`; silent: the model ended it without a `final` that says anything.
 
-stopped: by the user; tokens, time, steps: at a limit; context: no room; loop: the model repeated itself; error: it
-broke.
+called: with a call for a client to run (`ToolSpec.returned`); its result opens the turn again. stopped: by the user;
+tokens, time, steps: at a limit; context: no room; loop: the model repeated itself; error: it broke.
 """
 
 

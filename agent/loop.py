@@ -28,7 +28,7 @@ _Part = Generator[Event, Decision | None, TurnEnd]
 
 def run_turn(
     session: Session,
-    user_text: str | UserText,
+    user_text: str | UserText | None,
     *,
     responder: Responder,
     tools: Toolbox,
@@ -37,12 +37,17 @@ def run_turn(
 ) -> Turn:
     """Answer `user_text`: generate, run what the model calls, generate again, until a `final` or a limit.
 
+    None: go on with the last turn, whose returned call has its result now (`Session.answer_call`).
+
     Yields events as they happen; after an `ApprovalAsked` the caller sends a `Decision` (None refuses). The last event
     is always `TurnEnded`: its `error` says what broke, and the session has everything that came. After
     `control.stop()` keep iterating: the turn ends by itself within a token.
     """
     session.read(tools.taints)
-    yield from session.open_turn(user_text)
+    if user_text is None:
+        session.reopen_turn()
+    else:
+        yield from session.open_turn(user_text)
     end: TurnEnd
     error: AgentError | None = None
     try:
@@ -72,6 +77,8 @@ def _steps(session: Session, responder: Responder, tools: Toolbox, budget: Budge
                 return "answered" if session.has_answer else "silent"
             break  # only reasoning came: one more step, opened with `final`
         result = yield from _run(tool_request, session, tools, control)
+        if result.returned:
+            return "called"
         in_vain = budget.failed_too_often(tool_request.call, result)
         if in_vain:
             result = replace(result, text=f"{result.text}\n{GIVE_UP}")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 ENDS: dict[TurnEnd | None, str] = {
     "silent": "no answer came",
+    "called": "it waits for the result of a call",
     "stopped": "stopped",
     "tokens": "cut off: the token limit was reached",
     "time": "cut off: the time was up",

@@ -68,6 +68,7 @@ class ToolSpec:
     description and parameters. `result_taints`: those in a call's result, however it ends; None: those of the
     workspace. `present`: the form of its calls for a person. `note`: a line for the instructions about this machine or
     workspace. (In the section it would change the beginning of the prompt, which all of them share in the KV cache.)
+    `returned`: a client of ours runs it; its calls are read, and the turn ends with one.
     """
 
     name: str
@@ -83,6 +84,7 @@ class ToolSpec:
     result_taints: frozenset[Taint] | None = None
     present: Present = JSON
     note: str = ""
+    returned: bool = False
 
     @property
     def source(self) -> str:
@@ -138,7 +140,8 @@ class ToolResult:
     something can be done about it; not stored. `taints`: the kinds of text in it, beyond its tool's `result_taints`.
     `state` is JSON-like data that is stored with the message, and that resume, fork and undo restore. `notices` are
     lines for the user, shown even where little else of the call is. `retry`: it failed for the lack of something that a
-    person may give; this is the call as it would be run again, with its `needs`.
+    person may give; this is the call as it would be run again, with its `needs`. `returned`: the call is whole, and for
+    the client to run (`ToolSpec.returned`): there is no result yet.
     """
 
     text: str
@@ -149,6 +152,7 @@ class ToolResult:
     notices: tuple[str, ...] = ()
     fault: Fault | None = None
     retry: Preview | None = None
+    returned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,6 +158,8 @@ class Toolbox:
         first = self._previewed(call, context)
         if isinstance(first, ToolResult):
             return call, 0, first
+        if first.tool.spec.returned:
+            return first.call, 0, ToolResult("", returned=True)
         ready, result = yield from self._approved(first)
         if (stop := context.stop).stopped:  # also while asking: that isn't a refusal of the call
             return call, 0, ToolResult(f"[{interrupted(stop)}]", error=True)

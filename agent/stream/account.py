@@ -101,6 +101,8 @@ class Account:
         before, fault = self.statuses.get(done.call.id), done.result.fault
         if before == "shown":
             return "shown"
+        if done.result.returned:
+            return "returned"
         if not done.result.error:
             return "done"
         if self.stopped():

@@ -22,14 +22,14 @@ from typing import Any, Literal, get_args
 
 VERSION = 1
 
-End = Literal["answered", "silent", "stopped", "tokens", "time", "steps", "context", "loop", "error"]
+End = Literal["answered", "silent", "called", "stopped", "tokens", "time", "steps", "context", "loop", "error"]
 """The end of a turn: `agent.events.TurnEnd`."""
 
 CallKind = Literal["read", "write", "run", "send", "other"]
 """The nature of a call, by its effects or its tool's; other: unknown, such as a tool that is off."""
 
-CallStatus = Literal["done", "failed", "refused", "stopped", "shown"]
-"""refused: by a rule, by the user, or since nobody could be asked; shown: a dry run."""
+CallStatus = Literal["done", "failed", "refused", "stopped", "shown", "returned"]
+"""refused: by a rule, by the user, or since nobody could be asked; shown: a dry run; returned: a client runs it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,12 +20,15 @@ from ossia.agent.models.spec import ModelSpec
 from ossia.agent.respond import LocalResponder
 from ossia.agent.sessions.session import Options, Session
 from ossia.agent.sessions.store import SessionStore
+from ossia.agent.stream.account import Account
+from ossia.agent.turn import Tapped
 from ossia.agent.vocabulary import TokenCounter
 from ossia.tools.approval.rules import Rule
 from ossia.tools.build import Toolset, ToolsSpec, toolset
+from ossia.tools.functions.returned import ReturnedFunction
 from ossia.tools.host import Host, silent
 from tests.support.command import write_script
-from tests.support.turns import Double, Echo
+from tests.support.turns import NUMBER, Double, Echo
 
 CALL = '<|channel|>commentary to=functions.double<|constrain|>json<|message|>{"n": 21}<|call|>'
 DONE = "<|channel|>final<|message|>It is 42.<|return|>"
@@ -161,3 +164,35 @@ def test_planning_and_turned_off_tools_hold_for_the_tools_in_use(scripted: Model
     conversation.cut_back(0)
     assert conversation.session.messages == ()
     conversation.close()
+
+
+def test_a_call_for_a_client_ends_the_turn_and_its_result_goes_on(tmp_path: Path, host: Host) -> None:
+    """The reasoning before the call is in the prompt again, since the turn goes on."""
+    think = "<|channel|>analysis<|message|>Twice.<|end|><|start|>assistant"
+    wrong = '<|channel|>commentary to=functions.double<|constrain|>json<|message|>{"n": "x"}<|call|>'
+    steps = write_script(tmp_path, wrong, think + CALL, DONE)
+    built = model(ModelSpec(script=Path(steps.removeprefix("script:"))), host)
+    counter = TokenCounter(built.tokenizer, host)
+    returned = ReturnedFunction.of("double", "Doubles n.", NUMBER)
+    conversation = Conversation(OpenSession(Session()), built.worker, host)
+    conversation.use(built, toolset(ToolsSpec(trained=()), host, silent, counter, extra=(returned,)))
+    turn = conversation.say("What is twice 21?")
+    account = Account("etude")
+    for event in turn:
+        assert not isinstance(event, Tapped)
+        account.see(event)
+    assert turn.result() == TurnEnded("called")
+    assert [call.status for call in account.result().calls] == ["failed", "returned"]  # held to the schema first
+    assert conversation.session.messages[-1].text == '{"n": 21}'
+    conversation.session.answer_call("42")
+    turn = conversation.say(None)
+    assert [type(event) for event in turn][-1] is TurnEnded
+    assert turn.result() == TurnEnded("answered")
+    request = conversation.session.request(())
+    assert [message.text for message in request.history][-4:] == ["Twice.", '{"n": 21}', "42", "It is 42."]
+    assert conversation.session.ends == ("answered",)
+    with pytest.raises(ValueError, match="no call"):
+        conversation.session.answer_call("42")
+    conversation.close()
+    built.close().result(10)
+    built.worker.close()
