@@ -143,6 +143,12 @@ class Toolbox:
         yield ToolFinished(ran, result, ms)
         return result
 
+    def with_tools(self, extra: Iterable[Tool]) -> Toolbox:
+        """Another toolbox, over the same tools and these."""
+        tools = (*self._every.values(), *extra)
+        limit, dry_run = self._max_result_tokens, self._dry_run
+        return Toolbox(tools, policy=self._policy, context=self._context, max_result_tokens=limit, dry_run=dry_run)
+
     def close(self) -> None:
         """Close every tool."""
         for tool in self._every.values():
@@ -159,7 +165,7 @@ class Toolbox:
         if isinstance(first, ToolResult):
             return call, 0, first
         if first.tool.spec.returned:
-            return first.call, 0, ToolResult("", returned=True)
+            return replace(first.call, arguments=json.dumps(first.args)), 0, ToolResult("", returned=True)
         ready, result = yield from self._approved(first)
         if (stop := context.stop).stopped:  # also while asking: that isn't a refusal of the call
             return call, 0, ToolResult(f"[{interrupted(stop)}]", error=True)

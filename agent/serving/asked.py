@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from ossia.agent.engine.base import Sampling
 from ossia.harmony.messages import Effort, Message, ResponseFormat
 from ossia.tools.spec import ToolSpec
 
 Api = Literal["responses", "chat"]
 
-Hosted = Literal["web_search", "code_interpreter", "shell", "apply_patch"]
+Hosted = Literal["web_search", "code_interpreter", "shell"]
 """A tool that a client asks for and the server runs, by the name of its type in the Responses API."""
 
 
@@ -31,24 +30,38 @@ class BadRequest(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item of the input: a message as Harmony has it. `id`: the item's, if the client gave one.
+    """One item of the input: a message as Harmony has it.
 
-    `call_id`: of a call, or of the result that answers it.
+    `id`: the item's, if the client gave one; `call_id`: of a call, or of the result that answers it. `message` None:
+    the item is one of an earlier response, by its `id`; `where` is its place if it must be known.
     """
 
-    message: Message
+    message: Message | None
     id: str | None = None
     call_id: str | None = None
-    error: bool = False
+    where: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the client's. `spec.name` is the recipient; `name` the client's own name for it.
+
+    `text`: a custom tool, whose only argument, `input`, is a text.
+    """
+
+    name: str
+    spec: ToolSpec
+    text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A request: the items since `previous` (None: the whole conversation), and how to answer them.
 
-    `functions` are the client's own (`returned`); `tool_choice`: "auto", "none", "required" or a function's name;
+    `functions` are the client's own (`returned`); `tool_choice`: "auto", "none", "required" or a tool's recipient;
     `hosted`: tools that it wants run here. `key`: the client's name for the conversation (`prompt_cache_key`).
-    `max_tokens` counts reasoning, too. `raw`: the request as it came, whose fields a response repeats.
+    `max_tokens` counts reasoning, too; `max_calls`: calls of tools that run here. None: as the owner set it. `raw`: the
+    request as it came, whose fields a response repeats.
     """
 
     api: Api
@@ -56,12 +69,14 @@ class Asked:
     items: tuple[Item, ...]
     instructions: str | None = None
     previous: str | None = None
-    functions: tuple[ToolSpec, ...] = ()
+    functions: tuple[Function, ...] = ()
     hosted: frozenset[Hosted] = frozenset()
     tool_choice: str = "auto"
     effort: Effort | None = None
     answer: ResponseFormat | None = None
-    sampling: Sampling = field(default_factory=Sampling)
+    temperature: float | None = None
+    top_p: float | None = None
+    seed: int | None = None
     max_tokens: int | None = None
     max_calls: int | None = None
     key: str | None = None

@@ -118,7 +118,7 @@ class Session:
 
     `vocabulary` and `model` are those of the engine in use: what is added is marked with them. Ids that were sampled
     with another vocabulary stay out of the prompt (the message is then rendered from its text). `skills` is what the
-    prompt says about skills, while a tool can read them (`tools.skills`).
+    prompt says about skills, while a tool can read them (`tools.skills`). `call_mark` makes its calls' ids its own.
 
         session = Session(Options(effort="low"))
         for event in run_turn(session, "What is 48*17?", …): …
@@ -136,6 +136,7 @@ class Session:
         self.vocabulary: str | None = None
         self.model: str | None = None
         self.skills = ""
+        self.call_mark = ""
         self.recorder: Recorder | None = None
         self._options = options or Options()
         self._entries = list(entries)
@@ -288,9 +289,14 @@ class Session:
         return taken
 
     def next_call_id(self) -> str:
-        """An id for the next call of this session: `call_1`, `call_2`, …"""
+        """An id for the next call of this session: `call_1`, `call_2`, …, with `call_mark` in it."""
         self._calls += 1
-        return f"call_{self._calls}"
+        return self.last_call_id
+
+    @property
+    def last_call_id(self) -> str:
+        """The id that was given last."""
+        return f"call_{self.call_mark}{self._calls}"
 
     # -- room ----------------------------------------------------------------------------------------------------------
 

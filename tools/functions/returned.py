@@ -9,7 +9,7 @@ from ossia.tools.functions.naming import PREFIX
 from ossia.tools.spec import Preview, Taint, ToolContext, ToolOutput, ToolResult, ToolSpec
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ReturnedFunction:
     """A tool that never runs here: `ToolSpec.returned`.
 

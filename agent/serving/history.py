@@ -1,0 +1,221 @@
+"""The conversation that a request is about: what this process knows of it, and what the client says beyond that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ossia.agent.adapt import result_message
+from ossia.agent.events import TurnEnd
+from ossia.agent.kinds import is_answer
+from ossia.agent.serving.asked import Asked, BadRequest, Item
+from ossia.agent.serving.memory import Given, Memory, roll, shown
+from ossia.agent.sessions.session import Entry, Session, Summary, UserText
+from ossia.harmony.messages import is_call
+from ossia.tools.spec import INTERRUPTED, Taint
+
+_OUTSIDE: frozenset[Taint] = frozenset({"outside"})
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The conversation up to its next turn.
+
+    `said` begins that turn; None: the last one goes on. `digest`: of all of it. `key`: of the conversation, None for a
+    new one. `date`: its first one, None for a new one. `lead`: the instructions that came as messages.
+    """
+
+    entries: tuple[Entry, ...]
+    ends: tuple[TurnEnd | None, ...]
+    summary: Summary | None
+    said: UserText | None
+    digest: bytes
+    key: str | None
+    date: str | None
+    lead: tuple[str, ...]
+
+    def session(self) -> Session:
+        """A session that begins with it, the last turn left open."""
+        return Session(entries=self.entries, ends=self.ends, summary=self.summary)
+
+
+def begin(asked: Asked, memory: Memory) -> Start:
+    """The conversation of a request. Raises BadRequest.
+
+    What this process gave before stands in it as it was sampled, with the reasoning that a client leaves out: found by
+    the ids of its items and calls, else by a history that is the same up to there.
+    """
+    if asked.previous is None:
+        base, lead, items = _known(asked.items, memory)
+    else:
+        base, items = memory.of(asked.previous), asked.items
+        if base is None or not base.stored or asked.previous != f"resp_{base.mark}":
+            raise BadRequest(
+                f"previous_response_id: no response is called {asked.previous!r} (any more): send all items",
+                code="previous_response_not_found",
+                param="previous_response_id",
+            )
+        lead = base.lead
+    reader = _Reader(base, list(lead))
+    for group in _groups(items):
+        reader.read(group, memory)
+    return reader.start()
+
+
+def _known(items: tuple[Item, ...], memory: Memory) -> tuple[Given | None, tuple[str, ...], tuple[Item, ...]]:
+    """The last response that the history holds, the same up to there; the instructions before; the items behind it."""
+    leading = next((at for at, item in enumerate(items) if not _is_developers(item)), len(items))
+    lead = tuple(item.message.text for item in items[:leading] if item.message is not None)
+    digest, at, found, rest = b"", leading, None, items[leading:]
+    for group in _groups(rest):
+        digest, at = roll(digest, _shown(group)), at + len(group)
+        if _is_models(group[0]) and (given := memory.with_digest(digest)) is not None:
+            found, rest = given, items[at:]
+    return found, lead, rest
+
+
+def _groups(items: Sequence[Item]) -> Iterator[tuple[Item, ...]]:
+    """The items one by one, those of the model that follow each other together."""
+    group: list[Item] = []
+    for item in items:
+        if group and not (_is_models(item) and _is_models(group[0])):
+            yield tuple(group)
+            group = []
+        group.append(item)
+    if group:
+        yield tuple(group)
+
+
+def _is_models(item: Item) -> bool:
+    return item.message is None or item.message.role == "assistant"
+
+
+def _is_developers(item: Item) -> bool:
+    return item.message is not None and item.message.role == "developer"
+
+
+def _shown(items: Sequence[Item]) -> tuple[tuple[str, str], ...]:
+    return shown(item.message for item in items if item.message is not None)
+
+
+@dataclass(slots=True)
+class _Slot:
+    """An entry, and the result of the call that it is."""
+
+    entry: Entry
+    result: Entry | None = None
+    call_id: str | None = None
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads group by group, and puts each result behind its call."""
+
+    base: Given | None
+    lead: list[str]
+    slots: list[_Slot] = field(default_factory=list)
+    ends: list[TurnEnd | None] = field(default_factory=list)
+    digest: bytes = b""
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.base is not None:
+            self.slots += [_Slot(entry) for entry in self.base.entries]
+            self.ends += self.base.ends
+            self.digest, self.key = self.base.digest, self.base.key
+            if self.slots:
+                self.slots[-1].call_id = self.base.call
+
+    def read(self, group: tuple[Item, ...], memory: Memory) -> None:
+        """Read the model's items that follow each other, or another item."""
+        item = group[0]
+        if not self.slots and item.message is not None and _is_developers(item):
+            self.lead.append(item.message.text)
+            return
+        self.digest = roll(self.digest, _shown(group))
+        if _is_models(item):
+            self._read_models(group, memory)
+        elif item.message is not None and item.message.role == "tool":
+            self._read_result(item)
+        elif item.message is not None:
+            if item.message.role == "user":
+                self.ends.append(None)
+            self._add(Entry(item.message, 0, typed="" if item.message.role == "user" else None))
+
+    def start(self) -> Start:
+        """All that was read. Raises BadRequest if there is nothing to answer."""
+        last = self.slots[-1] if self.slots else None
+        if last is None or not (last.result or last.entry.message.role in ("user", "developer", "tool")):
+            call = f": {last.call_id} has no result" if last and is_call(last.entry.message) else ""
+            message = f"input: must end with a message of the user or the result of a call{call}"
+            raise BadRequest(message, param="input")
+        said = None
+        if last.entry.message.role == "user":
+            said = UserText(last.entry.message.text, typed="")
+            self.slots.pop()
+            self.ends.pop()
+        entries: list[Entry] = []
+        for slot in self.slots:
+            entries.append(slot.entry)
+            answered = is_call(slot.entry.message) and (slot.result or slot.call_id is None)
+            if slot.result is not None:
+                entries.append(slot.result)
+            elif is_call(slot.entry.message) and not answered:
+                text = f"[{INTERRUPTED['user']}]"
+                entries.append(replace(slot.entry, message=result_message(slot.entry.message, text), cut=False))
+        base = self.base
+        return Start(
+            tuple(entries),
+            tuple(self.ends),
+            base.summary if base else None,
+            said,
+            self.digest,
+            self.key,
+            base.date if base else None,
+            tuple(self.lead),
+        )
+
+    def _add(self, entry: Entry, call_id: str | None = None) -> None:
+        if not self.ends:
+            self.ends.append(None)
+        self.slots.append(_Slot(replace(entry, turn=len(self.ends) - 1), call_id=call_id))
+
+    def _read_models(self, group: tuple[Item, ...], memory: Memory) -> None:
+        found = {given.mark: given for item in group for given in [_given(item, memory)] if given is not None}
+        given = next(iter(found.values())) if len(found) == 1 else None
+        if given is not None and _agree(group, given):
+            self.key = given.key
+            for entry in given.own:
+                self._add(entry)
+            self.slots[-1].call_id = given.call
+            self.ends[-1] = given.ends[-1]
+            return
+        for item in group:
+            if item.message is None and item.where:
+                message = f"{item.where}: there is no item {item.id!r} (any more): send it whole"
+                raise BadRequest(message, param=item.where, code="item_not_found")
+            if item.message is not None:
+                self._add(Entry(item.message, 0, taints=_OUTSIDE), item.call_id)
+                self.ends[-1] = "answered" if is_answer(item.message) else self.ends[-1]
+
+    def _read_result(self, item: Item) -> None:
+        assert item.message is not None
+        open_calls = (slot for slot in reversed(self.slots) if slot.call_id is not None and slot.result is None)
+        slot = next((slot for slot in open_calls if slot.call_id == item.call_id), None)
+        if slot is None:
+            message = f"{item.where}: there is no call {item.call_id!r} before it that has no result yet"
+            raise BadRequest(message, param=item.where)
+        message_ = result_message(slot.entry.message, item.message.text)
+        slot.result = Entry(message_, slot.entry.turn, taints=_OUTSIDE)
+
+
+def _given(item: Item, memory: Memory) -> Given | None:
+    for identifier in (item.id, item.call_id):
+        if identifier is not None and (given := memory.of(identifier)) is not None:
+            return given
+    return None
+
+
+def _agree(group: Sequence[Item], given: Given) -> bool:
+    """True if the client has left what it shows as it was."""
+    return _shown(group) == given.shown or not _shown(group)

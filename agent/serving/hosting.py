@@ -1,0 +1,154 @@
+"""The owner's tools, as clients may use them."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal, cast
+
+from ossia.agent.serving.asked import Asked, BadRequest, Hosted
+from ossia.agent.vocabulary import TokenCounter
+from ossia.tools.approval.grants import Grants
+from ossia.tools.build import Toolset, ToolsSpec, toolset
+from ossia.tools.functions.returned import ReturnedFunction
+from ossia.tools.host import Host, Report
+from ossia.tools.spec import ToolSpec
+
+if TYPE_CHECKING:
+    from ossia.harmony.tokenizer import Tokenizer
+
+MAX_TOOLSETS = 8
+"""Conversations whose tools stay alive between their turns: each may have a Python kernel."""
+
+CallKind = Literal["function", "custom", "web_search", "code_interpreter", "shell", "other"]
+"""function, custom: of the client's, who runs it. The others run here; other: a function or MCP tool of the owner."""
+
+_FAMILIES: Final[Mapping[Hosted, tuple[str, ...]]] = {
+    "web_search": ("browser.",),
+    "code_interpreter": ("python",),
+    "shell": ("container.", "repo_browser."),
+}
+_NEEDED: Final[Mapping[Hosted, str]] = {
+    "web_search": "ossia serve --web …",
+    "code_interpreter": "ossia serve --tools python",
+    "shell": "ossia serve --workspace FOLDER",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """What the owner of the server allows its clients: the tools of `spec` and its rules.
+
+    `yes` answers questions that aren't firm. `always`: every client is offered all of them, whatever it asks for;
+    otherwise only those hosted tools that it asks for, and no functions or MCP servers. `only_look`: nothing that
+    writes, runs or sends, whatever rules say.
+    """
+
+    spec: ToolsSpec
+    yes: bool = False
+    always: bool = False
+    only_look: bool = False
+
+
+class Calls:
+    """The calls of one request, by the recipient that the model writes: `calls.kind("functions.f")` is "function"."""
+
+    def __init__(self, asked: Asked) -> None:
+        self._functions = {function.spec.name: function for function in asked.functions}
+
+    def kind(self, name: str) -> CallKind:
+        """The kind of call to this recipient."""
+        if (function := self._functions.get(name)) is not None:
+            return "custom" if function.text else "function"
+        return next((family for family in _FAMILIES if name.startswith(_FAMILIES[family])), "other")
+
+    def name(self, name: str) -> str:
+        """The client's own name for its function; the recipient of any other."""
+        function = self._functions.get(name)
+        return function.name if function else name
+
+
+class Tools:
+    """The toolsets of conversations, by their keys. Thread-safe. `report` gets the notices of each that is built."""
+
+    def __init__(self, owner: Owner, host: Host, report: Report, *, most: int = MAX_TOOLSETS) -> None:
+        self.owner, self._host, self._report, self._most = owner, host, report, most
+        self._grants = Grants(host.data)
+        self._idle: OrderedDict[str, Toolset] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def lent(self, key: str, asked: Asked) -> Iterator[Toolset]:
+        """The tools of this conversation, its client's functions among them, for one turn.
+
+        Raises BadRequest for a hosted tool that is off, and for a function of the name of the owner's.
+        """
+        hosted = asked.tool_choice != "none" and (bool(asked.hosted) or self.owner.always)
+        with self._lock:
+            base = self._idle.pop(key, None) if hosted else None
+        if base is None:
+            base = self._built(self.owner.spec if hosted else ToolsSpec(trained=(), rules=self.owner.spec.rules))
+        try:
+            yield self._with_functions(base, asked)
+        finally:
+            self._keep(key, base)
+
+    def _keep(self, key: str, tools: Toolset) -> None:
+        """Keep the tools for the next turn of this conversation, if they hold anything."""
+        closing = [tools]
+        if tools.python is not None or tools.browser is not None or tools.servers is not None:
+            with self._lock:
+                if key not in self._idle:
+                    self._idle[key] = closing.pop()
+                while len(self._idle) > self._most:
+                    closing.append(self._idle.popitem(last=False)[1])
+        for one in closing:
+            one.close()
+
+    def close(self) -> None:
+        """End the tools of all conversations that have no turn."""
+        with self._lock:
+            idle, self._idle = list(self._idle.values()), OrderedDict()
+        for tools in idle:
+            tools.close()
+
+    def off(self, tools: Toolset, asked: Asked) -> frozenset[str]:
+        """The tools that this request isn't offered."""
+        wanted = tuple(prefix for family in asked.hosted for prefix in _FAMILIES[family])
+        return frozenset(
+            spec.name
+            for spec in tools.toolbox.every_spec
+            if not spec.returned
+            and ((self.owner.only_look and not _looks(spec)) or not (self.owner.always or spec.name.startswith(wanted)))
+        )
+
+    def _built(self, spec: ToolsSpec) -> Toolset:
+        if not self.owner.always:
+            spec = replace(spec, files={}, packages={}, servers=())
+        counter = TokenCounter(cast("Tokenizer", None), self._host)  # the lane's, from the turn on
+        return toolset(spec, self._host, self._report, counter, grants=self._grants)
+
+    def _with_functions(self, base: Toolset, asked: Asked) -> Toolset:
+        for place, function in enumerate(asked.functions):
+            if function.spec.name in {spec.name for spec in base.toolbox.every_spec if not spec.returned}:
+                message = f"tools[{place}].name: the server has a function {function.name!r} of its own: rename it"
+                raise BadRequest(message, param=f"tools[{place}].name")
+        off = self.off(base, asked)
+        for family in sorted(asked.hosted if asked.tool_choice != "none" else ()):
+            names = [spec.name for spec in base.toolbox.every_spec if spec.name.startswith(_FAMILIES[family])]
+            waits = family == "web_search" and not base.browses
+            if waits or not [name for name in names if name not in off]:
+                why = base.missing.get({"web_search": "browser", "code_interpreter": "python"}.get(family, ""), "")
+                message = f"tools: {family} is off here{why and f' ({why})'}: its owner turns it on, {_NEEDED[family]}"
+                raise BadRequest(message, param="tools", code="tool_unavailable")
+        functions = () if asked.tool_choice == "none" else asked.functions
+        return replace(base, toolbox=base.toolbox.with_tools(ReturnedFunction(one.spec) for one in functions))
+
+
+def _looks(spec: ToolSpec) -> bool:
+    """True for a tool that does nothing but read what is here."""
+    runs = spec.present.language in ("python", "bash")
+    return spec.provenance == "built-in" and spec.effects <= {"read"} and not runs

@@ -1,0 +1,139 @@
+"""The responses that were given lately, so that a conversation goes on with the very ids that were sampled."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ossia.agent.events import TurnEnd
+from ossia.agent.kinds import is_answer
+from ossia.agent.sessions.session import Entry, Summary
+from ossia.harmony.messages import Message, is_call
+
+MAX_BYTES = 256 << 20
+MAX_RESPONSES = 4096
+_ID_BYTES = 36  # of a sampled id: an int and its place in a tuple
+
+Shown = tuple[tuple[str, str], ...]
+"""What a client sees of messages, in a form that survives its way: `(("user", "hi"), ("final", "Hello!"))`. The name of
+a call is its recipient. No reasoning, no preamble: clients leave them out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A response that was given, and the conversation up to its end.
+
+    `mark` is in its id and in those of its items and calls. `lead`: the instructions that came as messages. `begins`:
+    the first entry that is its own. `shown`: what its client saw of it; `digest`: of the whole conversation as its
+    client has it. `call`: the id of the call that it ended with, for the client. `stored`: it may be continued by its
+    id.
+    """
+
+    mark: str
+    key: str
+    date: str | None
+    lead: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    ends: tuple[TurnEnd | None, ...]
+    summary: Summary | None
+    begins: int
+    shown: Shown
+    digest: bytes
+    call: str | None
+    stored: bool
+
+    @property
+    def own(self) -> tuple[Entry, ...]:
+        """The entries that the response added."""
+        return self.entries[self.begins :]
+
+
+class Memory:
+    """The responses given lately: those used longest ago leave first. Thread-safe."""
+
+    def __init__(self, *, max_bytes: int = MAX_BYTES, max_responses: int = MAX_RESPONSES) -> None:
+        self._max_bytes, self._max_responses = max_bytes, max_responses
+        self._given: OrderedDict[str, Given] = OrderedDict()
+        self._by_digest: dict[bytes, str] = {}
+        self._uses: Counter[int] = Counter()  # of each entry, by its id(): conversations share them
+        self._bytes = 0
+        self._lock = threading.Lock()
+
+    def add(self, given: Given) -> None:
+        """Remember a response."""
+        with self._lock:
+            self._given[given.mark] = given
+            self._by_digest[given.digest] = given.mark
+            for entry in given.entries:
+                self._uses[id(entry)] += 1
+                self._bytes += _bytes_of(entry) if self._uses[id(entry)] == 1 else 0
+            while len(self._given) > 1 and (self._bytes > self._max_bytes or len(self._given) > self._max_responses):
+                self._drop(next(iter(self._given)))
+
+    def of(self, identifier: str) -> Given | None:
+        """The response with this id, or with an item or a call of this id."""
+        return self._found(_mark_in(identifier))
+
+    def with_digest(self, digest: bytes) -> Given | None:
+        """The response after which its client has a conversation of this digest."""
+        return self._found(self._by_digest.get(digest))
+
+    def _found(self, mark: str | None) -> Given | None:
+        with self._lock:
+            given = self._given.get(mark) if mark is not None else None
+            if given is not None:
+                self._given.move_to_end(given.mark)
+            return given
+
+    def _drop(self, mark: str) -> None:
+        given = self._given.pop(mark)
+        if self._by_digest.get(given.digest) == mark:
+            del self._by_digest[given.digest]
+        for entry in given.entries:
+            self._uses[id(entry)] -= 1
+            if not self._uses[id(entry)]:
+                del self._uses[id(entry)]
+                self._bytes -= _bytes_of(entry)
+
+
+def _mark_in(identifier: str) -> str | None:
+    """The mark in an id of ours: of `"resp_1f2e"`, `"msg_1f2e_0"`, `"call_1f2e_3"` it is `"1f2e"`."""
+    parts = identifier.split("_")
+    return parts[1] if len(parts) > 1 else None
+
+
+def _bytes_of(entry: Entry) -> int:
+    message = entry.message
+    return len(message.text) + _ID_BYTES * len(message.sampled.ids if message.sampled else ())
+
+
+def shown(messages: Iterable[Message]) -> Shown:
+    """What a client sees of these messages."""
+    parts = ((_place(message), message) for message in messages)
+    return tuple((place, _form(message)) for place, message in parts if place)
+
+
+def roll(digest: bytes, shown: Shown) -> bytes:
+    """The digest of a conversation, continued. That of an empty one is `b""`."""
+    for part in shown:
+        digest = hashlib.sha256(digest + json.dumps(part).encode()).digest()
+    return digest
+
+
+def _place(message: Message) -> str:
+    if message.role != "assistant":
+        return message.role
+    return (message.recipient or "") if is_call(message) else "final" if is_answer(message) else ""
+
+
+def _form(message: Message) -> str:
+    if not is_call(message):
+        return message.text.strip()
+    with suppress(ValueError, RecursionError):
+        return json.dumps(json.loads(message.text), sort_keys=True)
+    return message.text

@@ -1,0 +1,208 @@
+"""Answers requests: each on a lane, with its conversation as it was sampled and its client's tools."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ossia.agent.build import Model
+from ossia.agent.control import Control
+from ossia.agent.conversation import Conversation, OpenSession
+from ossia.agent.events import ApprovalAsked, Decision
+from ossia.agent.lanes import Lanes, LaneStopped
+from ossia.agent.limits import Limits
+from ossia.agent.serving.asked import Asked
+from ossia.agent.serving.history import Start, begin
+from ossia.agent.serving.hosting import Calls, Owner, Tools
+from ossia.agent.serving.memory import Given, Memory, Shown, roll, shown
+from ossia.agent.sessions.session import Options, Session
+from ossia.agent.stream import events as stream
+from ossia.agent.stream.account import Account
+from ossia.agent.stream.publish import Publisher
+from ossia.agent.turn import Tapped
+from ossia.harmony.messages import COMMENTARY, FINAL, Message, is_call
+from ossia.tools.build import Toolset
+from ossia.tools.host import Host, Report, silent
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The first event: the request is sound. `id`: the response's; `created`: in unix seconds.
+
+    `mark` is in all ids of the response: its items' are `msg_<mark>_0`, `rs_<mark>_1`, …, so that they are known again;
+    its calls have it already (`stream.ToolCall.id`).
+    """
+
+    id: str
+    mark: str
+    created: int
+    model: str
+    calls: Calls
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The turn waits for a lane: so many come before it, those under way not counted."""
+
+    before: int
+
+
+Event = Begun | Waiting | stream.Event
+See = Callable[[Event], object]
+Loaded = Callable[[Control, See], AbstractContextManager[Lanes]]
+"""Gives the lanes of the model, loaded, for one turn; until they are there, it shows `stream.Loading`."""
+
+
+class Talks:
+    """The conversations of a server's clients. Thread-safe: each `answer` is called on a thread of its own.
+
+    `loaded` gives the lanes; `model` is the model's name. `options` and `limits` are the owner's: a request's own come
+    first. `save`: what is stored is on disk, too.
+
+        talks = Talks(loaded, host, Owner(spec), model="gpt-oss-20b")
+        talks.answer(asked, Control(), events.put)
+        # Begun("resp_1f2e…", …), Waiting(1), Reasoning("They …"), Text("816"), Result("answered", "816", …)
+    """
+
+    def __init__(
+        self,
+        loaded: Loaded,
+        host: Host,
+        owner: Owner,
+        *,
+        model: str,
+        options: Options | None = None,
+        limits: Limits | None = None,
+        save: bool = False,
+        report: Report = silent,
+    ) -> None:
+        self.model, self._loaded, self._host, self._save = model, loaded, host, save
+        self._options, self._limits = options or Options(), limits or Limits()
+        self._memory, self._tools = Memory(), Tools(owner, host, report)
+
+    def answer(self, asked: Asked, stop: Control, see: See) -> stream.Result:
+        """Answer a request: `see` gets a `Begun` first, the `Result` last; it must be quick, and must not raise.
+
+        Raises BadRequest before anything is seen; whatever the lanes raise (ModelError, EngineFailed, …); a bug's
+        error. After `stop` the result's end is "stopped".
+        """
+        start = begin(asked, self._memory)
+        mark = secrets.token_hex(12)
+        key = f"client's {asked.key}" if asked.key is not None else start.key or mark
+        with self._tools.lent(key, asked) as tools:
+            now = int(self._host.now().timestamp())
+            see(Begun(f"resp_{mark}", mark, now, self.model, Calls(asked)))
+            try:
+                with self._loaded(stop, see) as lanes, lanes.lane(
+                    key, stop=stop, on_wait=lambda before: see(Waiting(before))
+                ) as model:  # fmt: skip
+                    result = self._answer(asked, start, _Place(mark, key, model, tools), stop, see)
+            except LaneStopped:
+                result = stream.Result("stopped")
+            see(result)
+            return result
+
+    def close(self) -> None:
+        """End the tools that wait for the next turn of their conversations."""
+        self._tools.close()
+
+    def _answer(self, asked: Asked, start: Start, place: _Place, stop: Control, see: See) -> stream.Result:
+        tools, model = place.tools, place.model
+        session = start.session()
+        session.options, session.call_mark = self._options_of(asked, start), f"{place.mark}_"
+        conversation = Conversation(OpenSession(session), model.worker, self._host)
+        conversation.tools_off = self._tools.off(tools, asked)
+        conversation.use(model, tools)
+        schema = asked.answer.schema if asked.answer else None
+        account = Account(
+            model.name, schema, tools.origin, stopped=lambda: stop.stopped, states=list(session.states)
+        )
+        publisher = Publisher(account, lambda: tools.toolbox.by_name)
+        turn = conversation.say(start.said, limits=self._limits_of(asked))
+        forget = stop.on_stop(turn.stop)
+        seen: list[stream.Event] = []
+        try:
+            for event in turn:
+                if isinstance(event, Tapped):
+                    continue
+                for published in publisher.see(event):
+                    seen.append(published)
+                    see(published)
+                if isinstance(event, ApprovalAsked):  # the owner answers: no client can
+                    allow = self._tools.owner.yes and not event.firm
+                    turn.answer(Decision(event.call.id, allow, unasked=not allow))
+            turn.result()
+        finally:
+            forget()
+        self._memory.add(_given(asked, start, place, session, _shown(seen)))
+        return account.result()
+
+    def _options_of(self, asked: Asked, start: Start) -> Options:
+        own = self._options
+        given: dict[str, Any] = {"temperature": asked.temperature, "top_p": asked.top_p, "seed": asked.seed}
+        instructions = "\n\n".join(filter(None, (own.instructions, asked.instructions, *start.lead)))
+        return replace(
+            own,
+            effort=asked.effort or own.effort,
+            instructions=instructions or None,
+            date=start.date or self._host.now().date().isoformat(),
+            response_format=asked.answer,
+            sampling=replace(own.sampling, **{name: value for name, value in given.items() if value is not None}),
+        )
+
+    def _limits_of(self, asked: Asked) -> Limits:
+        own = self._limits
+        tokens = min((one for one in (own.max_tokens, asked.max_tokens) if one is not None), default=None)
+        steps = own.max_steps if asked.max_calls is None else min(own.max_steps, asked.max_calls)
+        return replace(own, max_tokens=tokens, max_steps=steps)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The place of a turn: its response's mark, its conversation's key, its lane's model, its tools."""
+
+    mark: str
+    key: str
+    model: Model
+    tools: Toolset
+
+
+def _given(asked: Asked, start: Start, place: _Place, session: Session, seen: Shown) -> Given:
+    """The response that a turn has given."""
+    last = session.entries[-1].message
+    return Given(
+        place.mark,
+        place.key,
+        session.options.date,
+        start.lead,
+        session.entries,
+        session.ends,
+        session.summary,
+        len(start.entries) + (start.said is not None),
+        seen,
+        roll(start.digest, seen),
+        session.last_call_id if is_call(last) else None,
+        asked.store,
+    )
+
+
+def _shown(events: Sequence[stream.Event]) -> Shown:
+    """What a client saw of a turn: its answers, and the call that it is to run."""
+    answers: dict[int, str] = {}
+    called: dict[str, stream.ToolCall] = {}
+    messages = []
+    for event in events:
+        match event:
+            case stream.Text(delta, item, preamble=False):
+                answers[item] = answers.get(item, "") + delta
+            case stream.ToolCall():
+                called[event.id] = event
+            case stream.ToolResult(call_id, "returned"):
+                call = called[call_id]
+                written = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
+                messages.append(Message("assistant", (written,), recipient=call.name, channel=COMMENTARY))
+    return shown([*(Message("assistant", (text,), channel=FINAL) for text in answers.values()), *messages])
