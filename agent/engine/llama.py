@@ -36,6 +36,7 @@ def llama_settings(planned: Plan, *, threads: int | None) -> LlamaSettings:
         threads=threads,
         batch_tokens=BATCH_TOKENS,
         repack=planned.repack,
+        lanes=planned.lanes,
     )
 
 
@@ -121,9 +122,10 @@ class LlamaEngine:
                 f"{path}: llama.cpp sees {native.vocabulary_size} tokens, not {vocabulary.size}: download it again"
             )
         memories = [native.sequence(number) for number in range(settings.lanes)]
-        alone = settings.lanes == 1
-        decoders = (native,) if alone else Scheduler(native).lanes
-        shelves = (None,) if alone else Shelf.row(memories)
+        decoders: Sequence[Native | LaneDecoder] = [native]
+        shelves: Sequence[Shelf | None] = [None]
+        if settings.lanes > 1:
+            decoders, shelves = Scheduler(native).lanes, Shelf.row(memories)
         return tuple(
             cls(native, decoder, memory, shelf, vocabulary, name, settings, guides)
             for decoder, memory, shelf in zip(decoders, memories, shelves, strict=True)
