@@ -15,8 +15,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO
 
-from ossia.agent import build
-from ossia.agent.build import Model
+from ossia.agent.build import Model, models
 from ossia.agent.errors import EngineFailed, ServerRefused
 from ossia.agent.stream.events import to_json
 from ossia.cli import paths
@@ -159,7 +158,7 @@ class _Batch:
         folders = [self._folder, *(resolve_with_folder(self._flags)[1] for _ in range(parallel - 1))]
         specs = [tools_spec(resolved, folder) for folder in folders]
         spec = model_spec(resolved, stays=True)
-        self._models = (build.model(spec, paths.host(), display.report),) * parallel
+        self._models = models(spec, paths.host(), display.report, lanes=parallel)
         display.once = True  # the tools of each lane say the same
         for one, tools in zip(self._models, specs, strict=True):
             built = collect(tools, resolved, display, one.tokenizer)
