@@ -8,8 +8,8 @@ stopped in the middle. Prompts and ids of each step must be the same.
 A step of several lanes has another size than one of a single lane, and may be rounded differently. So where ids part
 for the first time, the logits of both are compared: if those of the two ids lie nearer than `NEAR_TIE` to each other
 (greedy), or each of them nearer than that to itself (with a seed: the same chance meets almost the same weights), it is
-a tie; what comes after it isn't compared. Everything else is a fault. Exit code 1 if there is one, at ties in more than
-`MOST_TIES` of the questions, or if the process grows by more than `MOST_GROWTH` in the second half.
+a tie; what comes after it isn't compared. Everything else is a fault. Exit code 1 if there is one, at ties of more than
+`MOST_TIES` of the ids, or if the process grows by more than `MOST_GROWTH` in the second half.
 """
 
 from __future__ import annotations
@@ -49,13 +49,12 @@ from ossia.tools.approval.rules import Rule
 from ossia.tools.build import ToolsSpec, toolset
 from ossia.tools.host import silent
 from ossia.tools.toolbox import Toolbox
-from tests.oracle.engine import NEAR_TIE
+from tests.oracle.engine import MOST_TIES, NEAR_TIE
 from tests.oracle.guided import ANSWER, Order
 from tests.support.engines import ETUDE, GREEDY, load_lanes
 from tests.support.host import host_in
 from tests.support.turns import Double
 
-MOST_TIES = 0.1
 MOST_GROWTH = 8 << 20
 
 Kind = Literal["greedy", "seed", "schema", "tools", "stopped"]
@@ -80,6 +79,7 @@ class Question:
 
     @property
     def session(self) -> Session:
+        """A new session with the options of its kind."""
         form = ResponseFormat("answer", ANSWER) if self.kind == "schema" else None
         sampling = Sampling(temperature=1.0, seed=self.number) if self.kind == "seed" else GREEDY
         return Session(Options(date="2026-11-29", response_format=form, sampling=sampling))
@@ -164,6 +164,7 @@ class Player:
 
     @property
     def has_python(self) -> bool:
+        """Can it be confined here?"""
         return self._tools.python is not None
 
     def play(self, question: Question, *, rows: bool = False) -> list[Step]:
@@ -222,17 +223,14 @@ class Tally:
 
     @property
     def passed(self) -> bool:
-        return not self.faults and len(self.ties) <= MOST_TIES * self.questions and self.growth <= MOST_GROWTH
+        """No faults, and not too many ties."""
+        return not self.faults and len(self.ties) <= MOST_TIES * self.tokens
 
 
-def compare(
-    asked: Sequence[Question], alone: Player, lanes: Sequence[Player], *, on_answer: Callable[[], None] = lambda: None
-) -> Tally:
+def compare(asked: Sequence[Question], alone: Player, lanes: Sequence[Player]) -> Tally:
     """Have the questions answered both ways; every difference is a tie or a fault."""
     tally, began = Tally(questions=len(asked)), time.monotonic()
-    expected = {}
-    for question in asked:
-        expected[question] = alone.play(question)
+    expected = {question: alone.play(question) for question in asked}
     tally.seconds[1], began = time.monotonic() - began, time.monotonic()
     partings = list[Parting]()
     waiting, lock = queue.SimpleQueue[Question](), threading.Lock()
@@ -254,7 +252,6 @@ def compare(
                     partings.append(found)
                 elif found:
                     tally.faults.append(found)
-                on_answer()
                 tally.memory.append(_resident())
 
     threads = [threading.Thread(target=work, args=(player,)) for player in lanes]
@@ -323,7 +320,7 @@ def main() -> int:
         print(f"{tally.questions} questions in {given.lanes} lanes, {tally.tokens} ids, {python} python: {tally.kinds}")
         print(f"seconds {tally.seconds}, the process grew by {tally.growth / 1e6:.1f} MB in the second half")
         print(f"{len(tally.ties)} ties, {len(tally.faults)} faults", *tally.ties, *tally.faults, sep="\n  ")
-    return int(not tally.passed)
+    return int(not tally.passed or tally.growth > MOST_GROWTH)
 
 
 if __name__ == "__main__":
