@@ -38,7 +38,8 @@ class Footnote:
     """The source behind `[number]` in the answer.
 
     `first_line` and `last_line` are both None where the whole page is cited. `title` and `url` are "" for a cursor that
-    shows no page. `problem` says why it could not be verified.
+    shows no page. `problem` says why it could not be verified. `places`: the ranges of characters, the end excluded,
+    where `[number]` stands for it in the text.
     """
 
     number: int
@@ -48,6 +49,7 @@ class Footnote:
     first_line: int | None
     last_line: int | None
     problem: Problem = ""
+    places: tuple[tuple[int, int], ...] = field(default=(), compare=False)
 
     @property
     def verified(self) -> bool:
@@ -57,7 +59,7 @@ class Footnote:
     def to_json(self) -> dict[str, object]:
         """The footnote in the form of `--json`."""
         fields = asdict(self)
-        problem = fields.pop("problem")
+        problem, _ = fields.pop("problem"), fields.pop("places")
         return {**fields, "verified": self.verified, **({"problem": problem} if problem else {})}
 
 
@@ -76,29 +78,35 @@ class Citations:
     lookup: Callable[[int], Cited | None]
     _held: str = field(default="", init=False)
     _notes: dict[tuple[int, int | None, int | None], Footnote] = field(default_factory=dict, init=False)
+    _places: dict[int, list[tuple[int, int]]] = field(default_factory=dict, init=False)
+    _length: int = field(default=0, init=False)  # of the text returned so far
 
     @property
     def notes(self) -> tuple[Footnote, ...]:
         """The footnotes so far, by number. The same lines of the same cursor are one footnote."""
-        return tuple(self._notes.values())
+        return tuple(replace(note, places=tuple(self._places[note.number])) for note in self._notes.values())
 
     def feed(self, text: str) -> str:
         """The text with numbers for its whole citations; the beginning of another waits for the next piece."""
-        text, done = self._held + text, []
-        place = 0
+        text, done = self._held + text, ""
+        place, self._held = 0, ""
         while (start := text.find("【", place)) >= 0:
-            done.append(text[place:start])
+            done += text[place:start]
             if whole := _WHOLE.match(text, start):
-                done.append(f"[{self._number(whole)}]")
+                number = self._number(whole)
+                mark, begin = f"[{number}]", self._length + len(done)
+                self._places.setdefault(number, []).append((begin, begin + len(mark)))
+                done += mark
                 place = whole.end()
             elif _HALF.match(text, start):
-                self._held = text[start:]
-                return "".join(done)
+                self._held, text = text[start:], text[:start]
+                place = start
             else:  # a bracket like any other
-                done.append("【")
+                done += "【"
                 place = start + 1
-        self._held = ""
-        return "".join(done) + text[place:]
+        done += text[place:]
+        self._length += len(done)
+        return done
 
     def finish(self) -> str:
         """The end of the text: the piece held back, unchanged."""

@@ -21,7 +21,7 @@ from ossia.agent.events import (
     TurnEnd,
     TurnEnded,
 )
-from ossia.agent.kinds import is_answer
+from ossia.agent.kinds import is_answer, model_kind
 from ossia.agent.stream import events as stream
 from ossia.agent.sums import Sums
 from ossia.harmony.messages import Message
@@ -66,6 +66,7 @@ class Account:
     states: list[Mapping[str, object]] = field(default_factory=list)
     steps: list[StepStats] = field(default_factory=list)
     sums: Sums = field(default_factory=Sums)
+    reasoning_tokens: int = 0
     _whole: str | None = None  # the last answer that came to its end
 
     def see(self, event: Event) -> None:
@@ -74,6 +75,8 @@ class Account:
         match event:
             case MessageAdded(message, cut):
                 self.messages.append(message)
+                if message.sampled and model_kind(message) == "thinking":
+                    self.reasoning_tokens += len(message.sampled.ids)
                 self._whole = message.text if is_answer(message) and not cut else self._whole
             case ApprovalDecided(call_id, allow):
                 self.statuses[call_id] = "done" if allow else "refused"
@@ -176,7 +179,9 @@ class Account:
                 for done in self.calls
             ),
             tuple(
-                stream.Source(note.number, note.title, note.url, note.first_line, note.last_line, note.verified)
+                stream.Source(
+                    note.number, note.title, note.url, note.first_line, note.last_line, note.verified, note.places
+                )
                 for note in notes
             ),
             stream.Usage(
@@ -186,4 +191,5 @@ class Account:
             session_id,
             self.error_line,
             exit_code,
+            min(self.reasoning_tokens, sums.completion),
         )  # fmt: skip

@@ -231,7 +231,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source behind `[number]` in the text. Lines are counted from 0; None: the whole page."""
+    """The source behind `[number]` in the text. Lines are counted from 0; None: the whole page.
+
+    `places`: where the number stands in the text, as ranges of characters, the end excluded.
+    """
 
     number: int
     title: str
@@ -239,6 +242,7 @@ class Source:
     first_line: int | None = None
     last_line: int | None = None
     verified: bool = True
+    places: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +250,8 @@ class Result:
     """The last event, exactly one, however the turn ended. `text`: None without an answer that may be used.
 
     `data`: the answer as JSON, with a schema that it follows. `error`: a line on what broke or didn't fit. `exit`: the
-    exit code of `ossia run`.
+    exit code of `ossia run`. `reasoning_tokens`: those of `usage.completion` that were reasoning; 0 with a server's
+    model.
     """
 
     end: End
@@ -258,6 +263,7 @@ class Result:
     session_id: str | None = None
     error: str | None = None
     exit: int = 0
+    reasoning_tokens: int = 0
 
 
 Event = (

@@ -65,6 +65,7 @@ def test_the_same_lines_are_one_footnote() -> None:
     text, notes = cite("a【6†L9】b【7†L1】c【6†L9-L9】d【6†L9-L10】", PAGES.get)
     assert text == "a[1]b[2]c[1]d[3]"
     assert [(note.cursor, note.last_line) for note in notes] == [(6, 9), (7, 1), (6, 10)]
+    assert [note.places for note in notes] == [((1, 4), (9, 12)), ((5, 8),), ((13, 16),)]
 
 
 def test_what_does_not_exist_is_unverified() -> None:
@@ -103,6 +104,8 @@ def test_any_split_gives_the_same(text: str, data: st.DataObject) -> None:
     given = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert "".join([*map(citations.feed, given), citations.finish()]) == whole
     assert citations.notes == notes
+    assert [note.places for note in citations.notes] == [note.places for note in notes]
+    assert all(whole[start:end] == f"[{note.number}]" for note in notes for start, end in note.places)
 
 
 # -- as they are drawn -------------------------------------------------------------------------------------------------

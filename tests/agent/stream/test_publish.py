@@ -3,64 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
-from ossia.agent.build import model
-from ossia.agent.conversation import Conversation, OpenSession
 from ossia.agent.events import Decision
-from ossia.agent.models.spec import ModelSpec
-from ossia.agent.sessions.session import Options, Session
+from ossia.agent.sessions.session import Options
 from ossia.agent.stream import events as stream
-from ossia.agent.stream.account import Account
-from ossia.agent.stream.publish import Publisher
-from ossia.agent.vocabulary import TokenCounter
 from ossia.harmony.messages import ResponseFormat
 from ossia.tools.approval.rules import Rule
-from ossia.tools.build import ToolsSpec, toolset
-from ossia.tools.host import Host, silent
-from tests.support.command import write_script
-from tests.support.host import host_in
-from tests.support.turns import Double
+from tests.support.published import published
 
 THOUGHT = "<|channel|>analysis<|message|>They want 42.<|end|><|start|>assistant"
 PREAMBLE = "<|channel|>commentary<|message|>I double it.<|end|><|start|>assistant"
 CALL = '<|channel|>commentary to=functions.double<|constrain|>json<|message|>{"n": 21}<|call|>'
 DONE = "<|channel|>final<|message|>It is 42【9†L1】.<|return|>"
-Answer = Callable[[str], Decision | None]
-
-
-def published(
-    folder: Path,
-    *steps: str,
-    rules: tuple[Rule, ...] = (),
-    options: Options | None = None,
-    answer: Answer = lambda call: Decision(call, True),
-) -> list[stream.Event]:
-    """All events of one turn, with its result; `answer` gets the call's id at each question."""
-    host: Host = host_in(folder)
-    script = write_script(folder, *steps).removeprefix("script:")
-    built = model(ModelSpec(script=Path(script)), host)
-    tools = toolset(
-        ToolsSpec(trained=(), rules=rules), host, silent, TokenCounter(built.tokenizer, host), extra=(Double(),)
-    )
-    conversation = Conversation(OpenSession(Session(options or Options())), built.worker, host)
-    conversation.use(built, tools)
-    form = conversation.options.response_format
-    seen = list[stream.Event]()
-    turn = conversation.say("What is twice 21?")
-    account = Account(built.name, form.schema if form else None, stopped=lambda: turn.control.stopped)
-    publisher = Publisher(account, lambda: tools.toolbox.by_name)
-    for event in turn:
-        seen += publisher.see(event)
-        for asked in tuple(publisher.asked.values()):
-            if isinstance(seen[-1], stream.Approval):
-                turn.answer(answer(asked.call.id))
-    assert turn.result() is not None and not publisher.asked
-    conversation.close()
-    built.close().result(10)
-    built.worker.close()
-    return [*seen, account.result()]
 
 
 def without(events: list[stream.Event], *kinds: type) -> list[stream.Event]:
@@ -86,7 +41,8 @@ def test_a_turn_with_a_call(tmp_path: Path) -> None:
     assert isinstance(result, stream.Result) and len(said) == 6
     streamed = "".join(event.delta for event in events if isinstance(event, stream.Text) and event.item == 3)
     assert result.text == streamed == "It is 42[1]."
-    assert result.sources == (stream.Source(1, "", "", 1, 1, verified=False),)
+    assert result.sources == (stream.Source(1, "", "", 1, 1, verified=False, places=((8, 11),)),)
+    assert 0 < result.reasoning_tokens < result.usage.completion
     assert result.calls == (stream.Call("functions.double", {"n": 21}, "call_1", "done", "42"),)
 
 
