@@ -19,7 +19,7 @@ def as_namespaces(specs: Iterable[ToolSpec]) -> tuple[dict[str, Namespace], dict
     for spec in specs:
         key, _, name = spec.name.rpartition(".") if spec.trained else ("", "", spec.name.removeprefix("functions."))
         if not spec.trained:
-            functions.append(FunctionDecl(name, spec.description, spec.parameters))
+            functions.append(FunctionDecl(name, spec.description, spec.shown or spec.parameters))
         elif (known := TRAINED.get(key or name)) is not None:
             text = known.description if spec.section is None else spec.section
             trained[key or name] = replace(known, description=text)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -67,9 +67,9 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """An engine, its plan, and the notices of its load."""
+    """An engine for each lane, the plan, and the notices of the load."""
 
-    engine: Engine
+    engines: Sequence[Engine]
     plan: Plan | None = None
     notices: tuple[Notice, ...] = ()
 
@@ -91,7 +91,7 @@ class Begun:
     _now: Callable[[], Loading] = lambda: Loading("")
     note: str = ""
     _temperature: float = 1.0  # the model's own
-    _respond: Callable[[Codec], ServedResponder] | None = None  # for a server that takes no ids
+    _responds: Sequence[Callable[[Codec], ServedResponder]] = ()  # for a server that takes no ids: one for each lane
     _served: tuple[str, ...] = ()
 
     def finish(self, tap: Tap | None = None) -> Model:
@@ -99,7 +99,11 @@ class Begun:
 
         Raises ModelError, DoesNotFit, EngineFailed and SettingRefused.
         """
-        if tap and self._respond:
+        return self.finish_lanes(tap)[0]
+
+    def finish_lanes(self, tap: Tap | None = None) -> tuple[Model, ...]:
+        """The same, with a model for each of the spec's lanes. Each has a worker; all are to be closed."""
+        if tap and self._responds:
             raise SettingRefused(f"--raw shows ids, and the server of {self.name} gives none: leave it out")
         if self.note:
             self._report(Notice("note", self.note))
@@ -107,30 +111,45 @@ class Begun:
         for notice in loaded.notices:
             self._report(notice)
         self._report(Loading(""))
-        engine, codec = loaded.engine, Codec(self.tokenizer, recipient_position="channel", replay=True)
-        if self._respond:
-            responder: LocalResponder | ServedResponder = self._respond(codec)
+        return tuple(self._model(loaded, lane, tap) for lane in range(len(loaded.engines)))
+
+    def _model(self, loaded: _Loaded, lane: int, tap: Tap | None) -> Model:
+        # A codec of its own: what it remembers of rendered messages is for one thread.
+        engine, codec = loaded.engines[lane], Codec(self.tokenizer, recipient_position="channel", replay=True)
+        if self._responds:
+            responder: LocalResponder | ServedResponder = self._responds[lane](codec)
         else:
             guided, temperature = self._spec.guided, self._temperature
             responder = LocalResponder(codec, engine, tap=tap, guided=guided, temperature=temperature)
         load_s = time.monotonic() - self._began
-        return Model(self._worker, engine, codec, responder, load_s, loaded.plan, self._served)
+        worker = Worker() if lane else self._worker
+        return Model(worker, engine, codec, responder, load_s, loaded.plan, self._served)
 
     def close(self) -> None:
         """Give it up, instead of `finish`: the engine is freed as soon as it is loaded."""
 
         def free() -> None:
             with suppress(AgentError):  # then nothing was loaded
-                self._loading.result().engine.close()
+                for engine in self._loading.result().engines:
+                    engine.close()
 
         self._worker.submit(free)
 
 
 def model(spec: ModelSpec, host: Host, report: Report = silent) -> Model:
     """The model, ready to answer on a worker of its own. Raises the errors of `begin` and `Begun.finish`."""
+    return models(spec, host, report)[0]
+
+
+def models(spec: ModelSpec, host: Host, report: Report = silent, *, lanes: int = 1) -> tuple[Model, ...]:
+    """The model in so many lanes (`agent.lanes`), each ready to answer on a worker of its own. Raises the same errors.
+
+    In this process they share the weights; of a server each has a connection of its own; a script is replayed by all
+    of them, each step once.
+    """
     worker = Worker()
     try:
-        return begin(spec, host, report, worker=worker, stop=Control()).finish()
+        return begin(replace(spec, lanes=lanes), host, report, worker=worker, stop=Control()).finish_lanes()
     except BaseException:
         worker.close(0)
         raise
@@ -144,7 +163,7 @@ def begin(spec: ModelSpec, host: Host, report: Report, *, worker: Worker, stop: 
     began = time.monotonic()
     if spec.script:
         engine, tokenizer = _scripted(spec, spec.script, host, report)
-        loading = worker.submit(lambda: _Loaded(engine))
+        loading = worker.submit(lambda: _Loaded([engine] * spec.lanes))
         return Begun(engine.name, tokenizer, spec, report, worker, began, loading)
     if spec.server:
         return _remote(spec, host, report, worker, stop, began)
@@ -162,23 +181,35 @@ def _scripted(spec: ModelSpec, file: Path, host: Host, report: Report) -> tuple[
 
 
 def _remote(spec: ModelSpec, host: Host, report: Report, worker: Worker, stop: Control, began: float) -> Begun:
-    from ossia.agent.engine.remote.connect import connect
+    from ossia.agent.engine.remote.connect import Connected, connect
 
-    asking = worker.submit(lambda: connect(spec, host, report, stop))
+    def connected() -> list[Connected]:
+        made = list[Connected]()
+        try:
+            for lane in range(spec.lanes):
+                made.append(connect(spec, host, silent if lane else report, stop))
+        except BaseException:
+            for one in made:
+                one.engine.close()
+            raise
+        return made
+
+    asking = worker.submit(connected)
     try:
-        server = _awaited(asking, report, lambda: Loading("asking the server"))
+        servers = _awaited(asking, report, lambda: Loading("asking the server"))
     except BaseException:
         if not asking.done():
             stop.stop()
         raise
-    engine = server.engine
+    server, engines = servers[0], [one.engine for one in servers]
     if stop.stopped:  # while the last answer came
-        engine.close()
-        raise EngineFailed(f"{engine.name}: stopped before it was used")
+        for engine in engines:
+            engine.close()
+        raise EngineFailed(f"{server.engine.name}: stopped before it was used")
     warnings = [Notice("warning", server.warning)] if server.warning else []
-    loaded = _Loaded(engine, notices=(Notice("note", server.note), *warnings))
+    loaded = _Loaded(engines, notices=(Notice("note", server.note), *warnings))
     return Begun(
-        engine.name,
+        server.engine.name,
         server.tokenizer,
         spec,
         report,
@@ -186,7 +217,7 @@ def _remote(spec: ModelSpec, host: Host, report: Report, worker: Worker, stop: C
         began,
         worker.submit(lambda: loaded),
         _temperature=server.temperature,
-        _respond=server.respond,
+        _responds=[one.respond for one in servers if one.respond],
         _served=server.models,
     )
 
@@ -194,9 +225,9 @@ def _remote(spec: ModelSpec, host: Host, report: Report, worker: Worker, stop: C
 def _local(spec: ModelSpec, host: Host, report: Report, worker: Worker, began: float) -> Begun:
     from ossia.agent.guide import GuideCompiler
     from ossia.agent.models.find import locations
+    from ossia.agent.models.pace import LoadProgress
     from ossia.agent.models.plan import plan
     from ossia.agent.models.resolve import resolve
-    from ossia.agent.pace import LoadProgress
 
     gpus = worker.submit(_gpus)  # loads the library; if the model is named, while its header is read
     looked = None if spec.model else _awaited(gpus, report, lambda: Loading("loading the model"))
@@ -216,7 +247,7 @@ def _local(spec: ModelSpec, host: Host, report: Report, worker: Worker, began: f
         options, memory = spec.load_options(model.temperature), read_memory(gpus.result())
         planned = plan(model, memory=memory, options=options, processor=processor_features())
         progress.begin(then=_slow_part(planned))
-        engine = LlamaEngine.load(
+        engines = LlamaEngine.load_lanes(
             model.path,
             vocabulary=vocabulary,
             name=model.name,
@@ -225,8 +256,9 @@ def _local(spec: ModelSpec, host: Host, report: Report, worker: Worker, began: f
             on_progress=progress.report,
             guides=lambda constraint: guides.result()(constraint),
         )
-        engine.prompts = stored_prompts(host.kv, private=spec.private)
-        return _Loaded(engine, planned, _notices_of(model, planned))
+        for engine in engines:
+            engine.prompts = stored_prompts(host.kv, private=spec.private)
+        return _Loaded(engines, planned, _notices_of(model, planned))
 
     report(progress.now())
     loading = worker.submit(load)

@@ -17,6 +17,7 @@ from ossia import __version__
 from ossia.cli import commands
 from ossia.cli.commands import cache, config, docs, harmony, mcp, models, python, sessions, skills, tools
 from ossia.cli.commands.acp import acp
+from ossia.cli.commands.batch import batch
 from ossia.cli.commands.demo import demo
 from ossia.cli.commands.doctor import doctor
 from ossia.cli.commands.eval import evaluate
@@ -86,6 +87,7 @@ def ossia(
 
 
 app.command(cls=commands.Question)(run)
+app.command()(batch)
 app.command(context_settings={"allow_extra_args": True})(acp)  # its login: `ossia acp models pull …`
 app.command()(demo)
 app.command("eval")(evaluate)

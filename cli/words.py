@@ -145,12 +145,13 @@ def wrapped(text: str, first: str, others: str, width: int) -> list[str]:
     )  # fmt: skip
 
 
-def json_line(value: object) -> str:
+def json_line(value: object, *, in_file: bool = False) -> str:
     """JSON on one line, for stdout. On a terminal, everything it could obey is escaped: still the same JSON.
 
     So are, everywhere, the characters that some programs take for the end of a line (Python's `splitlines`).
+    `in_file`: it goes into a file.
     """
-    if stdout().isatty():
+    if not in_file and stdout().isatty():
         return json.dumps(value).replace("\x7f", "\\u007f")
     return json.dumps(value, ensure_ascii=False).translate(_LINE_ENDS)
 

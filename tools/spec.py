@@ -68,7 +68,8 @@ class ToolSpec:
     description and parameters. `result_taints`: those in a call's result, however it ends; None: those of the
     workspace. `present`: the form of its calls for a person. `note`: a line for the instructions about this machine or
     workspace. (In the section it would change the beginning of the prompt, which all of them share in the KV cache.)
-    `returned`: a client of ours runs it; its calls are read, and the turn ends with one.
+    `returned`: a client of ours runs it; its calls are read, and the turn ends with one. `shown`: the parameters as the
+    prompt has them; None: as they are.
     """
 
     name: str
@@ -85,6 +86,7 @@ class ToolSpec:
     present: Present = JSON
     note: str = ""
     returned: bool = False
+    shown: Mapping[str, object] | None = None
 
     @property
     def source(self) -> str:

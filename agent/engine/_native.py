@@ -18,7 +18,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from ossia.agent.control import Control
 from ossia.agent.engine._bare import bare
+from ossia.agent.engine._batch import Batch, Part
 from ossia.agent.engine._sequence import Gate, SequenceMemory
 from ossia.agent.engine.cache import Logits
 from ossia.agent.engine.devices import Build, backend_names, experts_with_processor, gpu_names, memory_of_gpus
@@ -54,7 +56,8 @@ class LlamaSettings:
     shares them. `threads` None: as many as there are physical cores. At most `batch_tokens` go through the network at
     once. Of a prompt, `step_tokens` do; None: as many as suit the threads (`agent.engine.threads.step_tokens`), or a
     whole batch on a GPU. `repack`: make a second copy of the weights for the processor, in the order in which it reads
-    them (`agent.models.needs` says how large it is, and where it can't be made).
+    them (`agent.models.needs` says how large it is, and where it can't be made). `lanes`: so many conversations at
+    once, each with a context of its own (`agent.engine.scheduler`).
     """
 
     context_tokens: int
@@ -67,6 +70,7 @@ class LlamaSettings:
     step_tokens: int | None = None
     repack: bool = False
     checkpoint_bytes: int = 64 << 20
+    lanes: int = 1
 
 
 class Native:
@@ -87,17 +91,18 @@ class Native:
         except BaseException:
             self.close()
             raise
-        self._gate = Gate()
+        self.gate = Gate()
         self.batch_tokens = int(lib.llama_n_batch(self._context))
         self.step_tokens = min(settings.step_tokens or self._usual_step(settings), self.batch_tokens)
         self.window = int(lib.llama_model_n_swa(self._model))
         self.vocabulary_size = int(lib.llama_vocab_n_tokens(lib.llama_model_get_vocab(self._model)))
         self.fingerprint = _fingerprint(path, settings, self)
         self._threads = self._threads_in_use = int(lib.llama_n_threads(self._context))
+        self.lanes = settings.lanes
         self.may_use_fewer_threads = False
         self._waiting = waiting_for(self._threads)
-        self._batch = _Batch(self.batch_tokens)
-        self._row_type, self._row_address, self._row = ctypes.c_float * self.vocabulary_size, 0, _NO_LOGITS
+        self._batch = Batch(lib, self.batch_tokens, settings.lanes)
+        self._row_type, self._rows = ctypes.c_float * self.vocabulary_size, dict[int, Logits]()
         self._abort_flag = ctypes.create_string_buffer(_FLAG_BYTES)
         _LOG.owner = self
 
@@ -119,7 +124,11 @@ class Native:
 
     def sequence(self, number: int) -> SequenceMemory:
         """The memory of this sequence; `settings.lanes` of them are there."""
-        return SequenceMemory(lib, self._context, number, self._gate)
+        return SequenceMemory(lib, self._context, number, self.gate)
+
+    def open(self, control: Control) -> Callable[[], None]:
+        """From now on a stop aborts even a decode step under way. Returns a function to end this."""
+        return control.on_stop(self.new_abort_flag())
 
     def new_abort_flag(self) -> Callable[[], None]:
         """Make a new flag that aborts a decode step once it is raised. Returns a function to raise it from any thread.
@@ -142,6 +151,21 @@ class Native:
         return self.batch_tokens if on_gpu else step_tokens(int(lib.llama_n_threads(self._context)))
 
     def decode(self, start: int, ids: Sequence[int], *, logits: bool = True) -> bool:
+        return self._run(self._batch.filled(start, ids, logits=logits))
+
+    def step(self, parts: Sequence[Part]) -> list[Logits] | None:
+        """Decode parts of several sequences at once. Returns the logits of each, valid until the next step.
+
+        Without meaning for a part that wants none. None: it was aborted. For one thread only, inside `gate`: OpenMP
+        makes new threads for each thread that decodes.
+        """
+        batch, rows = self._batch.filled_with(parts)
+        if not self._run(batch):
+            return None
+        wanted = zip(parts, rows, strict=True)
+        return [self._logits(row) if part.logits else _NO_LOGITS for part, row in wanted]
+
+    def _run(self, batch: Any) -> bool:
         _LOG.errors.clear()
         if self._waiting is not None:
             self._waiting.before_step()
@@ -149,7 +173,7 @@ class Native:
             if count != self._threads_in_use:
                 self._threads_in_use = count
                 lib.llama_set_n_threads(self._context, count, count)
-        status = int(lib.llama_decode(self._context, self._batch.filled(start, ids, logits=logits)))
+        status = int(lib.llama_decode(self._context, batch))
         if self._waiting is not None:
             self._waiting.after_step()
         if status in (_DONE, _ABORTED):
@@ -157,41 +181,14 @@ class Native:
         raise EngineFailed(f"llama.cpp failed to decode (status {status}: {_LOG.reason})")
 
     def logits(self) -> Logits:
-        row = lib.llama_get_logits_ith(self._context, -1)  # the last row, and the only one
-        address = ctypes.addressof(row.contents)
-        if address != self._row_address:  # it hardly ever changes, and making the array takes longer than the rest
-            self._row_address = address
-            self._row = np.ctypeslib.as_array(self._row_type.from_address(address))
-        return self._row
+        return self._logits(-1)  # the last row, and the only one
 
-
-class _Batch:
-    """A `llama_batch` on memory of our own, filled again for each step."""
-
-    def __init__(self, size: int) -> None:
-        # ctypes' arrays: with cold caches, writing one id into each takes 15 µs; into numpy's it takes 25.
-        ids = ctypes.c_int32 * size
-        self._tokens, self._positions, self._wanted = ids(), ids(), (ctypes.c_int8 * size)()
-        self._sequence = ctypes.pointer(ctypes.c_int32(0))
-        self._batch = lib.llama_batch(
-            n_tokens=0,
-            token=self._tokens,
-            embd=None,
-            pos=self._positions,
-            n_seq_id=ids(*[1] * size),  # sequences that a token belongs to
-            seq_id=(ctypes.POINTER(ctypes.c_int32) * size)(*[self._sequence] * size),
-            logits=self._wanted,
-        )
-
-    def filled(self, start: int, ids: Sequence[int], *, logits: bool) -> Any:
-        """The batch with `ids` from position `start` on; `logits`: those after the last id are asked for."""
-        for n, token in enumerate(ids):  # mostly one: no slice, no list
-            self._tokens[n] = token
-            self._positions[n] = start + n
-            self._wanted[n] = 0
-        self._wanted[len(ids) - 1] = logits
-        self._batch.n_tokens = len(ids)
-        return self._batch
+    def _logits(self, row: int) -> Logits:
+        address = ctypes.addressof(lib.llama_get_logits_ith(self._context, row).contents)
+        found = self._rows.get(address)
+        if found is None:  # the addresses hardly ever change, and making the array takes longer than the rest
+            found = self._rows[address] = np.ctypeslib.as_array(self._row_type.from_address(address))
+        return found
 
 
 def _load_model(path: Path, settings: LlamaSettings, on_progress: Callable[[float], bool] | None) -> Any:
@@ -230,10 +227,11 @@ def _overrides(settings: LlamaSettings) -> Any:
 
 def _new_context(model: Any, path: Path, settings: LlamaSettings) -> Any:
     params = lib.llama_context_default_params()
-    params.n_ctx = settings.context_tokens
+    params.n_ctx = settings.context_tokens * settings.lanes
+    params.n_seq_max, params.kv_unified = settings.lanes, settings.lanes > 1  # any lane can fill its whole context
     params.n_batch = params.n_ubatch = settings.batch_tokens
     params.n_threads = params.n_threads_batch = min(settings.threads or default_threads(), _MOST_THREADS)
-    params.n_outputs_max = 1  # one row of logits per sequence; room for those of a whole batch is 393 MiB more
+    params.n_outputs_max = settings.lanes  # a row of logits for each; room for those of a whole batch is 393 MiB more
     params.swa_full = _SWA_FULL
     params.type_k = params.type_v = _KV_TYPES[settings.kv_type]
     # Flash attention where the device of each layer computes it with gpt-oss's attention sinks: llama.cpp tries that.
@@ -263,7 +261,7 @@ def _fingerprint(path: Path, settings: LlamaSettings, native: Native) -> str:
         "repacked": settings.repack,
         "devices": placement if lib.llama_supports_gpu_offload() else (),
         "processor": sorted(processor_features()),
-    }
+    } | ({"lanes": settings.lanes} if settings.lanes > 1 else {})
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:32]
 
 

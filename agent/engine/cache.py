@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from ossia.agent.engine.statics import Shelf
 
 Logits = NDArray[np.float32]
 
@@ -67,12 +70,14 @@ class PrefixCache:
 
     `window` is the number of tokens that a sliding-window layer sees (128); 0: there are no such layers. Checkpoints
     take at most `max_bytes`: the first one and those of static parts stay, then those with the greatest length.
+    `shelf`: where the static parts are seen by other lanes.
     """
 
-    def __init__(self, memory: Memory, *, window: int, max_bytes: int) -> None:
+    def __init__(self, memory: Memory, *, window: int, max_bytes: int, shelf: Shelf | None = None) -> None:
         self._memory = memory
         self._window = window
         self._max_bytes = max_bytes
+        self._shelf = shelf
         self._ids: list[int] = []
         self._checkpoints: list[Checkpoint] = []  # by length, ascending
         self.lost = 0
@@ -127,14 +132,8 @@ class PrefixCache:
         return reached
 
     def cut_back(self, length: int) -> bool:
-        """Roll back to exactly this many ids. False: there is no way back to there, and nothing was done."""
-        if length > len(self._ids):
-            return False
-        if self._reaches(length):
-            self._drop_checkpoints_after(length)
-            self._truncate(length)
-            return True
-        if length not in self.checkpoint_lengths:
+        """Roll back to exactly this many ids. False: there is no way back to there."""
+        if length > len(self._ids) or not (self._reaches(length) or length in self.checkpoint_lengths):
             return False
         return self._roll_back(length, self._ids[:length], logits=False) == length
 
@@ -150,6 +149,7 @@ class PrefixCache:
         saved = self._memory.save_window()
         if saved is not None:
             self._checkpoints.append(Checkpoint(length, saved, None if logits is None else logits.copy(), stays))
+            self._show(self._checkpoints[-1:])
             self._keep_within_budget()
 
     def adopt(self, ids: Sequence[int], checkpoints: Sequence[Checkpoint]) -> int:
@@ -157,6 +157,7 @@ class PrefixCache:
         self._ids, self._checkpoints = list(ids), list(checkpoints)
         if self._memory.newest + 1 != len(ids) or not self._reaches(len(ids)):
             self.clear()
+        self._show(self._checkpoints)
         return len(self._ids)
 
     def resync(self, attempted: Sequence[int]) -> None:
@@ -179,7 +180,8 @@ class PrefixCache:
             self._drop_checkpoints_after(length)
         if self._reaches(length):
             self._truncate(length)
-            return length
+            if self._reaches(length):  # another lane may just have taken cells from behind the window
+                return length
         while self._checkpoints:
             checkpoint = self._checkpoints[-1]
             if self._memory.restore_window(checkpoint.saved):
@@ -200,7 +202,14 @@ class PrefixCache:
             return True
         return 0 <= self._memory.oldest <= max(0, length - self._window + 1) if self._window else True
 
+    def _show(self, checkpoints: Sequence[Checkpoint]) -> None:
+        for one in checkpoints:
+            if self._shelf is not None and one.stays:
+                self._shelf.put(self._ids[: one.length], one)
+
     def _truncate(self, length: int) -> None:
+        if self._shelf is not None:
+            self._shelf.cut(length)
         self._memory.truncate(length)
         del self._ids[length:]
 

@@ -7,12 +7,15 @@ from pathlib import Path
 
 from ossia.agent.control import Control
 from ossia.agent.engine._native import LlamaSettings, Native, build, gpu_memory, processor_features
+from ossia.agent.engine._sequence import SequenceMemory
 from ossia.agent.engine.base import Progress, Prompt, Task
 from ossia.agent.engine.cache import PrefixCache
 from ossia.agent.engine.generation import Lane, LocalGeneration, Prefill
 from ossia.agent.engine.guiding import Guides
 from ossia.agent.engine.prompts import StoredPrompts
 from ossia.agent.engine.sampling import Sampler
+from ossia.agent.engine.scheduler import LaneDecoder, Scheduler
+from ossia.agent.engine.statics import Shelf
 from ossia.agent.engine.stored import About, load, save, take
 from ossia.agent.errors import ContextFull, ModelUnusable
 from ossia.agent.models.needs import BATCH_TOKENS
@@ -33,6 +36,7 @@ def llama_settings(planned: Plan, *, threads: int | None) -> LlamaSettings:
         threads=threads,
         batch_tokens=BATCH_TOKENS,
         repack=planned.repack,
+        lanes=planned.lanes,
     )
 
 
@@ -43,16 +47,25 @@ class LlamaEngine:
     """
 
     def __init__(
-        self, native: Native, vocabulary: Vocabulary, name: str, settings: LlamaSettings, guides: Guides | None = None
+        self,
+        native: Native,
+        decoder: Native | LaneDecoder,
+        memory: SequenceMemory,
+        shelf: Shelf | None,
+        vocabulary: Vocabulary,
+        name: str,
+        settings: LlamaSettings,
+        guides: Guides | None = None,
     ) -> None:
-        self.native = native
+        self.native, self.decoder, self.memory = native, decoder, memory
         self._guides = guides
         self.vocabulary = vocabulary
         self.name = name
         self.context_tokens = settings.context_tokens
         self.capabilities = frozenset({"prefill", "save"} | ({"constraint"} if guides else set()))
-        self.memory = native.sequence(0)
-        self.lane = Lane(native, PrefixCache(self.memory, window=native.window, max_bytes=settings.checkpoint_bytes))
+        most = settings.checkpoint_bytes
+        self.lane = Lane(decoder, PrefixCache(memory, window=native.window, max_bytes=most, shelf=shelf))
+        self._shelf = shelf
         self._open: LocalGeneration | None = None
         self.prompts: StoredPrompts | None = None
         self._static: Prompt | None = None  # the part of the last prompt that may be stored on disk
@@ -76,17 +89,51 @@ class LlamaEngine:
         last. `on_progress` gets the loaded share of the weights, 0.0 to 1.0; if it returns False, loading is given up.
         `guides` compiles constraints. Raises `ModelUnusable`, `OutOfMemory`, or `EngineFailed` when given up.
         """
+        return cls.load_lanes(
+            path,
+            vocabulary=vocabulary,
+            name=name,
+            settings=settings,
+            log_path=log_path,
+            on_progress=on_progress,
+            guides=guides,
+        )[0]
+
+    @classmethod
+    def load_lanes(
+        cls,
+        path: Path,
+        *,
+        vocabulary: Vocabulary,
+        name: str,
+        settings: LlamaSettings,
+        log_path: Path | None = None,
+        on_progress: Callable[[float], bool] | None = None,
+        guides: Guides | None = None,
+    ) -> tuple[LlamaEngine, ...]:
+        """The same, with an engine for each of `settings.lanes`. They share the weights; each has a thread of its own.
+
+        The model is freed when the last one is closed.
+        """
         native = Native(path, settings, log_path, on_progress)
         if native.vocabulary_size != vocabulary.size:
             native.close()
             raise ModelUnusable(
                 f"{path}: llama.cpp sees {native.vocabulary_size} tokens, not {vocabulary.size}: download it again"
             )
-        return cls(native, vocabulary, name, settings, guides)
+        memories = [native.sequence(number) for number in range(settings.lanes)]
+        decoders: Sequence[Native | LaneDecoder] = [native]
+        shelves: Sequence[Shelf | None] = [None]
+        if settings.lanes > 1:
+            decoders, shelves = Scheduler(native).lanes, Shelf.row(memories)
+        return tuple(
+            cls(native, decoder, memory, shelf, vocabulary, name, settings, guides)
+            for decoder, memory, shelf in zip(decoders, memories, shelves, strict=True)
+        )
 
     def generate(self, task: Task, *, control: Control) -> LocalGeneration:
         prompt, sampling, guide = task.prompt, task.sampling, None
-        prefill = self._prefill(prompt)
+        self._require_ready(prompt)
         if task.constraint is not None:
             if self._guides is None:
                 raise ValueError("this engine compiles no constraint: see capabilities")
@@ -94,7 +141,7 @@ class LlamaEngine:
         sampler = Sampler(sampling, self.vocabulary.size, salt=len(prompt.ids))
         # With another number of threads llama.cpp rounds differently over a long context. So if the same answer must
         # come again (with a seed, or greedily), the number stays the same, whatever else runs.
-        self.native.may_use_fewer_threads = sampling.seed is None and sampling.temperature != 0
+        self.decoder.may_use_fewer_threads = sampling.seed is None and sampling.temperature != 0
         end = self._abort_on_stop(control)
 
         def over() -> None:
@@ -102,7 +149,12 @@ class LlamaEngine:
             if prompt.side_question is not None:
                 self.lane.cache.cut_back(prompt.side_question)
 
-        self._open = LocalGeneration(prefill, sampler, task, self.context_tokens, control, over, guide)
+        try:
+            prefill = self._prefill(prompt, control)
+            self._open = LocalGeneration(prefill, sampler, task, self.context_tokens, control, over, guide)
+        except BaseException:
+            end()
+            raise
         return self._open
 
     def prefill(
@@ -112,12 +164,12 @@ class LlamaEngine:
 
         Its static parts are stored for later processes as soon as they are read.
         """
-        cache = self.lane.cache
-        prefill = self._prefill(prompt, ahead=True)
-        if cache.holds(prompt.ids):
-            return
+        self._require_ready(prompt)
         done = self._abort_on_stop(control)
         try:
+            prefill = self._prefill(prompt, control, ahead=True)
+            if self.lane.cache.holds(prompt.ids):
+                return
             for progress in prefill:
                 on_progress(progress)
                 if control.stopped:
@@ -131,7 +183,7 @@ class LlamaEngine:
 
         A closed engine leaves the folder as it is.
         """
-        if not self.native.is_open:
+        if not self.decoder.is_open:
             return 0
         return save(folder, self.lane.cache, self.memory, self._about(personal=True), max_bytes=max_bytes)
 
@@ -140,7 +192,7 @@ class LlamaEngine:
 
         The cache is cut back to them, so that nothing after them reaches the disk. Call it at the end of a process.
         """
-        parts = self._static.static if self._static and self.native.is_open else ()
+        parts = self._static.static if self._static and self.decoder.is_open else ()
         return sum(self._save_static(part.length, beside=False) for part in reversed(parts))
 
     def _save_static(self, length: int, *, beside: bool) -> int:
@@ -176,18 +228,24 @@ class LlamaEngine:
             self._open.close()
         if self.prompts is not None:
             self.prompts.close()
-        self.native.close()
+        if self.decoder.is_open:
+            self.lane.cache.clear()  # the other lanes go on without its cells
+        self.decoder.close()
 
-    def _prefill(self, prompt: Prompt, *, ahead: bool = False) -> Prefill:
+    def _require_ready(self, prompt: Prompt) -> None:
         if self._open is not None:
             raise RuntimeError("the generation before must be closed or exhausted first")
-        if not self.native.is_open:
+        if not self.decoder.is_open:
             raise RuntimeError("the engine is closed")
         if not prompt.ids:
             raise ValueError("a prompt must have at least one id")
         if len(prompt.ids) >= self.context_tokens:
             raise ContextFull(len(prompt.ids), self.context_tokens)
+
+    def _prefill(self, prompt: Prompt, control: Control, *, ahead: bool = False) -> Prefill:
         self._static = None
+        if self._shelf is not None:
+            self._shelf.borrow(prompt, self.lane.cache, control)
         if prompt.static and self.prompts:
             end = prompt.static[-1].length
             self._load_static(self.prompts, prompt.ids, end)
@@ -206,10 +264,12 @@ class LlamaEngine:
 
     def _abort_on_stop(self, control: Control) -> Callable[[], None]:
         """From now on a stop aborts even a decode step under way. Returns a function to end this."""
-        forget = control.on_stop(self.native.new_abort_flag())
+        close = self.decoder.open(control)
 
         def end() -> None:
-            forget()
+            close()
+            if self._shelf is not None:
+                self._shelf.done()
             self._open = None
 
         return end

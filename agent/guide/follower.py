@@ -277,6 +277,7 @@ class GuideCompiler:
         guide = GuideCompiler(tokenizer)(Constraint(("python", "functions.f"), {"functions.f": {…}}))
 
     `insists`: never stops guiding a header, however unlikely the valid ones are: for models with random weights.
+    Thread-safe: the lanes of a model have one compiler. A guide is for one thread.
     """
 
     def __init__(self, tokenizer: Tokenizer, *, insists: bool = False) -> None:
@@ -304,9 +305,11 @@ class GuideCompiler:
 
     def _root(self, names: tuple[str, ...]) -> Node:
         """The headers of these tools. The last ones are cached, since the steps of a turn offer the same tools."""
-        if self._headers[0] != names or not self._headers[1].children:
-            self._headers = (names, headers(names, self._tokenizer))
-        return self._headers[1]
+        kept, root = self._headers
+        if kept != names or not root.children:
+            root = headers(names, self._tokenizer)
+            self._headers = (names, root)
+        return root
 
     def _body(self, opened: Opened, constraint: Constraint) -> Body:
         free = self._free_text(closers_of(opened, self._tokenizer.control))

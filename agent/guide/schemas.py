@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -42,18 +43,20 @@ class Grammars:
         self._tokenizer = tokenizer
         self._native: LLTokenizer | None = None
         self._known: dict[str, LLMatcher] = {}  # by grammar; none of them has taken an id yet
+        self._lock = threading.Lock()
 
     def matcher(self, schema: object) -> Matcher:
         """A matcher for one value of that schema. Raises `SchemaUnusable`."""
         grammar = _grammar(schema)
-        if self._native is None:
-            self._native = _native_tokenizer(_Tokens.of(self._tokenizer))
-        if grammar not in self._known:
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
-            self._known[grammar] = _matcher(self._native, grammar)
-        # A copy takes 20 µs, compiling takes 1,500 µs. Copies share the masks that were computed so far.
-        return Matcher(self._known[grammar].deep_copy(), self._tokenizer.vocabulary.size)
+        with self._lock:
+            if self._native is None:
+                self._native = _native_tokenizer(_Tokens.of(self._tokenizer))
+            if grammar not in self._known:
+                if len(self._known) >= _MOST_KEPT:
+                    self._known.clear()
+                self._known[grammar] = _matcher(self._native, grammar)
+            # A copy takes 20 µs, compiling takes 1,500 µs. Copies share the masks that were computed so far.
+            return Matcher(self._known[grammar].deep_copy(), self._tokenizer.vocabulary.size)
 
 
 class Matcher:

@@ -211,7 +211,9 @@ def _as_function(spec: ToolSpec, names: Names) -> ToolSpec:
         key = _CODE if spec.input == "text" else "input"
         schema = {"type": "object", "properties": {key: {"type": "string"}}, "required": [key]}
     name = PREFIX + names.out(spec.name)
-    return replace(spec, name=name, description=described, parameters=schema, input="json", trained=False, section=None)
+    return replace(
+        spec, name=name, description=described, parameters=schema, shown=None, input="json", trained=False, section=None
+    )
 
 
 def _instructions(request: Request, names: Names) -> str | None:

@@ -46,12 +46,13 @@ class Item:
 class Function:
     """A function of the client's. `spec.name` is the recipient; `name` the client's own name for it.
 
-    `text`: a custom tool, whose only argument, `input`, is a text.
+    `text`: a custom tool, whose only argument, `input`, is a text. `namespace`: of its name, if the client gave one.
     """
 
     name: str
     spec: ToolSpec
     text: bool = False
+    namespace: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

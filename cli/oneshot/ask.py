@@ -44,6 +44,15 @@ class Unasked:
     reason: str
     allow: str
 
+    def to_json(self) -> dict[str, str]:
+        """`{"id": "call_1", "name": "container.exec", "reason": …, "allow": "--allow 'container.exec:make test'"}`."""
+        return {"id": self.call_id, "name": self.name, "reason": self.reason, "allow": self.allow}
+
+
+def unasked(asked: ApprovalAsked) -> Unasked:
+    """The call of this question, if nobody can be asked."""
+    return Unasked(asked.call.id, asked.call.name, asked.reason, _way(asked))
+
 
 NOBODY, PLANNING = ", since nobody could be asked", " while a plan is made"
 """The causes, for `refused_line`."""
@@ -104,7 +113,7 @@ class Asker:
             self._display.note(f"ossia: {asked.call.name}: its server's question was declined: {why}", "declined")
         else:
             hint = hint_on(asked, self._hint)
-            self._refused.append(Unasked(asked.call.id, asked.call.name, asked.reason, _way(asked)))
+            self._refused.append(unasked(asked))
             self._display.note(f"ossia: {_why_not(asked, why)}{hint and f', or {hint}'}", "unasked")
         return Decision(asked.call.id, False, unasked=True)
 

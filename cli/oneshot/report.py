@@ -103,9 +103,7 @@ class Report(Account):
                 }
                 for done in self.calls
             ],
-            "refused": [
-                {"id": one.call_id, "name": one.name, "reason": one.reason, "allow": one.allow} for one in self.refused
-            ],
+            "refused": [one.to_json() for one in self.refused],
             "usage": {name: sum(getattr(step, name) for step in self.steps) for name in _COUNTS},
             "steps": [
                 {name: getattr(step, name) for name in _COUNTS}

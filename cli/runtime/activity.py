@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from ossia.agent.events import ApprovalAsked, Delta, Event, Progress, ToolFinished, ToolOutput, ToolStarted, TurnEnded
-from ossia.agent.pace import Pace
+from ossia.agent.models.pace import Pace
 from ossia.cli.runtime.call_line import running
 from ossia.cli.runtime.writing import Writing
 from ossia.cli.words import count

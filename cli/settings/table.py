@@ -22,9 +22,9 @@ from ossia.cli.settings import kinds
 
 _T = TypeVar("_T")
 
-Listing = Literal["run", "chat", "tools", "acp"]
-"""The help in which a flag stands: of `ossia run`, of `ossia` (the chat), of `ossia tools`; `ossia acp` has those of
-the first one that are about the model, the tools and the rules."""
+Listing = Literal["run", "chat", "tools", "acp", "batch"]
+"""The help in which a flag stands: of `ossia run`, of `ossia` (the chat), of `ossia tools`; `ossia acp` and `ossia
+batch` have those of the first one that mean something there."""
 
 
 class Flag(NamedTuple):
@@ -226,6 +226,7 @@ _LAST = ("plain", "raw", "json", "jsonl", "private")
 _RUN_KEYS = sorted((key for key, one in SETTINGS.items() if "run" in one.flag.listed), key=lambda key: key in _LAST)
 _NOT_ACP = {*_LAST, "workspace", "trust", "show_thinking", "quiet", "strict_approvals", "dry_run"} - {"private"}
 _ACP_KEYS = [key for key in _RUN_KEYS if key not in _NOT_ACP]
+_BATCH_KEYS = [key for key in _RUN_KEYS if key not in {"plain", "raw", "json", "jsonl", "show_thinking"}]
 _CHAT_KEYS = [*_RUN_KEYS, *(key for key in SETTINGS if key not in _RUN_KEYS)]
 
 
@@ -237,7 +238,7 @@ def option(key: str, of: Listing = "run") -> Any:
         *filter(None, (flag.short, one.long_flag)),
         metavar=flag.metavar,
         help=flag.tools if of == "tools" and flag.tools else flag.help,
-        hidden=("run" if of == "acp" else of) not in flag.listed,
+        hidden=("run" if of in ("acp", "batch") else of) not in flag.listed,
         callback=(lambda given: False if given else None) if flag.off else None,
     )
 
@@ -252,7 +253,7 @@ def with_flags(of: Listing) -> Callable[[Callable[..., None]], Callable[..., Non
         @with_flags("run")
         def run(prompt: …, given: dict[str, object]) -> None: …
     """
-    keys = {"chat": _CHAT_KEYS, "acp": _ACP_KEYS}.get(of, _RUN_KEYS)
+    keys = {"chat": _CHAT_KEYS, "acp": _ACP_KEYS, "batch": _BATCH_KEYS}.get(of, _RUN_KEYS)
 
     def with_them(command: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(command, include_extras=True)

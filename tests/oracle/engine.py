@@ -282,6 +282,11 @@ class LlamaServer:
         """Where it answers: `http://127.0.0.1:41234`."""
         return f"http://127.0.0.1:{self._port}"
 
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        return self._process.pid
+
     def kill(self) -> None:
         """End the process at once, whatever it is doing."""
         self._process.kill()

@@ -53,14 +53,13 @@ PROGRAMS = {"bash", "cd", "git", "pip", "pipx", "uv", "ray", "vllm"}
 CODES = {"ossia undo": 1, "ossia trust --revoke .": 2, '*"count": -1*': 1, '*"noon"*': 1}
 """Exit codes other than 0: there is nothing to undo, nothing was trusted, a call fails."""
 
-ETUDE = ("48*17", "--schema", "set_lamp")
+ETUDE = ("48*17", "--schema", "set_lamp", "ossia batch")
 """Lines with these are answered by the built-in model, all others by a script."""
 
 FOREIGN_FLAGS = {
     "--config-file",
     "--enable-prompt-tokens-details",
     "--offline",
-    "--output",
     "--plain",
     "--ta",
     "--upload-pack",
@@ -75,6 +74,7 @@ FILES = {
     "project/README.md": "# A projct\n",
     "project/parser.py": "class Parser: ...\n",
     "project/letter.txt": "Ada Lovelace was born in 1815.\n",
+    "project/questions.jsonl": '"What is 48*17?"\n{"prompt": "Hello"}\n',
     "project/schema.json": '{"enum": ["a letter", "a bill"]}',
     "servers/config.toml": "",
 }

@@ -44,22 +44,41 @@ def load_engine(
 
     `guided`: it can be; `insists`: its guide lets go of no header.
     """
-    settings = LlamaSettings(
-        context_tokens,
-        threads=1,
+    return load_lanes(
+        path,
+        1,
+        context_tokens=context_tokens,
         batch_tokens=batch_tokens,
         step_tokens=step_tokens,
         repack=repack,
         cpu_moe=cpu_moe,
         kv_type=kv_type,
         checkpoint_bytes=checkpoint_bytes,
-    )
+        log_path=log_path,
+        on_progress=on_progress,
+        guided=guided,
+        insists=insists,
+    )[0]
+
+
+def load_lanes(
+    path: Path,
+    lanes: int,
+    *,
+    context_tokens: int = 2048,
+    guided: bool = False,
+    insists: bool = False,
+    log_path: Path | None = None,
+    on_progress: Callable[[float], bool] | None = None,
+    **settings: Any,
+) -> tuple[LlamaEngine, ...]:
+    """The same with several lanes; `settings` as there."""
     vocabulary = read_vocabulary(read_header(path))
-    return LlamaEngine.load(
+    return LlamaEngine.load_lanes(
         path,
         vocabulary=vocabulary,
         name=path.stem,
-        settings=settings,
+        settings=LlamaSettings(context_tokens, threads=1, lanes=lanes, **settings),
         log_path=log_path,
         on_progress=on_progress,
         guides=GuideCompiler(Tokenizer(vocabulary), insists=insists) if guided else None,

@@ -42,7 +42,7 @@ IMPORTED = (
     *("ossia.tools.python._kernel", "ossia.tools.browser", "ossia.tools.library", "ossia.tools.approval.autorun"),
     *("ossia.agent.engine.sampling", "ossia.agent.engine.guiding", "ossia.agent.models.transfer"),
     *("ossia.agent.models.gpt_oss", "ossia.cli.commands.tools", "ossia.cli.runtime.failures"),
-    *("ossia.agent.pace", "ossia.agent.vocabulary", "ossia.cli.runtime.activity"),
+    *("ossia.agent.models.pace", "ossia.agent.vocabulary", "ossia.cli.runtime.activity"),
     *("ossia.cli.settings.mcp", "ossia.tools.library.library"),
     *("ossia.tools.mcp.config", "ossia.tools.python.environment", "ossia.tools.functions"),
     *("ossia.cli.chat.app", "ossia.cli.chat.screen_face", "ossia.cli.terminal.vt"),

@@ -19,13 +19,20 @@ class ReturnedFunction:
     spec: ToolSpec
 
     @classmethod
-    def of(cls, name: str, description: str, parameters: Mapping[str, object] | None) -> ReturnedFunction:
+    def of(
+        cls,
+        name: str,
+        description: str,
+        parameters: Mapping[str, object] | None,
+        *,
+        shown: Mapping[str, object] | None = None,
+    ) -> ReturnedFunction:
         """`name` without the prefix of functions. What the client says of it, and gives as results, is outside text."""
         outside: frozenset[Taint] = frozenset({"outside"})
         return cls(
             ToolSpec(
                 PREFIX + name, description, parameters, provenance="user", origin="client", taints=outside,
-                result_taints=outside, returned=True,
+                result_taints=outside, returned=True, shown=shown,
             )
         )  # fmt: skip
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ossia.agent.models.memory import mapped_bytes
-from ossia.agent.pace import LoadProgress, Pace
+from ossia.agent.models.pace import LoadProgress, Pace
 from ossia.tools.host import Loading
 
 
