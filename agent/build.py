@@ -50,6 +50,7 @@ class Model:
     plan: Plan | None = None
     served: tuple[str, ...] = ()
     last_read: str | None = None  # the stored session whose text the engine's cache holds; None: none, or private text
+    client: str | None = None  # the key of the conversation of a server's client whose text it holds
 
     @property
     def name(self) -> str:

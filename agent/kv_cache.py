@@ -38,6 +38,19 @@ class _SavesPrompts(Protocol):
     def save_prompts(self) -> int: ...
 
 
+@runtime_checkable
+class _Forgets(Protocol):
+    """An engine that reads prompts from a cache."""
+
+    def forget_conversation(self) -> None: ...
+
+
+def forget_conversation(engine: Engine) -> None:
+    """Keep nothing of the conversation in the engine's cache but the static parts; on the worker's thread."""
+    if isinstance(engine, _Forgets):
+        engine.forget_conversation()
+
+
 def stored_prompts(folder: Path, *, private: bool) -> StoredPrompts:
     """The static parts of prompts in `folder`, for an engine; if `private`, it only reads them. Imports numpy."""
     from ossia.agent.engine.prompts import StoredPrompts

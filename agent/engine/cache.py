@@ -137,6 +137,12 @@ class PrefixCache:
             return False
         return self._roll_back(length, self._ids[:length], logits=False) == length
 
+    def keep_static(self) -> None:
+        """Forget all that comes after the last static part."""
+        static = max((one.length for one in self._checkpoints if one.stays), default=0)
+        if not self.cut_back(static):
+            self.clear()
+
     def extend(self, ids: Sequence[int]) -> None:
         """These ids were decoded, right after those already held."""
         self._ids += ids

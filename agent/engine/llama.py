@@ -187,6 +187,10 @@ class LlamaEngine:
             return 0
         return save(folder, self.lane.cache, self.memory, self._about(personal=True), max_bytes=max_bytes)
 
+    def forget_conversation(self) -> None:
+        """Forget all but the static part of the prompt that was read last."""
+        self.lane.cache.keep_static()
+
     def save_prompts(self) -> int:
         """Store the static parts of the prompt that was read last, unless they are stored; returns the bytes.
 

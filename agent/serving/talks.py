@@ -13,6 +13,7 @@ from ossia.agent.build import Model
 from ossia.agent.control import Control
 from ossia.agent.conversation import Conversation, OpenSession
 from ossia.agent.events import ApprovalAsked, Decision
+from ossia.agent.kv_cache import forget_conversation
 from ossia.agent.lanes import Lanes, LaneStopped
 from ossia.agent.limits import Limits
 from ossia.agent.serving.asked import Asked
@@ -112,6 +113,9 @@ class Talks:
 
     def _answer(self, asked: Asked, start: Start, place: _Place, stop: Control, see: See) -> stream.Result:
         tools, model = place.tools, place.model
+        if model.client != place.key:  # no client finds out what another has said by how soon it is answered
+            model.worker.submit(lambda: forget_conversation(model.engine))
+            model.client = place.key
         session = start.session()
         session.options, session.call_mark = self._options_of(asked, start), f"{place.mark}_"
         conversation = Conversation(OpenSession(session), model.worker, self._host)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ossia.agent.build import Model, model
+from ossia.agent.build import Model, models
 from ossia.agent.control import Control
 from ossia.agent.engine.base import Engine, Generation, Prompt, Task
 from ossia.agent.lanes import Lanes
@@ -34,20 +34,20 @@ class Recording:
     """A scripted engine that takes note of the prompts that it is given."""
 
     engine: Engine
-    prompts: list[Prompt]
+    noted: list[Prompt]
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.engine, name)
 
     def generate(self, task: Task, *, control: Control) -> Generation:
-        self.prompts.append(task.prompt)
+        self.noted.append(task.prompt)
         return self.engine.generate(task, control=control)
 
 
 class Serving:
     """The conversations of clients over `models`, a lane each. `prompts`: those that were read, in order."""
 
-    def __init__(self, models: list[Model], host: Host, owner: Owner, **rest: Any) -> None:
+    def __init__(self, models: tuple[Model, ...], host: Host, owner: Owner, **rest: Any) -> None:
         self.models, self.host, self.lanes = models, host, Lanes(models)
         self.talks = Talks(self._loaded, host, owner, model="gpt-oss-20b", **rest)
         self.prompts: list[Prompt] = []
@@ -73,13 +73,13 @@ class Serving:
 
 @contextmanager
 def serving(
-    folder: Path, *steps: str, owner: Owner | None = None, lanes: int = 1, **rest: Any
+    folder: Path, *steps: str, owner: Owner | None = None, lanes: int = 1, etude: bool = False, **rest: Any
 ) -> Iterator[Serving]:
-    """Conversations whose model writes these steps (each lane all of them)."""
+    """Conversations whose model writes these steps. `etude`: the built-in model instead."""
     host = host_in(folder)
     script = Path(write_script(folder, *steps).removeprefix("script:"))
-    models = [model(ModelSpec(script=script), host) for _ in range(lanes)]
-    made = Serving(models, host, owner or Owner(ToolsSpec(trained=())), **rest)
+    spec = ModelSpec("etude", context=4096) if etude else ModelSpec(script=script)
+    made = Serving(models(spec, host, lanes=lanes), host, owner or Owner(ToolsSpec(trained=())), **rest)
     try:
         yield made
     finally:
