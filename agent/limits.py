@@ -19,7 +19,8 @@ class Limits:
     `max_steps` counts generations that may call tools; after those, one more answers with what there is. `max_tokens`
     counts all generated tokens of the turn, reasoning included. After `max_thinking` tokens of reasoning before a call
     or before the answer, the answer is opened. `max_seconds` is the turn's wall time. Once the same call (name and
-    arguments) has failed `max_failures` times, tools are off for the turn.
+    arguments) has failed `max_failures` times, tools are off for the turn. The first step calls one of `must_call`;
+    empty: it may.
     """
 
     max_steps: int = 50
@@ -27,6 +28,7 @@ class Limits:
     max_thinking: int | None = None
     max_seconds: float | None = None
     max_failures: int = 3
+    must_call: tuple[str, ...] = ()
 
 
 @contextmanager

@@ -62,8 +62,9 @@ def run_turn(
 
 
 def _steps(session: Session, responder: Responder, tools: Toolbox, budget: Budget, control: Control) -> _Part:
-    for _ in range(budget.limits.max_steps):
-        completion = yield from _step(session, tools, responder, budget, control)
+    for number in range(budget.limits.max_steps):
+        must_call = () if number else budget.limits.must_call
+        completion = yield from _step(session, tools, responder, budget, control, must_call=must_call)
         if completion.end == "answer_now":
             break
         if completion.end == "thinking":
@@ -125,13 +126,14 @@ def _step(
     control: Control,
     *,
     open_with: Channel | None = None,
+    must_call: tuple[str, ...] = (),
 ) -> Generator[Event, Decision | None, Completion]:
     """One completion, added to the session. It is drawn once more if its end is unusable."""
 
     def ask() -> Request:
         request = session.request(tools.specs, max_tokens=budget.tokens_left, open_with=open_with)
         sampling = request.sampling.of(responder.temperature)
-        return replace(request, sampling=sampling, max_thinking=budget.limits.max_thinking)
+        return replace(request, sampling=sampling, max_thinking=budget.limits.max_thinking, must_call=must_call)
 
     completion = yield from _draw(session, ask, responder, budget, control, attempt=0)
     if (why := reason_to_resample(completion, session.options.sampling.of(responder.temperature))) is None:

@@ -24,7 +24,8 @@ class Request:
     on that channel (for "answer now" and the step limit): one message comes back, and no tool can be called.
     `summarised`: the history begins with a summary of what came before it. `side_question`: its last message is
     asked beside the conversation, which goes on without it (`agent.engine.base.Prompt`). `skills` is the end of the
-    instructions that names skills; only a meter tells it apart.
+    instructions that names skills; only a meter tells it apart. `must_call`: the step calls one of these tools, if the
+    engine can be held to that; empty: it may.
     """
 
     history: tuple[Message, ...]
@@ -40,6 +41,7 @@ class Request:
     summarised: bool = False
     side_question: bool = False
     skills: str = ""
+    must_call: tuple[str, ...] = ()
 
 
 PartName = Literal[

@@ -211,10 +211,11 @@ def constraint_of(request: Request) -> Constraint:
     """
     offered = tuple(spec.name for spec in request.tools)
     return Constraint(
-        recipients=(*offered, *(name for name in TRAINED_NAMES if name not in offered)),
+        recipients=request.must_call or (*offered, *(name for name in TRAINED_NAMES if name not in offered)),
         arguments={spec.name: _arguments(spec) for spec in request.tools if _is_json(spec)},
         answer=request.response_format.schema if request.response_format else None,
         open_with=request.open_with,
+        must_call=bool(request.must_call),
     )
 
 

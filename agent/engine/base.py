@@ -66,7 +66,8 @@ class Constraint:
 
     `recipients` are the names that a header may carry. `arguments` has the JSON Schemas for the arguments of some of
     them (the body of the others is free), `answer` is the JSON Schema of the `final` message. `open_with`: the prompt
-    ends inside a message on that channel; None: it ends after the role in a header.
+    ends inside a message on that channel; None: it ends after the role in a header. `must_call`: after its reasoning,
+    the generation is a call of one of `recipients`.
 
         Constraint(("python", "functions.f"), {"functions.f": {"type": "object", …}})
     """
@@ -75,6 +76,7 @@ class Constraint:
     arguments: Mapping[str, object] = field(default_factory=dict)
     answer: object | None = None
     open_with: Channel | None = None
+    must_call: bool = False
 
 
 @dataclass(frozen=True, slots=True)

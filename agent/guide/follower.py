@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -54,7 +54,10 @@ class Node:
         return next(iter(self.children)) if len(self.children) == 1 and not self.sampled else None
 
 
-def headers(names: Iterable[str], tokenizer: Tokenizer) -> Node:
+_PLAIN: tuple[Channel, ...] = (ANALYSIS, COMMENTARY, FINAL)
+
+
+def headers(names: Iterable[str], tokenizer: Tokenizer, *, plain: Collection[Channel] = _PLAIN) -> Node:
     """The ids that may come after `<|start|>assistant`, calls to `names` included: in either order
 
         <|channel|>analysis|commentary|final <|message|>
@@ -62,6 +65,7 @@ def headers(names: Iterable[str], tokenizer: Tokenizer) -> Node:
          to=NAME<|channel|>analysis|commentary TYPE? <|message|>
 
     TYPE is ` code`, ` json` or `<|constrain|>json`, with or without a blank before it; a `final` may have the last one.
+    `plain`: the channels of messages that are no calls.
     """
     control, encode = tokenizer.control, tokenizer.encode
     root = Node()
@@ -70,9 +74,9 @@ def headers(names: Iterable[str], tokenizer: Tokenizer) -> Node:
     channels: dict[Channel, list[int]] = {
         channel: [control.channel, *encode(channel)] for channel in (ANALYSIS, COMMENTARY, FINAL)
     }
-    for channel, ids in channels.items():
-        _add(root, [*ids, control.message], Opened(channel))
-    for kind in (types[3], types[4]):
+    for channel in plain:
+        _add(root, [*channels[channel], control.message], Opened(channel))
+    for kind in (types[3], types[4]) if FINAL in plain else ():
         _add(root, [*channels[FINAL], *kind, control.message], Opened(FINAL))
     for name in names:
         to, place = _recipient(name, tokenizer)
@@ -284,7 +288,7 @@ class GuideCompiler:
         self._tokenizer = tokenizer
         self._insists = insists
         self._grammars = Grammars(tokenizer)
-        self._headers: tuple[tuple[str, ...], Node] = ((), Node())
+        self._headers: tuple[tuple[object, ...], Node] = ((), Node())
         vocabulary = tokenizer.vocabulary
         nothing = (token for token, text in enumerate(vocabulary.tokens) if not text)
         self._stray = frozenset(vocabulary.control.values()).union(nothing)
@@ -292,23 +296,24 @@ class GuideCompiler:
 
     def __call__(self, constraint: Constraint) -> Follower:
         control = self._tokenizer.control
-        root = self._root(constraint.recipients)
+        root = self._root(constraint.recipients, (ANALYSIS,) if constraint.must_call else _PLAIN)
+        following = headers(constraint.recipients, self._tokenizer, plain=()) if constraint.must_call else root
         bodies = partial(self._body, constraint=constraint)
         return Follower(
             root if constraint.open_with is None else bodies(Opened(constraint.open_with)),
-            between=between(root, self._tokenizer),
+            between=between(following, self._tokenizer),
             bodies=bodies,
             loose=self._free_text(control.generation_stops | control.message_ends),
             control=control,
-            insists=self._insists,
+            insists=self._insists or constraint.must_call,
         )
 
-    def _root(self, names: tuple[str, ...]) -> Node:
+    def _root(self, names: tuple[str, ...], plain: tuple[Channel, ...]) -> Node:
         """The headers of these tools. The last ones are cached, since the steps of a turn offer the same tools."""
         kept, root = self._headers
-        if kept != names or not root.children:
-            root = headers(names, self._tokenizer)
-            self._headers = (names, root)
+        if kept != (names, plain):
+            root = headers(names, self._tokenizer, plain=plain)
+            self._headers = ((names, plain), root)
         return root
 
     def _body(self, opened: Opened, constraint: Constraint) -> Body:

@@ -126,7 +126,7 @@ class Talks:
             model.name, schema, tools.origin, stopped=lambda: stop.stopped, states=list(session.states)
         )
         publisher = Publisher(account, lambda: tools.toolbox.by_name)
-        turn = conversation.say(start.said, limits=self._limits_of(asked))
+        turn = conversation.say(start.said, limits=self._limits_of(asked, tools))
         forget = stop.on_stop(turn.stop)
         seen: list[stream.Event] = []
         try:
@@ -158,11 +158,13 @@ class Talks:
             sampling=replace(own.sampling, **{name: value for name, value in given.items() if value is not None}),
         )
 
-    def _limits_of(self, asked: Asked) -> Limits:
+    def _limits_of(self, asked: Asked, tools: Toolset) -> Limits:
         own = self._limits
         tokens = min((one for one in (own.max_tokens, asked.max_tokens) if one is not None), default=None)
         steps = own.max_steps if asked.max_calls is None else min(own.max_steps, asked.max_calls)
-        return replace(own, max_tokens=tokens, max_steps=steps)
+        every = tuple(tools.toolbox.by_name)
+        must_call = {"auto": (), "none": (), "required": every}.get(asked.tool_choice, (asked.tool_choice,))
+        return replace(own, max_tokens=tokens, max_steps=steps, must_call=must_call)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from ossia.tools.functions.returned import ReturnedFunction
 from tests.support import serving as script
 from tests.support.serving import serving
 
-SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer", "minimum": 0, "maximum": 9}}}
 ADD = Function("add", ReturnedFunction.of("add", "Adds.", SCHEMA).spec)
+DOUBLE = Function("double", ReturnedFunction.of("double", "Doubles.", SCHEMA).spec)
 
 
 def _user(text: str) -> Item:
@@ -63,3 +64,12 @@ def test_a_call_of_the_clients_goes_on_with_its_reasoning(tmp_path: Path) -> Non
         assert result.text == "It is 1."
         assert "They want a sum.<|end|>" in served.text()
         assert '<|message|>{"a":1}<|call|>' in served.text()  # as it was sampled
+
+
+@pytest.mark.parametrize("choice", ["required", "functions.add"])
+def test_a_call_that_is_required(choice: str, tmp_path: Path) -> None:
+    """Étude would answer a greeting without one."""
+    with serving(tmp_path, etude=True) as served:
+        _, result = served.answer(_asked(_user("Hello!"), functions=(ADD, DOUBLE), tool_choice=choice, seed=1))
+        assert result.end == "called"
+        assert choice == "required" or result.calls[0].name == choice
