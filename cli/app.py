@@ -23,6 +23,7 @@ from ossia.cli.commands.doctor import doctor
 from ossia.cli.commands.eval import evaluate
 from ossia.cli.commands.help import help_
 from ossia.cli.commands.run import run
+from ossia.cli.commands.serve import serve
 from ossia.cli.commands.trust import trust
 from ossia.cli.commands.undo import undo
 from ossia.cli.settings.table import SETTINGS, with_flags
@@ -89,6 +90,7 @@ def ossia(
 app.command(cls=commands.Question)(run)
 app.command()(batch)
 app.command(context_settings={"allow_extra_args": True})(acp)  # its login: `ossia acp models pull …`
+app.command()(serve)
 app.command()(demo)
 app.command("eval")(evaluate)
 app.command()(doctor)

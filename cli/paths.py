@@ -93,6 +93,11 @@ def eval_sessions_file() -> Path:
     return eval_dir() / "sessions.sqlite"
 
 
+def token_file() -> Path:
+    """The token of `ossia serve`, e.g. `~/.local/share/ossia/serve/token`."""
+    return data_dir() / "serve" / "token"
+
+
 def library_file() -> Path:
     """The local library of `ossia docs`, e.g. `~/.local/share/ossia/library.sqlite`."""
     return data_dir() / "library.sqlite"

@@ -63,15 +63,21 @@ def end_tools(talk: Conversation, display: Display) -> None:
 
 
 def begin_model(
-    resolved: Resolved, display: Display, worker: Worker, *, stays: bool = False, stop: Control | None = None
+    resolved: Resolved,
+    display: Display,
+    worker: Worker,
+    *,
+    stays: bool = False,
+    stop: Control | None = None,
+    lanes: int = 1,
 ) -> Begun:
-    """The model of the settings, on its way. `stop` ends the wait for a server.
+    """The model of the settings, on its way, in so many lanes. `stop` ends the wait for a server.
 
     Raises what `model_spec` and `begin` do. Call `tools_spec` first: it refuses before anything is loaded.
     """
     from ossia.agent.build import begin
 
-    spec = model_spec(resolved, stays=stays)
+    spec = replace(model_spec(resolved, stays=stays), lanes=lanes)
     return begin(spec, paths.host(), display.report, worker=worker, stop=stop or Control())
 
 

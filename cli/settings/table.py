@@ -22,9 +22,9 @@ from ossia.cli.settings import kinds
 
 _T = TypeVar("_T")
 
-Listing = Literal["run", "chat", "tools", "acp", "batch"]
-"""The help in which a flag stands: of `ossia run`, of `ossia` (the chat), of `ossia tools`; `ossia acp` and `ossia
-batch` have those of the first one that mean something there."""
+Listing = Literal["run", "chat", "tools", "acp", "batch", "serve"]
+"""The help in which a flag stands: of `ossia run`, of `ossia` (the chat), of `ossia tools`; `ossia acp`, `ossia batch`
+and `ossia serve` have those of the first one that mean something there."""
 
 
 class Flag(NamedTuple):
@@ -224,9 +224,11 @@ SAMPLING = tuple(one.name for one in SETTINGS.values() if one.in_chat and one.in
 _LAST = ("plain", "raw", "json", "jsonl", "private")
 """These are at the end of the help of `ossia run`: what is printed, and what is stored."""
 _RUN_KEYS = sorted((key for key, one in SETTINGS.items() if "run" in one.flag.listed), key=lambda key: key in _LAST)
-_NOT_ACP = {*_LAST, "workspace", "trust", "show_thinking", "quiet", "strict_approvals", "dry_run"} - {"private"}
-_ACP_KEYS = [key for key in _RUN_KEYS if key not in _NOT_ACP]
-_BATCH_KEYS = [key for key in _RUN_KEYS if key not in {"plain", "raw", "json", "jsonl", "show_thinking"}]
+_OUTPUT = {"plain", "raw", "json", "jsonl", "show_thinking"}
+_BATCH_KEYS = [key for key in _RUN_KEYS if key not in _OUTPUT]
+_SERVE_KEYS = [key for key in _BATCH_KEYS if key not in ("strict_approvals", "plan")]
+_NOT_ACP = ("workspace", "trust", "quiet", "strict_approvals", "dry_run")
+_ACP_KEYS = [key for key in _BATCH_KEYS if key not in _NOT_ACP]
 _CHAT_KEYS = [*_RUN_KEYS, *(key for key in SETTINGS if key not in _RUN_KEYS)]
 
 
@@ -238,7 +240,7 @@ def option(key: str, of: Listing = "run") -> Any:
         *filter(None, (flag.short, one.long_flag)),
         metavar=flag.metavar,
         help=flag.tools if of == "tools" and flag.tools else flag.help,
-        hidden=("run" if of in ("acp", "batch") else of) not in flag.listed,
+        hidden=(of if of in ("chat", "tools") else "run") not in flag.listed,
         callback=(lambda given: False if given else None) if flag.off else None,
     )
 
@@ -253,7 +255,7 @@ def with_flags(of: Listing) -> Callable[[Callable[..., None]], Callable[..., Non
         @with_flags("run")
         def run(prompt: …, given: dict[str, object]) -> None: …
     """
-    keys = {"chat": _CHAT_KEYS, "acp": _ACP_KEYS, "batch": _BATCH_KEYS}.get(of, _RUN_KEYS)
+    keys = {"chat": _CHAT_KEYS, "acp": _ACP_KEYS, "batch": _BATCH_KEYS, "serve": _SERVE_KEYS}.get(of, _RUN_KEYS)
 
     def with_them(command: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(command, include_extras=True)

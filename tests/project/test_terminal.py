@@ -19,7 +19,7 @@ _PRINTS = {
     *(f"commands/{name}" for name in ("cache", "config", "docs", "docs_report", "harmony", "help", "mcp")),
     *("commands/models", "commands/models_files"),
     *(f"commands/{name}" for name in ("python", "sessions", "skills", "tools", "tools_call")),
-    *("commands/trust", "commands/undo", "doctor/examine", "eval/evaluation"),
+    *("commands/trust", "commands/undo", "doctor/examine", "eval/evaluation", "serve/serving"),
 }
 
 # Who may call `write_raw`, which escapes nothing. Text from outside comes through Painter.ansi; copied text as base64.

@@ -1,0 +1,142 @@
+"""The routes of the server, and what all of them have in common: the guard, and errors in one form."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route, Router
+
+from ossia.agent.serving.asked import BadRequest
+from ossia.cli.serve.answer import Answerer, TurnResponse, parsed, read_body, refused
+from ossia.cli.serve.faults import Fault, busy, ending, refusal_of
+from ossia.cli.serve.outlet import Outlet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.types import Message, Receive, Scope, Send
+
+    from ossia.agent.control import Control
+    from ossia.agent.serving.asked import Api
+    from ossia.cli.serve.guard import Guard
+
+MAX_REQUESTS = 256
+"""That are being answered or wait, each with a thread; beyond it they are refused."""
+_HEALTH = ("/health", "/v1/health")
+
+
+class Service(Protocol):
+    """The part of the server that knows models. Called on any thread."""
+
+    def answer(self, api: Api, request: Mapping[str, object], outlet: Outlet, stop: Control) -> None:
+        """Answer a request: `Start`, then the parts."""
+
+    def models(self) -> Mapping[str, object]:
+        """The body of `GET /v1/models`."""
+
+    def model(self, name: str) -> object:
+        """The body of `GET /v1/models/{name}`. Raises BadRequest for an unknown one."""
+
+    def health(self) -> Mapping[str, object]:
+        """The body of `GET /health`, for anyone."""
+
+
+class Door:
+    """Counts the requests under way, and lets no more in than there is room for, none while the server ends."""
+
+    def __init__(self, most: int = MAX_REQUESTS) -> None:
+        self.inside, self.closed, self._most = 0, False, most
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """A request under way. Raises Fault."""
+        if self.closed:
+            raise ending()
+        if self.inside >= self._most:
+            raise busy(f"{self.inside} requests are waiting: ask again later")
+        self.inside += 1
+        try:
+            yield
+        finally:
+            self.inside -= 1
+
+
+class App:
+    """The ASGI application. `log` gets a line about each request: `"POST /v1/responses: 200 after 1.2 s"`."""
+
+    def __init__(self, service: Service, guard: Guard, door: Door, log: Callable[[str], object]) -> None:
+        self._service, self._guard, self._door, self._log = service, guard, door, log
+        self._routes = Router(
+            [
+                Route("/v1/responses", partial(self._answer, "responses"), methods=["POST"]),
+                Route("/v1/chat/completions", partial(self._answer, "chat"), methods=["POST"]),
+                Route("/v1/models", self._models),
+                Route("/v1/models/{name:path}", self._model),
+                *(Route(path, self._health) for path in _HEALTH),
+            ],
+            redirect_slashes=False,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope["app"] = self  # so that the router raises, and answers nothing itself
+        began, status = time.monotonic(), 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            self._guard.check(scope["headers"], private=scope["path"] not in _HEALTH)
+            await self._routes(scope, receive, sending)
+        except ClientDisconnect:
+            pass
+        except Exception as error:
+            if status:
+                raise
+            await refused(_refusal_of(scope, error))(scope, receive, sending)
+        finally:
+            how = f"{status} after" if status else "cut after"
+            self._log(f"{scope['method']} {scope['path']}: {how} {time.monotonic() - began:.1f} s")
+
+    async def _answer(self, api: Api, request: Request) -> Response:
+        return _Passing(self._door, request, partial(self._service.answer, api))
+
+    async def _models(self, request: Request) -> Response:
+        return JSONResponse(self._service.models())
+
+    async def _model(self, request: Request) -> Response:
+        return JSONResponse(self._service.model(request.path_params["name"]))
+
+    async def _health(self, request: Request) -> Response:
+        return JSONResponse(self._service.health())
+
+
+class _Passing(Response):
+    """An answer, counted from before its body is read to after its last part."""
+
+    def __init__(self, door: Door, request: Request, answer: Answerer) -> None:
+        self._door, self._request, self._answer = door, request, answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._door.passing():
+            body = await read_body(self._request)
+            respond = TurnResponse(lambda outlet, stop: self._answer(parsed(body), outlet, stop))
+            await respond(scope, receive, send)
+
+
+def _refusal_of(scope: Scope, error: Exception) -> BadRequest:
+    if not isinstance(error, HTTPException):
+        return refusal_of(error)
+    if error.status_code == 405:
+        allowed = (error.headers or {}).get("Allow", "")
+        return Fault(f"{scope['method']} isn't allowed here, but {allowed}", status=405, headers=error.headers)
+    there = "POST /v1/responses, POST /v1/chat/completions, GET /v1/models, GET /health"
+    return BadRequest(f"no such route: the server has {there}", status=error.status_code)

@@ -1,0 +1,115 @@
+"""The model of the server: found at the start, loaded behind it, unloaded when nobody asks, loaded again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from ossia.agent.control import Control
+from ossia.agent.kv_cache import save_prompt_cache
+from ossia.agent.lanes import Lanes, LaneStopped
+from ossia.agent.limits import deadline
+from ossia.agent.worker import Worker
+from ossia.cli.runtime.assembly import begin_model
+
+if TYPE_CHECKING:
+    from ossia.agent.build import Begun
+    from ossia.cli.runtime.progress import Display
+    from ossia.cli.settings.config import Resolved
+
+_STEP_S, _END_S = 0.1, 5.0
+
+
+class Models:
+    """The lanes of one model, `lanes` of them. It is unloaded after `idle_s` without a turn; 0: never. Thread-safe.
+
+    Finds the model at once: raises the errors of `begin_model`.
+
+        models = Models(resolved, display, lanes=4, idle_s=900)
+        models.begin()
+        with models.use(control) as lanes, lanes.lane("resp_1", stop=control) as model:
+            …
+    """
+
+    def __init__(self, resolved: Resolved, display: Display, *, lanes: int, idle_s: float) -> None:
+        self._resolved, self._display, self._lanes, self._idle_s = resolved, display, lanes, idle_s
+        self._begun: Begun | None = self._find()
+        self.name = self._begun.name
+        self.context_tokens: int | None = None  # of each lane; None: the model was never loaded
+        self._lock = threading.Lock()
+        self._loading: Future[Lanes] | None = None
+        self._freeing: threading.Thread | None = None
+        self._users, self._used_at = 0, time.monotonic()
+
+    @property
+    def loaded(self) -> Lanes | None:
+        """The lanes, if the model is loaded."""
+        loading = self._loading
+        return loading.result() if loading and loading.done() and not loading.exception() else None
+
+    def begin(self) -> Future[Lanes]:
+        """Load it, unless it is loaded or being loaded; a load that failed is tried again."""
+        with self._lock:
+            loading, self._used_at = self._loading, time.monotonic()
+            if loading is None or (loading.done() and loading.exception()):
+                loading = self._loading = Future()
+                threading.Thread(target=self._load, args=(loading, self._freeing), daemon=True).start()
+            return loading
+
+    @contextmanager
+    def use(self, stop: Control, on_wait: Callable[[], object] = lambda: None) -> Iterator[Lanes]:
+        """The lanes, for one turn. `on_wait` is called some ten times a second while the model is loaded.
+
+        Raises LaneStopped once `stop` is stopped, and the errors of a load.
+        """
+        with self._lock:
+            self._users += 1
+        try:
+            loading = self.begin()
+            while not loading.done():
+                on_wait()
+                with suppress(TimeoutError):
+                    loading.exception(_STEP_S)
+                if stop.stopped:
+                    raise LaneStopped
+            yield loading.result()
+        finally:
+            with self._lock:
+                self._users -= 1
+                self._used_at = time.monotonic()
+
+    def look(self) -> None:
+        """Unload the model if it is time to. Called often; returns at once."""
+        with self._lock:
+            idle = not self._users and time.monotonic() - self._used_at >= self._idle_s > 0
+            if idle and (lanes := self.loaded) is not None:
+                self._loading = None
+                self._freeing = threading.Thread(target=lanes.close, daemon=True)
+                self._freeing.start()
+                self._display.detail(f"{self.name} is unloaded: nobody asked for {self._idle_s:g} s")
+
+    def close(self) -> None:
+        """Store the static part of the last prompt for the next process, and unload the model; gives up after 5 s."""
+        if lanes := self.loaded:
+            stop = Control()
+            with suppress(Exception), deadline(stop, _END_S), lanes.lane(stop=stop) as model:  # it only saves time
+                model.worker.submit(lambda: save_prompt_cache(model.engine)).result(_END_S)
+            lanes.close(_END_S)
+
+    def _find(self) -> Begun:
+        return begin_model(self._resolved, self._display, Worker(), stays=True, lanes=self._lanes)
+
+    def _load(self, loading: Future[Lanes], before: threading.Thread | None) -> None:
+        try:
+            if before:
+                before.join()
+            begun, self._begun = self._begun or self._find(), None
+            models = begun.finish_lanes()
+            self.context_tokens = models[0].engine.context_tokens
+            loading.set_result(Lanes(models))
+        except BaseException as error:
+            loading.set_exception(error)
