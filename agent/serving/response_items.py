@@ -92,7 +92,8 @@ def of_function(function: Function, call: ToolCall, *, item_id: str) -> Json:
         item: Json = {"type": "custom_tool_call", "input": given if isinstance(given, str) else text_of(arguments)}
     else:
         item = {"type": "function_call", "arguments": text_of(arguments)}
-    return {**item, "id": item_id, "call_id": call.id, "name": function.name, "status": "completed"}
+    namespace = {"namespace": function.namespace} if function.namespace else {}
+    return {**item, "id": item_id, "call_id": call.id, "name": function.name, "status": "completed", **namespace}
 
 
 def of_hosted(kind: Hosted, name: str, arguments: object, *, item_id: str, call_id: str) -> Json:

@@ -8,6 +8,7 @@ from typing import Final
 from ossia.agent.serving import fields
 from ossia.agent.serving.asked import Asked, BadRequest, Function, Hosted, Item
 from ossia.agent.serving.fields import wrong
+from ossia.agent.serving.response_items import unsealed
 from ossia.harmony._json import Json
 from ossia.harmony.messages import COMMENTARY, Message
 
@@ -172,7 +173,7 @@ def _reasoning(item: Json) -> str:
         parts = [fields.texts(Json([part.value], part.where)) for part in place.items()] if place.there else []
         if any(parts):
             return "\n\n".join(parts)
-    return ""
+    return fields.clean(unsealed(item.field("encrypted_content").text_or_none() or "") or "")
 
 
 def _call(item: Json, kind: str) -> Message:

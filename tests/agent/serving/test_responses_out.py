@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ossia.agent.limits import Limits
 from ossia.agent.serving.asked import Asked, Function
 from ossia.agent.serving.response_items import unsealed
+from ossia.agent.serving.responses_in import asked_of
 from ossia.agent.serving.responses_out import ResponsesWriter
 from ossia.agent.stream import events as stream
 from ossia.tools.functions.returned import ReturnedFunction
@@ -31,7 +32,7 @@ WEATHER = {
 }
 FUNCTION = ReturnedFunction.of("get_weather", "The weather.", WEATHER)
 CUSTOM = ReturnedFunction.of("patch", "Patches.", {"type": "object", "properties": {"input": {"type": "string"}}})
-FUNCTIONS = (Function("get_weather", FUNCTION.spec), Function("apply-patch", CUSTOM.spec, text=True))
+FUNCTIONS = (Function("get_weather", FUNCTION.spec, namespace="sky"), Function("apply-patch", CUSTOM.spec, text=True))
 
 NEXT = "<|start|>assistant"
 THOUGHT = f"<|channel|>analysis<|message|>They want weather.<|end|>{NEXT}"
@@ -106,7 +107,10 @@ def test_the_call_of_a_function_is_the_clients(tmp_path: Path) -> None:
     assert shape(response) == ["reasoning completed", "message completed", "function_call completed"]
     assert response["output"][1]["phase"] == "commentary"
     made = response["output"][2]
-    assert (made["name"], made["arguments"], made["call_id"]) == ("get_weather", '{"city": "Zürich"}', "call_1")
+    assert made == {
+        "type": "function_call", "id": "fc_1_2", "call_id": "call_1", "name": "get_weather", "namespace": "sky",
+        "arguments": '{"city": "Zürich"}', "status": "completed",
+    }  # fmt: skip
     kinds = [event["type"] for event in sent if event.get("output_index") == 2]
     assert kinds == [
         "response.output_item.added", "response.function_call_arguments.delta", "response.function_call_arguments.done",
@@ -225,6 +229,23 @@ def test_a_failure_ends_the_stream_once(result: stream.Result, code: str) -> Non
         response = follow(sent)
         assert (response["status"], response["error"]["code"]) == ("failed", code)
         assert sent[-2]["error"]["code"] == code and sent[-2]["message"] == response["error"]["message"]
+
+
+def test_items_can_be_sent_back(tmp_path: Path) -> None:
+    """Also by a client that keeps of the reasoning only what it can't read."""
+    request = asked(include=["reasoning.encrypted_content"])
+    own = answered(tmp_path, THOUGHT + PREAMBLE + call("get_weather", '{"city": "Oslo"}'), request=request)["output"]
+    result = {"type": "function_call_output", "call_id": own[-1]["call_id"], "output": "Rain."}
+    del own[0]["content"]
+    events = [*ran(SEARCH, "done", "L0: …"), *ran(RUN, "failed", ""), stream.Text("Done."), DONE]
+    hosted = follow(written(events))["output"]
+    back = asked_of({"input": [{"role": "user", "content": "Hi"}, *own, result, *hosted]}).items
+    said = [(item.message.channel, item.message.text, item.call_id) for item in back if item.message]
+    assert said[1:] == [
+        ("analysis", "They want weather.", None), ("commentary", "I look.", None),
+        ("commentary", '{"city": "Oslo"}', "call_1"), (None, "Rain.", "call_1"), ("final", "Done.", None),
+    ]  # fmt: skip
+    assert [item.id for item in back if item.message is None] == ["ws_1_0", "sh_1_1", "sho_1_2"]
 
 
 def test_a_response_repeats_the_request() -> None:
