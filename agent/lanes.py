@@ -8,15 +8,21 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ossia.agent.errors import EngineFailed
 
 if TYPE_CHECKING:
     from ossia.agent.build import Model
-    from ossia.agent.control import Control
 
 _STEP_S = 0.1  # of a wait
+
+
+class Stopped(Protocol):
+    """Ends a wait: a `Control`."""
+
+    @property
+    def stopped(self) -> bool: ...
 
 
 class LaneStopped(Exception):
@@ -53,6 +59,11 @@ class Lanes:
         return len(self._lanes)
 
     @property
+    def models(self) -> tuple[Model, ...]:
+        """The model of each lane."""
+        return tuple(lane.model for lane in self._lanes)
+
+    @property
     def waiting(self) -> int:
         """The turns that wait for a lane."""
         return len(self._waiting)
@@ -64,7 +75,7 @@ class Lanes:
 
     @contextmanager
     def lane(
-        self, key: str | None = None, *, stop: Control, on_wait: Callable[[int], object] = lambda before: None
+        self, key: str | None = None, *, stop: Stopped, on_wait: Callable[[int], object] = lambda before: None
     ) -> Iterator[Model]:
         """A lane's model for one turn. `on_wait` gets the number of turns that come before, some ten times a second.
 
@@ -95,7 +106,7 @@ class Lanes:
             lane.model.worker.close(0)
         wait(freed, wait_s)
 
-    def _take(self, key: str | None, stop: Control, on_wait: Callable[[int], object]) -> _Lane:
+    def _take(self, key: str | None, stop: Stopped, on_wait: Callable[[int], object]) -> _Lane:
         ticket = object()
         with self._changed:
             self._waiting.append(ticket)

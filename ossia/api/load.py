@@ -6,9 +6,10 @@ import threading
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
-from ossia.agent.build import Begun, Model, begin
+from ossia.agent.build import Begun, begin
 from ossia.agent.control import Control
 from ossia.agent.kv_cache import save_prompt_cache
+from ossia.agent.lanes import Lanes
 from ossia.agent.worker import Worker
 from ossia.api.host import report
 from ossia.api.model import END_S
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 
 
 class Load:
-    """A model on its way. `begun` has its vocabulary, `built` is the model, `now` says how far it is."""
+    """A model on its way. `begun` has its vocabulary, `built` are its lanes, `now` says how far it is."""
 
     def __init__(self, spec: ModelSpec, host: Host) -> None:
-        self.worker, self._stop = Worker(), Control()
+        self._stop = Control()
         self.now = Loading("")
         self.begun: Future[Begun] = Future()
-        self.built: Future[Model] = Future()
+        self.built: Future[Lanes] = Future()
         threading.Thread(target=self._run, args=(spec, host), name="ossia-load", daemon=True).start()
 
     @property
@@ -34,12 +35,13 @@ class Load:
         return self.built.done() and self.built.exception() is not None
 
     def _run(self, spec: ModelSpec, host: Host) -> None:
+        worker = Worker()
         try:
-            begun = begin(spec, host, self._report, worker=self.worker, stop=self._stop)
+            begun = begin(spec, host, self._report, worker=worker, stop=self._stop)
             self.begun.set_result(begun)
-            self.built.set_result(begun.finish())
+            self.built.set_result(Lanes(begun.finish_lanes()))
         except BaseException as error:
-            self.worker.close(0)
+            worker.close(0)
             if not self.begun.done():
                 self.begun.set_exception(error)
             self.built.set_exception(error)
@@ -54,13 +56,14 @@ class Load:
         """Free the model, even while it loads."""
         self._stop.stop()
         self.built.add_done_callback(self._free)
-        wait_s = END_S if wait_s is None and waits_for_us(self.worker) else wait_s  # its turn may end only then
-        if not wait([self.built], wait_s).not_done:
-            self.worker.close(wait_s)
+        if wait_s is None and self.built.done() and not self.failed and waits_for_us(self.built.result()):
+            wait_s = END_S  # its turn may end only then
+        if not wait([self.built], wait_s).not_done and not self.failed:
+            for model in self.built.result().models:
+                model.worker.close(wait_s)
 
-    def _free(self, built: Future[Model]) -> None:
+    def _free(self, built: Future[Lanes]) -> None:
         if built.exception() is None:
-            model = built.result()
-            self.worker.submit(lambda: save_prompt_cache(model.engine))
-            model.close()
-        self.worker.close(0)
+            lanes, first = built.result(), built.result().models[0]
+            first.worker.submit(lambda: save_prompt_cache(first.engine))
+            lanes.close(0)

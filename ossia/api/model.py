@@ -6,6 +6,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ossia.api.parts import require_number
@@ -24,7 +25,10 @@ END_S = 2.0
 
 
 class Model:
-    """A model, loaded once, that several agents share. Their turns run one after another.
+    """A model, loaded once, that several agents share. `parallel` of their turns run at once, the others in order.
+
+    Each of those takes the memory of a context; a turn alone is as fast as ever, and several together read the weights
+    once for all of them.
 
     `name`: as `ossia models list` shows it, or the path of a GGUF file; None: the best one on this machine. `engine`:
     the address of a server that runs it instead, such as `"http://127.0.0.1:8080"`: prompts, files and results go
@@ -43,16 +47,18 @@ class Model:
         context: int | None = None,
         threads: int | None = None,
         gpu_layers: int | None = None,
+        parallel: int = 1,
         data: str | os.PathLike[str] | None = None,
     ) -> None:
         if engine != "llama" and not engine.startswith((_SCRIPT, "http://", "https://")):
             raise ArgumentError(f'engine: must be "llama", http://HOST:PORT or script:FILE, not {engine!r}')
         if not isinstance(name, str | os.PathLike | None):
             raise ArgumentError(f"model: must be a name, the path of a GGUF file or a Model, not {name!r:.80}")
-        for key, number, least in (("context", context, 1), ("threads", threads, 1), ("gpu_layers", gpu_layers, 0)):
-            require_number(key, number, least)
+        for key, number in (("context", context), ("threads", threads), ("parallel", parallel)):
+            require_number(key, number, 1)
+        require_number("gpu_layers", gpu_layers, 0)
         self.name, self.data, self._engine = None if name is None else os.fspath(name), data, engine
-        self.context, self._threads, self._gpu_layers = context, threads, gpu_layers
+        self.context, self._threads, self._gpu_layers, self._lanes = context, threads, gpu_layers, parallel
         self._weights = Weights()  # for the agents of this folder, as `_spec` is
         weakref.finalize(self, self._weights.close, END_S)
 
@@ -78,13 +84,14 @@ class Model:
 
         from ossia.agent.models.spec import ModelSpec
 
+        spec = ModelSpec(self.name, context=self.context, lanes=self._lanes)
         if self._engine.startswith(_SCRIPT):
-            return ModelSpec(self.name, script=Path(self._engine.removeprefix(_SCRIPT)), context=self.context)
+            return replace(spec, script=Path(self._engine.removeprefix(_SCRIPT)))
         if self._engine == "llama":
-            return ModelSpec(self.name, context=self.context, threads=self._threads, gpu_layers=self._gpu_layers)
+            return replace(spec, threads=self._threads, gpu_layers=self._gpu_layers)
         from ossia.agent.engine.remote.address import parse_url
 
-        return ModelSpec(self.name, server=parse_url(self._engine, where="engine"), context=self.context)
+        return replace(spec, server=parse_url(self._engine, where="engine"))
 
 
 def patience(kind: type[BaseException] | None) -> float | None:
@@ -98,13 +105,13 @@ class Weights:
     def __init__(self) -> None:
         self._lock, self._process = threading.Lock(), os.getpid()
         self._load: Load | None = None
-        self._closed = False
+        self.closed = False
         self._agents = 0
         self.owned = False
 
     def require_open(self) -> None:
         """Raise AgentClosed if it is closed, or in a forked process."""
-        if self._closed:
+        if self.closed:
             raise AgentClosed("the model is closed: make another one, Model(…)")
         if not self.here:
             raise AgentClosed("the model belongs to the process that this one was forked from: make another one here")
@@ -142,6 +149,6 @@ class Weights:
         if not self.here:
             return
         with self._lock:
-            self._closed, load, self._load = True, self._load, None
+            self.closed, load, self._load = True, self._load, None
         if load:
             load.close(wait_s)

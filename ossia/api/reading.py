@@ -11,11 +11,11 @@ from dataclasses import replace
 
 from ossia.agent.conversation import Conversation
 from ossia.agent.events import ApprovalAsked, Decision
+from ossia.agent.lanes import Lanes
 from ossia.agent.stream.account import Account
 from ossia.agent.stream.events import Approval, Event, Notice, Result, ToolResult
 from ossia.agent.stream.publish import Publisher
 from ossia.agent.turn import Tapped, Turn
-from ossia.agent.worker import Worker
 from ossia.api.host import LOG
 from ossia.errors import AgentBusy, ArgumentError
 from ossia.tools.functions import CALLED_BY
@@ -29,17 +29,18 @@ _NEEDS_A_PERSON = "only a person may allow that: Agent(answers_for_a_person=True
 GRACE_S = 0.6
 """The wait for the end of a turn left early or closed: after Ctrl-C, the program goes on within a second."""
 
-_readers: dict[Worker, list[int]] = {}  # the threads that read a turn of a worker, or wait for one
+_readers: dict[Lanes, list[int]] = {}  # the threads that read a turn of a model, or wait for one
 
 
 @contextmanager
-def alone(worker: Worker) -> Iterator[None]:
-    """Raise AgentBusy in a thread awaited by a turn of this worker: the two would wait for each other."""
-    readers = _readers.setdefault(worker, [])
-    if waits_for_us(worker):
+def alone(lanes: Lanes) -> Iterator[None]:
+    """Raise AgentBusy in a thread awaited by a turn of these lanes if none is free: the two would wait for each other.
+    """
+    readers = _readers.setdefault(lanes, [])
+    if waits_for_us(lanes) and lanes.busy + lanes.waiting >= len(lanes):
         raise AgentBusy(
             "another turn over the same model waits for this thread: read its stream to the end first, or give this "
-            "agent a model of its own"
+            "agent a model of its own, or the model another lane: Model(parallel=2)"
         )
     thread = threading.get_ident()
     readers.append(thread)
@@ -48,12 +49,13 @@ def alone(worker: Worker) -> Iterator[None]:
     finally:
         readers.remove(thread)
         if not readers:
-            _readers.pop(worker, None)
+            _readers.pop(lanes, None)
 
 
-def waits_for_us(worker: Worker) -> bool:
-    """True on a thread that reads a turn of this worker, or on which one of its functions runs."""
-    return threading.get_ident() in _readers.get(worker, ()) or CALLED_BY.get() == worker.thread
+def waits_for_us(lanes: Lanes) -> bool:
+    """True on a thread that reads a turn of these lanes, or on which one of its functions runs."""
+    works = CALLED_BY.get() in {model.worker.thread for model in lanes.models}
+    return works or threading.get_ident() in _readers.get(lanes, ())
 
 
 def events_of(turn: Turn, publisher: Publisher, approver: Approver) -> Generator[Event, None, None]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeVar
 
 from ossia.errors import AgentClosed
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from concurrent.futures import Future
 
+    from ossia.agent.build import Model as LoadedModel
     from ossia.agent.conversation import Conversation, OpenSession
+    from ossia.agent.lanes import Lanes
     from ossia.agent.limits import Limits
     from ossia.agent.sessions.session import Options, Session
     from ossia.agent.sessions.store import SessionStore
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from ossia.api.parts import Given, Parts
     from ossia.api.reading import Approver
     from ossia.harmony.messages import ResponseFormat
+    from ossia.tools.build import Toolset
     from ossia.tools.host import Host
 
 _R = TypeVar("_R")
@@ -40,7 +43,10 @@ class Talk:
         self._given, self._model, self._save = given, model, save
         self._opened: OpenSession | None = None
         self._conversation: Conversation | None = None
+        self._tools: Toolset | None = None
+        self._lanes: Lanes | None = None
         self._limits: Limits | None = None
+        self._key = str(id(self))  # that of a fork is the same: it goes on where this cache is
         self._lock = threading.Lock()
         self.turn: Turn | None = None
         self.closed = False
@@ -54,6 +60,8 @@ class Talk:
         self, text: str, schema: object | None, approver: Approver, stopped: threading.Event
     ) -> Generator[stream.Event, None, None]:
         """The events of a turn, a `Result` at the end; then an error of its end is raised. `stopped` ends it."""
+        from ossia.agent.errors import EngineFailed
+        from ossia.agent.lanes import LaneStopped
         from ossia.agent.stream.account import Account
         from ossia.agent.stream.events import Begin, Result
         from ossia.agent.stream.publish import Publisher
@@ -64,11 +72,18 @@ class Talk:
         if conversation is None:
             yield Result("stopped", session_id=self.session_id)
             return
-        with alone(conversation.worker):
+        assert self._lanes is not None
+        with ExitStack() as held:
+            held.enter_context(alone(self._lanes))
+            try:
+                model = held.enter_context(self._lanes.lane(self._key, stop=_Stopped(self, stopped)))
+            except (LaneStopped, EngineFailed):  # it was closed, or its model was
+                self.require_open()
+                yield Result("stopped", session_id=self.session_id)
+                return
             with self._lock:
                 self.require_open()
-                model, tools = conversation.model, conversation.tools
-                assert model is not None and tools is not None
+                tools = self._use(conversation, model)
             conversation.options = replace(conversation.options, response_format=form)
             account = Account(model.name, form and form.schema, tools.origin, stopped.is_set)
             publisher = Publisher(account, lambda: tools.toolbox.by_name)
@@ -86,6 +101,17 @@ class Talk:
         yield result_of(account, self.session_id, read)
         if isinstance(account.error, Exception):
             raise account.error
+
+    def _use(self, conversation: Conversation, model: LoadedModel) -> Toolset:
+        """Go on in the lane of this model, with the cache of a resumed session."""
+        tools, first = conversation.tools or self._tools, conversation.model is None
+        assert tools is not None
+        if conversation.model is not model:
+            conversation.use(model, tools)
+        if first and conversation.opened.resumed:
+            conversation.forget_variables()
+            conversation.load_cache()
+        return tools
 
     def require_open(self) -> None:
         """Raise AgentClosed if the agent or its model is closed."""
@@ -126,18 +152,16 @@ class Talk:
                 tools.close()
                 return None
             opened = self._open(parts, host)
-            conversation = Conversation(opened, load.worker, host, private=parts.private)
-            conversation.use(built, tools)
+            conversation = Conversation(opened, built.models[0].worker, host, private=parts.private)
         except BaseException:
             tools.close()
             raise
-        if opened.resumed:
-            conversation.forget_variables()
-            conversation.load_cache()
         with self._lock:
             if not self.closed:
                 self._conversation, self._limits = conversation, parts.limits
+                self._tools, self._lanes = tools, built
                 return conversation
+        tools.close()
         conversation.close()
         raise AgentClosed("the agent was closed while its model was loaded")
 
@@ -183,6 +207,7 @@ class Talk:
     def fork(self) -> Talk:
         """Another conversation, with the same session so far."""
         other = Talk(self._given, self._model, save=self._save)
+        other._key = self._key
         if self._opened:
             from ossia.agent.conversation import OpenSession
             from ossia.agent.sessions.session import Session
@@ -212,10 +237,24 @@ class Talk:
                 wait([conversation.turn.done], GRACE_S if wait_s is None else min(wait_s, GRACE_S))
             if conversation.session.entries:
                 conversation.save_cache()
+            if self._tools and not conversation.tools:  # it said nothing yet
+                self._tools.close()
             conversation.close()
         elif self._opened and self._opened.store:
             self._opened.store.close()
         self._model._weights.leave(wait_s)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stopped:
+    """Ends the wait for a lane: the question is stopped, the agent or its model closed."""
+
+    talk: Talk
+    event: threading.Event
+
+    @property
+    def stopped(self) -> bool:
+        return self.event.is_set() or self.talk.closed or self.talk._model._weights.closed
 
 
 def _form(schema: object | None) -> tuple[ResponseFormat | None, Callable[[str], object] | None]:

@@ -16,10 +16,10 @@ def model(tmp_path: Path) -> Iterator[Callable[..., Model]]:
     """Models that write these steps."""
     made: list[Model] = []
 
-    def scripted(*steps: str, tokens_per_s: float = 0) -> Model:
+    def scripted(*steps: str, tokens_per_s: float = 0, parallel: int = 1) -> Model:
         folder = tmp_path / str(len(made))
         folder.mkdir()
-        made.append(Model(engine=write_script(folder, *steps, tokens_per_s=tokens_per_s)))
+        made.append(Model(engine=write_script(folder, *steps, tokens_per_s=tokens_per_s), parallel=parallel))
         return made[-1]
 
     yield scripted

@@ -19,6 +19,7 @@ from ossia import (
     Approval,
     EngineFailed,
     Event,
+    Model,
     Result,
     SessionMissing,
     SessionUnclear,
@@ -27,6 +28,7 @@ from ossia import (
 )
 from tests.oracle.agents import left_over, tenths
 from tests.support.agents import DONE, LONG, PATCH, Scripted, called, rest
+from tests.support.site import wait_until
 
 
 def test_agents_share_a_model_and_are_closed_in_any_order(model: Scripted) -> None:
@@ -53,6 +55,56 @@ def test_turns_over_one_model_run_one_after_another(model: Scripted) -> None:
         for thread in threads:
             thread.join()
         assert [result.end for result in results] == ["answered"] * 3
+        for agent in agents:
+            agent.close()
+
+
+def test_turns_over_a_model_with_lanes_run_at_once(model: Scripted) -> None:
+    """A function asks another agent over the same model. One more has no lane: it isn't waited for, or stopped."""
+    resting = threading.Event()
+    shared = model(called("functions.delegate"), called("functions.rest"), DONE, DONE, DONE, parallel=2)
+
+    def delegate() -> str:
+        """Ask another."""
+        asked = threading.Thread(target=lambda: other.ask("Help"))
+        asked.start()
+        resting.wait(10)
+        with pytest.raises(AgentBusy, match="parallel=2"):
+            third.ask("Help")
+        stopped = threading.Thread(target=lambda: ends.append(third.ask("Me?").end))
+        stopped.start()
+        wait_until(lambda: third._talk._conversation is not None)
+        third.stop()
+        stopped.join(10)
+        other.stop()
+        asked.join(10)
+        return third.ask("Help").text
+
+    ends: list[str] = []
+    with shared, Agent(shared, tools=[rest(resting)]) as other, Agent(shared) as third:
+        with Agent(shared, tools=[delegate]) as agent:
+            (call,) = agent.ask("go").calls
+        assert (call.status, call.output, ends) == ("done", "Done.", ["stopped"])
+
+
+def test_lanes_share_the_weights_and_answer_as_one_does() -> None:
+    questions = ["What is 48*17?", "What is 12*12?", "Hello"]
+    with Agent("etude", temperature=0) as alone:
+        expected = [alone.ask(questions[0]).text]
+    with Model("etude", parallel=3) as shared:
+        agents = [Agent(shared, temperature=0) for _ in questions]
+        answers = list(zip(agents, questions, strict=True))
+        results = dict[int, str]()
+        threads = [
+            threading.Thread(target=lambda n=n, one=one, said=said: results.update({n: one.ask(said).text}))
+            for n, (one, said) in enumerate(answers)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert results[0] == expected[0] and sorted(results) == [0, 1, 2]
+        assert agents[1].ask("And 13*13?").usage.reused > 0
         for agent in agents:
             agent.close()
 
