@@ -16,6 +16,7 @@ from ossia.tools.build import Toolset, ToolsSpec, toolset
 from ossia.tools.functions.returned import ReturnedFunction
 from ossia.tools.host import Host, Report
 from ossia.tools.spec import ToolSpec
+from ossia.tools.undo.journal import Journal
 
 if TYPE_CHECKING:
     from ossia.harmony.tokenizer import Tokenizer
@@ -128,6 +129,11 @@ class Tools:
     def _built(self, spec: ToolsSpec) -> Toolset:
         if not self.owner.always:
             spec = replace(spec, files={}, packages={}, servers=())
+        if spec.folder is not None:  # each conversation has its turns
+            folder = spec.folder
+            journal = Journal(self._host.data, folder.workspace.root, private=spec.private)
+            workspace = replace(folder.workspace, keeper=journal)
+            spec = replace(spec, folder=replace(folder, workspace=workspace, journal=journal))
         counter = TokenCounter(cast("Tokenizer", None), self._host)  # the lane's, from the turn on
         return toolset(spec, self._host, self._report, counter, grants=self._grants)
 
