@@ -22,7 +22,8 @@ class Start:
     """The conversation up to its next turn.
 
     `said` begins that turn; None: the last one goes on. `digest`: of all of it. `key`: of the conversation, None for a
-    new one. `date`: its first one, None for a new one. `lead`: the instructions that came as messages.
+    new one. `date`: its first one, None for a new one. `lead`: the instructions that came as messages. The first
+    `known` entries are those of the stored session `session_id`, if it has one.
     """
 
     entries: tuple[Entry, ...]
@@ -33,6 +34,8 @@ class Start:
     key: str | None
     date: str | None
     lead: tuple[str, ...]
+    known: int = 0
+    session_id: str | None = None
 
     def session(self) -> Session:
         """A session that begins with it, the last turn left open."""
@@ -173,6 +176,8 @@ class _Reader:
             self.key,
             base.date if base else None,
             tuple(self.lead),
+            len(base.entries) if base else 0,
+            base.session_id if base else None,
         )
 
     def _add(self, entry: Entry, call_id: str | None = None) -> None:

@@ -9,6 +9,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol
 
 from ossia.agent.events import TurnEnd
 from ossia.agent.kinds import is_answer
@@ -31,7 +32,7 @@ class Given:
     `mark` is in its id and in those of its items and calls. `lead`: the instructions that came as messages. `begins`:
     the first entry that is its own. `shown`: what its client saw of it; `digest`: of the whole conversation as its
     client has it. `call`: the id of the call that it ended with, for the client. `stored`: it may be continued by its
-    id.
+    id. `session_id`: of the stored session that has it; None: it isn't on disk.
     """
 
     mark: str
@@ -46,6 +47,7 @@ class Given:
     digest: bytes
     call: str | None
     stored: bool
+    session_id: str | None = None
 
     @property
     def own(self) -> tuple[Entry, ...]:
@@ -53,10 +55,24 @@ class Given:
         return self.entries[self.begins :]
 
 
-class Memory:
-    """The responses given lately: those used longest ago leave first. Thread-safe."""
+class Source(Protocol):
+    """Finds responses."""
 
-    def __init__(self, *, max_bytes: int = MAX_BYTES, max_responses: int = MAX_RESPONSES) -> None:
+    def of(self, mark: str) -> Given | None: ...
+
+    def with_digest(self, digest: bytes) -> Given | None: ...
+
+
+class Memory:
+    """The responses given lately: those used longest ago leave first. Thread-safe.
+
+    `beyond`: where others may be.
+    """
+
+    def __init__(
+        self, beyond: Source | None = None, *, max_bytes: int = MAX_BYTES, max_responses: int = MAX_RESPONSES
+    ) -> None:
+        self._beyond = beyond
         self._max_bytes, self._max_responses = max_bytes, max_responses
         self._given: OrderedDict[str, Given] = OrderedDict()
         self._by_digest: dict[bytes, str] = {}
@@ -77,11 +93,14 @@ class Memory:
 
     def of(self, identifier: str) -> Given | None:
         """The response with this id, or with an item or a call of this id."""
-        return self._found(_mark_in(identifier))
+        mark = _mark_in(identifier)
+        found = self._found(mark)
+        return found or (self._beyond.of(mark) if self._beyond and mark else None)
 
     def with_digest(self, digest: bytes) -> Given | None:
         """The response after which its client has a conversation of this digest."""
-        return self._found(self._by_digest.get(digest))
+        found = self._found(self._by_digest.get(digest))
+        return found or (self._beyond.with_digest(digest) if self._beyond else None)
 
     def _found(self, mark: str | None) -> Given | None:
         with self._lock:

@@ -5,29 +5,34 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from ossia.agent.build import Model
 from ossia.agent.control import Control
 from ossia.agent.conversation import Conversation, OpenSession
+from ossia.agent.errors import SessionsError
 from ossia.agent.events import ApprovalAsked, Decision
-from ossia.agent.kv_cache import forget_conversation
+from ossia.agent.kv_cache import forget_conversation, save_session_cache
 from ossia.agent.lanes import Lanes, LaneStopped
 from ossia.agent.limits import Limits
 from ossia.agent.serving.asked import Asked
 from ossia.agent.serving.history import Start, begin
 from ossia.agent.serving.hosting import Calls, Owner, Tools
 from ossia.agent.serving.memory import Given, Memory, Shown, roll, shown
-from ossia.agent.sessions.session import Options, Session
+from ossia.agent.serving.stored import Stored
+from ossia.agent.sessions.session import Options
 from ossia.agent.stream import events as stream
 from ossia.agent.stream.account import Account
 from ossia.agent.stream.publish import Publisher
 from ossia.agent.turn import Tapped
-from ossia.harmony.messages import COMMENTARY, FINAL, Message, is_call
+from ossia.harmony.messages import COMMENTARY, FINAL, Effort, Message, is_call
 from ossia.tools.build import Toolset
-from ossia.tools.host import Host, Report, silent
+from ossia.tools.host import Host, Notice, Report, silent
+
+_SAVED_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +66,8 @@ Loaded = Callable[[Control, See], AbstractContextManager[Lanes]]
 class Talks:
     """The conversations of a server's clients. Thread-safe: each `answer` is called on a thread of its own.
 
-    `loaded` gives the lanes; `model` is the model's name. `options` and `limits` are the owner's: a request's own come
-    first. `save`: what is stored is on disk, too.
+    `loaded` gives the lanes; `model` is the model's name. `options` and `limits` are the owner's: a request may have
+    options of its own, and lower limits. `save`: what is stored is on disk, too.
 
         talks = Talks(loaded, host, Owner(spec), model="gpt-oss-20b")
         talks.answer(asked, Control(), events.put)
@@ -77,13 +82,14 @@ class Talks:
         *,
         model: str,
         options: Options | None = None,
-        limits: Limits | None = None,
+        limits: Callable[[Effort], Limits] = lambda effort: Limits(),
         save: bool = False,
         report: Report = silent,
     ) -> None:
-        self.model, self._loaded, self._host, self._save = model, loaded, host, save
-        self._options, self._limits = options or Options(), limits or Limits()
-        self._memory, self._tools = Memory(), Tools(owner, host, report)
+        self.model, self._loaded, self._host, self._report = model, loaded, host, report
+        self._options, self._limits = options or Options(), limits
+        self._stored = Stored(host) if save else None
+        self._memory, self._tools = Memory(self._stored), Tools(owner, host, report)
 
     def answer(self, asked: Asked, stop: Control, see: See) -> stream.Result:
         """Answer a request: `see` gets a `Begun` first, the `Result` last; it must be quick, and must not raise.
@@ -93,19 +99,33 @@ class Talks:
         """
         start = begin(asked, self._memory)
         mark = secrets.token_hex(12)
-        key = f"client's {asked.key}" if asked.key is not None else start.key or mark
+        key = start.key or mark
+        lane = f"client's {asked.key}" if asked.key is not None else key
         with self._tools.lent(key, asked) as tools:
             now = int(self._host.now().timestamp())
             see(Begun(f"resp_{mark}", mark, now, self.model, Calls(asked)))
             try:
                 with self._loaded(stop, see) as lanes, lanes.lane(
-                    key, stop=stop, on_wait=lambda before: see(Waiting(before))
+                    lane, stop=stop, on_wait=lambda before: see(Waiting(before))
                 ) as model:  # fmt: skip
-                    result = self._answer(asked, start, _Place(mark, key, model, tools), stop, see)
+                    result = self._answer(asked, start, _Place(mark, key, lane, model, tools), stop, see)
             except LaneStopped:
                 result = stream.Result("stopped")
             see(result)
             return result
+
+    def save_caches(self, lanes: Lanes) -> None:
+        """Store the KV of stored conversations, so that they go on later without reading it all; before `lanes` close.
+
+        Waits at most 5 s for each lane; what isn't stored is read again.
+        """
+        for model in lanes.models:
+            with suppress(TimeoutError):
+                model.worker.submit(partial(self._save_cache, model)).result(_SAVED_S)
+
+    def _save_cache(self, model: Model) -> None:
+        if model.last_read is not None:
+            save_session_cache(model.engine, self._host.kv, model.last_read)
 
     def close(self) -> None:
         """End the tools that wait for the next turn of their conversations."""
@@ -113,14 +133,17 @@ class Talks:
 
     def _answer(self, asked: Asked, start: Start, place: _Place, stop: Control, see: See) -> stream.Result:
         tools, model = place.tools, place.model
-        if model.client != place.key:  # no client finds out what another has said by how soon it is answered
+        if model.client != place.lane:  # no client finds out what another has said by how soon it is answered
             model.worker.submit(lambda: forget_conversation(model.engine))
-            model.client = place.key
-        session = start.session()
+            model.client = place.lane
+        opened = self._opened(asked, start, tools)
+        session = opened.session
         session.options, session.call_mark = self._options_of(asked, start), f"{place.mark}_"
-        conversation = Conversation(OpenSession(session), model.worker, self._host)
+        conversation = Conversation(opened, model.worker, self._host, private=self._tools.owner.spec.private)
         conversation.tools_off = self._tools.off(tools, asked)
         conversation.use(model, tools)
+        if opened.resumed and model.last_read != opened.session_id:
+            conversation.load_cache()
         schema = asked.answer.schema if asked.answer else None
         account = Account(
             model.name, schema, tools.origin, stopped=lambda: stop.stopped, states=list(session.states)
@@ -140,10 +163,28 @@ class Talks:
                     allow = self._tools.owner.yes and not event.firm
                     turn.answer(Decision(event.call.id, allow, unasked=not allow))
             turn.result()
+        except BaseException:
+            turn.stop()
+            turn.done.exception()  # the lane goes to another turn
+            raise
         finally:
             forget()
-        self._memory.add(_given(asked, start, place, session, _shown(seen)))
-        return account.result()
+            given = _given(asked, start, place, opened, _shown(seen))
+            if self._stored and opened.store:
+                self._stored.close(opened, given)
+        self._memory.add(given)
+        return account.result(session_id=opened.stored_id)
+
+    def _opened(self, asked: Asked, start: Start, tools: Toolset) -> OpenSession:
+        """The session, stored or not. What keeps it from being stored isn't worth an answer."""
+        if self._stored is None or not asked.store:
+            return OpenSession(start.session())
+        root = str(tools.folder.workspace.root) if tools.folder else None
+        try:
+            return self._stored.open(start, root)
+        except SessionsError as error:
+            self._report(Notice("warning", f"a conversation isn't stored: {error}"))
+            return OpenSession(start.session())
 
     def _options_of(self, asked: Asked, start: Start) -> Options:
         own = self._options
@@ -159,7 +200,7 @@ class Talks:
         )
 
     def _limits_of(self, asked: Asked, tools: Toolset) -> Limits:
-        own = self._limits
+        own = self._limits(asked.effort or self._options.effort)
         tokens = min((one for one in (own.max_tokens, asked.max_tokens) if one is not None), default=None)
         steps = own.max_steps if asked.max_calls is None else min(own.max_steps, asked.max_calls)
         every = tuple(tools.toolbox.by_name)
@@ -169,16 +210,18 @@ class Talks:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The place of a turn: its response's mark, its conversation's key, its lane's model, its tools."""
+    """The place of a turn: its response's mark, its conversation's key, its lane's key and model, its tools."""
 
     mark: str
     key: str
+    lane: str
     model: Model
     tools: Toolset
 
 
-def _given(asked: Asked, start: Start, place: _Place, session: Session, seen: Shown) -> Given:
+def _given(asked: Asked, start: Start, place: _Place, opened: OpenSession, seen: Shown) -> Given:
     """The response that a turn has given."""
+    session = opened.session
     last = session.entries[-1].message
     return Given(
         place.mark,
@@ -193,6 +236,7 @@ def _given(asked: Asked, start: Start, place: _Place, session: Session, seen: Sh
         roll(start.digest, seen),
         session.last_call_id if is_call(last) else None,
         asked.store,
+        opened.stored_id,
     )
 
 

@@ -268,6 +268,12 @@ class Session:
         )
         return MessageAdded(message)
 
+    def extend(self, entries: Sequence[Entry], ends: Sequence[TurnEnd | None]) -> None:
+        """Add what was said elsewhere; `ends` are those of all turns so far."""
+        for entry in entries:
+            self._store(entry)
+        self._ends = list(ends)
+
     def close_turn(self, end: TurnEnd) -> None:
         """Note how the turn ended."""
         self._ends[-1] = end

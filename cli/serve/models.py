@@ -40,6 +40,7 @@ class Models:
         self._begun: Begun | None = self._find()
         self.name = self._begun.name
         self.context_tokens: int | None = None  # of each lane; None: the model was never loaded
+        self.before_unload: Callable[[Lanes], object] = lambda lanes: None
         self._lock = threading.Lock()
         self._loading: Future[Lanes] | None = None
         self._freeing: threading.Thread | None = None
@@ -88,17 +89,22 @@ class Models:
             idle = not self._users and time.monotonic() - self._used_at >= self._idle_s > 0
             if idle and (lanes := self.loaded) is not None:
                 self._loading = None
-                self._freeing = threading.Thread(target=lanes.close, daemon=True)
+                self._freeing = threading.Thread(target=self._unload, args=(lanes,), daemon=True)
                 self._freeing.start()
                 self._display.detail(f"{self.name} is unloaded: nobody asked for {self._idle_s:g} s")
 
     def close(self) -> None:
         """Store the static part of the last prompt for the next process, and unload the model; gives up after 5 s."""
         if lanes := self.loaded:
+            self.before_unload(lanes)
             stop = Control()
             with suppress(Exception), deadline(stop, _END_S), lanes.lane(stop=stop) as model:  # it only saves time
                 model.worker.submit(lambda: save_prompt_cache(model.engine)).result(_END_S)
             lanes.close(_END_S)
+
+    def _unload(self, lanes: Lanes) -> None:
+        self.before_unload(lanes)
+        lanes.close()
 
     def _find(self) -> Begun:
         return begin_model(self._resolved, self._display, Worker(), stays=True, lanes=self._lanes)

@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ossia.agent.control import Control
@@ -61,10 +62,11 @@ class Service:
             owner,
             model=models.name,
             options=fresh_options(resolved, folder),
-            limits=limits_of(settings, settings.effort),
+            limits=partial(limits_of, settings),
             save=save,
             report=display.report,
         )
+        models.before_unload = self._talks.save_caches
 
     def answer(self, api: Api, request: Mapping[str, Any], outlet: Outlet, stop: Control) -> None:
         """Answer a request: `Start`, then the parts. Raises BadRequest, and the errors of a model and of a bug."""
