@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 NOBODY = 65534
-PACKAGES = ("filelock", "ipykernel", "jsonschema", "jupyter-client", "landlockpy", "psutil", "pytest", "webencodings")
+PACKAGES = ("filelock", "ipykernel", "jsonschema", "jupyter-client", "psutil", "pytest", "webencodings")
 COPIED = (
     "ossia", "tools", "pyproject.toml", "tests/__init__.py", "tests/support/__init__.py", "tests/support/kernels.py",
     "tests/support/credentials.py", "tests/support/floods.py", "tests/support/jobs.py", "tests/support/trees.py",

@@ -8,7 +8,6 @@ unasked and names the worker's confinement. It ends when its stdin closes, or by
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import importlib.util
 import json
 import os
@@ -21,7 +20,6 @@ from typing import Any, BinaryIO
 
 _LIMITS = {"CORE": 0, "FSIZE": 0, "NOFILE": 64}
 _SPARE_ALARM_S = 2
-_PR_SET_SECCOMP, _PR_SET_NO_NEW_PRIVS, _SECCOMP_MODE_FILTER = 22, 38, 2
 
 
 def main() -> None:
@@ -45,9 +43,10 @@ def main() -> None:
 
 def _find_tools_in(folder: str) -> None:
     """Make only this package importable, not its neighbours in a clone."""
-    for name, places in (("ossia", []), ("ossia.tools", [folder])):
+    places = {"ossia": [], "ossia.tools": [folder], "ossia.tools.sandbox": [str(Path(folder, "sandbox"))]}
+    for name, folders in places.items():
         spec = ModuleSpec(name, None, is_package=True)
-        spec.submodule_search_locations = places
+        spec.submodule_search_locations = folders
         sys.modules[name] = importlib.util.module_from_spec(spec)
 
 
@@ -88,12 +87,17 @@ def _confine(settings: dict[str, Any]) -> list[str]:
     if sys.platform != "win32":
         held += _limit(settings["memory_bytes"])
     if sys.platform == "linux":
+        from ossia.tools.sandbox._kernel_launcher import READ_DIR, READ_FILE, landlock, landlock_abi, seccomp
+
         with contextlib.suppress(OSError):
             Path("/proc/self/oom_score_adj").write_text("1000")
-        if _landlock(settings["readable"]):
+        if landlock_abi():  # no file but Python's own modules, read-only: codecs are imported when a page names them
+            landlock((path, READ_FILE | READ_DIR) for path in settings["readable"])
             held.append("landlock")
-        if settings["filter"] and _seccomp(bytes.fromhex(settings["filter"])):
-            held.append("seccomp")
+        if settings["filter"]:  # no sockets, no access to other processes
+            with contextlib.suppress(OSError):
+                seccomp(bytes.fromhex(settings["filter"]))
+                held.append("seccomp")
     return held
 
 
@@ -106,35 +110,6 @@ def _limit(memory_bytes: int) -> list[str]:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(getattr(resource, "RLIMIT_" + name), (value, value))
     return held
-
-
-def _landlock(readable: list[str]) -> bool:
-    """No file but Python's own modules, read-only: codecs are imported when a page names them."""
-    try:
-        from landlockpy import AccessFS, Ruleset, abi_version
-    except ImportError:
-        return False
-    if abi_version() < 1:
-        return False
-    with Ruleset() as rules:
-        for path in readable:
-            if Path(path).is_dir():
-                rules.allow_path(path, AccessFS.READ_FILE | AccessFS.READ_DIR)
-        rules.restrict()
-    return True
-
-
-class _Program(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
-
-
-def _seccomp(program: bytes) -> bool:
-    """No sockets, no access to other processes. Without effect if the kernel lacks seccomp."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    zero = ctypes.c_ulong(0)
-    libc.prctl(_PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), zero, zero, zero)
-    filter_ = ctypes.byref(_Program(len(program) // 8, program))
-    return bool(libc.prctl(_PR_SET_SECCOMP, ctypes.c_ulong(_SECCOMP_MODE_FILTER), filter_, zero, zero) == 0)
 
 
 if __name__ == "__main__":

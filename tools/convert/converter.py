@@ -26,7 +26,7 @@ _TOO_SLOW = "page too complex: it takes too long to read"
 _ENDED = "page too complex: the worker ended over it"
 _ENCODINGS = ("encodings.cp1252", "encodings.latin_1", "encodings.idna")
 _MODULES = ("lxml.html", "pypdfium2", "ossia.tools.convert._html", *_ENCODINGS)
-_PACKAGES = ("lxml", "webencodings", "pypdfium2", "pypdfium2_raw", "landlockpy")
+_PACKAGES = ("lxml", "webencodings", "pypdfium2", "pypdfium2_raw")
 
 
 class ConversionFailed(ToolFailed):

@@ -14,7 +14,7 @@ from typing import IO
 from ossia.tools.files import make_private
 
 DEFAULT_PACKAGES = ("ipykernel", "numpy", "pandas", "matplotlib", "sympy")
-_TOOLING = {"pip", "setuptools", "wheel", "ipykernel", "uv", "landlockpy"}
+_TOOLING = {"pip", "setuptools", "wheel", "ipykernel", "uv"}
 _COMPLAINT = re.compile(r"WARNING: Retrying |error: (?:Request failed|Failed to fetch)")
 _UNREACHABLE = re.compile(r"broken by '(?:NewConnection|ConnectTimeout|NameResolution)|error \([Cc]onnect\)")
 """The words of pip and uv for having no connection."""

@@ -66,8 +66,8 @@ def _shown(job: Job) -> list[Path]:
     """Readable places of this job alone: a kernel's Python; for a command most of /etc and more programs."""
     if job.interpreter:
         return [*job.interpreter.roots, job.fixed]
-    private = [*private_files(), *map(Path, PRIVATE_FOLDERS)]
-    settings = [path for path in Path("/etc").iterdir() if not any(one.is_relative_to(path) for one in private)]
+    private = {path for one in (*private_files(), *map(Path, PRIVATE_FOLDERS)) for path in (one, *one.parents)}
+    settings = [path for path in Path("/etc").iterdir() if path not in private]
     git = (*job.repository.entries, *job.repository.settings) if job.repository else ()
     return [*settings, Path("/opt"), *map(Path, PUBLIC_STATE), *git, *shown(job).whole]
 
@@ -85,15 +85,6 @@ def _reach(job: Job) -> tuple[list[Path], list[Path]]:
         if not path.is_symlink() and path not in unseen:
             (readable if path in kept else writable).append(path)
     return writable, readable
-
-
-def abi_version() -> int:
-    """Landlock's version in this kernel, 0 without it."""
-    try:
-        import landlockpy
-    except ImportError:
-        return 0
-    return int(landlockpy.abi_version())
 
 
 def threads_of_this_user() -> int:

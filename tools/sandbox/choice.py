@@ -54,6 +54,7 @@ def _on_linux(
 ) -> Confinement | str:
     """The confinement, or a reason to have none."""
     from ossia.tools.sandbox import _bwrap, _landlock, _seccomp
+    from ossia.tools.sandbox._kernel_launcher import landlock_abi
 
     try:
         _seccomp.build("bwrap")
@@ -62,7 +63,7 @@ def _on_linux(
     found = _try_bwrap(interpreter, runs, bwrap or _bwrap.find(search_path))
     if not isinstance(found, str) or not allow_landlock:
         return found
-    abi = _landlock.abi_version()
+    abi = landlock_abi()
     return _landlock.Landlock(runs, found, abi=abi) if abi >= _landlock.OLDEST_ABI else found
 
 

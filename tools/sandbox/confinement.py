@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -91,7 +90,7 @@ def supervised(job: Job, settings: Mapping[str, object], *, sees: Sees, home: Pa
     if home is None and job.toolchains.git_settings:
         (job.temporary / ".gitconfig").write_text(job.toolchains.git_settings, encoding="utf-8")
     command = (*within, *(kernel_command(job, {}) if job.interpreter else job.program))
-    outer = {"supervise": True, "site": _landlocks_site(), "data": str(job.folder), "command": command, **settings}
+    outer = {"supervise": True, "data": str(job.folder), "command": command, **settings}
     launcher = _launcher(Path(sys.executable), job.fixed, "settings.json", outer, "-S")
     folders = uncover(usable(job.search_folders(), sees), sees, job.fixed / "bin")
     env = job.environment(home or job.temporary, job.temporary, folders, own_caches=home is None)
@@ -112,12 +111,6 @@ def _launcher(python: Path, folder: Path, name: str, settings: dict[str, object]
     launcher.write_bytes(_source())
     file.write_text(json.dumps(settings))
     return (str(python), *flags, "-I", "-B", "-X", "utf8", str(launcher), str(file))
-
-
-@cache
-def _landlocks_site() -> list[str]:
-    spec = importlib.util.find_spec("landlockpy")
-    return [str(Path(spec.origin).parent.parent)] if spec and spec.origin else []
 
 
 @cache
