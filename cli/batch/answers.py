@@ -61,6 +61,7 @@ class Answers:
         self.goes_on = path is not None and (not path.exists() or stat.S_ISREG(path.stat().st_mode))
         self._order: deque[int] = deque()  # lines that were asked, and aren't written yet
         self._ahead: dict[int, _Place] = {}  # the answers that wait in FILE.part
+        self._broken = False
         self._after = ExitStack()
         self._out: IO[bytes]
         self._part: IO[bytes]
@@ -147,6 +148,8 @@ class Answers:
     def add(self, number: int, answer: str) -> None:
         """Write the answer to a line, or keep it until those before it are there. Raises ExitError for a full disk."""
         data = f"{answer}\n".encode("utf-8", "replace")
+        if self._broken:  # half a line is its end now
+            return
         if self._order[0] == number:
             self._write(self._out, data)
             self._order.popleft()
@@ -171,12 +174,11 @@ class Answers:
         try:
             while rest:
                 rest = rest[file.write(rest) or 0 :]
-        except BrokenPipeError:
-            raise
         except OSError as error:
-            where = self.path or "the output"
-            again = "; the same command goes on from there" if self.goes_on else ""
-            raise ExitError(f"{where}: {cannot(error, 'written')}{again}", ExitCode.FAILED) from None
+            self._broken = True
+            if isinstance(error, BrokenPipeError):
+                raise
+            raise ExitError(f"{self.path or 'the output'}: {cannot(error, 'written')}", ExitCode.FAILED) from None
 
 
 def _answered(data: bytes) -> Answered | None:

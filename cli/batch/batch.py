@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import queue
-import sys
 import threading
 import time
 from collections import Counter
@@ -22,7 +20,7 @@ from ossia.cli import paths
 from ossia.cli.batch.answers import Answers
 from ossia.cli.batch.lane import Lane
 from ossia.cli.batch.progress import Tally
-from ossia.cli.batch.questions import OPTIONS, Line, lines_of
+from ossia.cli.batch.questions import OPTIONS, Line, lines_of, number_of, opened
 from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.interrupts import hold
 from ossia.cli.oneshot.ask import NOBODY, refused_line
@@ -61,25 +59,13 @@ def batch(source: str, out: str | None, flags: Given, *, parallel: int, schema: 
     for warning in resolved.warnings:
         display.warn(warning)
     with ExitStack() as open_files:
-        file = _opened(source, out, open_files)
+        file = open_files.enter_context(opened(source, out))
         answers = open_files.enter_context(Answers(Path(out) if out is not None else None))
         work = _Batch(resolved, folder, flags, display, answers, schema)
         code = work.whole(file, parallel)
     if work.busy:
         end_now(code)  # a C call doesn't notice Ctrl-C
     return code
-
-
-def _opened(source: str, out: str | None, until: ExitStack) -> IO[bytes]:
-    if source == "-":
-        return sys.stdin.buffer
-    try:
-        file = until.enter_context(Path(source).open("rb"))  # noqa: SIM115
-    except OSError as error:
-        raise ExitError(f"{source}: can't be read: {error.strerror}") from None
-    if out is not None and os.path.exists(out) and os.path.samestat(os.fstat(file.fileno()), os.stat(out)):  # noqa: PTH110, PTH116
-        raise ExitError(f"{out} has the questions: give another file for the answers, -o FILE")
-    return file
 
 
 class _Batch:
@@ -114,7 +100,7 @@ class _Batch:
         """All of it, to the exit code. An interrupt lets what is answered be written."""
         try:
             lines = lines_of(file)
-            self._tally.total = _count(file)
+            self._tally.total = number_of(file)
             self._compare(lines)
             if (first := next(lines, None)) is None:
                 return self._finish()
@@ -131,6 +117,8 @@ class _Batch:
                 end_now(ExitCode.INTERRUPTED)
         except BaseException:
             self._end()
+            if self._lanes:
+                self._display.note(f"ossia: {self._so_far}")
             raise
         self._end()
         return self._finish()
@@ -257,8 +245,8 @@ class _Batch:
             lane.stop()
             self._asked.put(None)
         until = time.monotonic() + _GRACE_S
-        with suppress(queue.Empty, Exception):
-            while self._under_way and (left := until - time.monotonic()) > 0:
+        while self._under_way and (left := until - time.monotonic()) > 0:
+            with suppress(queue.Empty, Exception):
                 self._take_one(left)
         for lane in self._lanes:
             lane.tools.close()
@@ -270,13 +258,14 @@ class _Batch:
     def _interrupted(self) -> int:
         with suppress(KeyboardInterrupt):
             look_to_the_end(self._display.warn)
-        way = (
-            "the same command goes on from there"
-            if self._answers.goes_on
-            else "with -o FILE, it could go on from there"
-        )
-        self._display.note(f"ossia: interrupted: {self._tally.counted} are answered; {way}")
+        self._display.note(f"ossia: interrupted: {self._so_far}")
         return int(ExitCode.INTERRUPTED)
+
+    @property
+    def _so_far(self) -> str:
+        goes_on = self._answers.goes_on
+        way = "the same command goes on" if goes_on else "with -o FILE, the same command could go on"
+        return f"{self._tally.counted} are answered; {way} from there"
 
     def _finish(self) -> int:
         display, tally = self._display, self._tally
@@ -288,13 +277,3 @@ class _Batch:
         else:
             display.note(f"ossia: nothing to ask: {tally.counted} are answered")
         return int(ExitCode.FAILED if tally.failed else ExitCode.ANSWERED)
-
-
-def _count(file: IO[bytes]) -> int | None:
-    """The number of questions; None where it can only be read once."""
-    if not file.seekable():
-        return None
-    at = file.tell()
-    total = sum(1 for line in lines_of(file))
-    file.seek(at)
-    return total

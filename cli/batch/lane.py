@@ -87,6 +87,8 @@ class Lane:
                 for notice in event.result.notices:
                     self._warn(f"line {line.number}: {notice}")
         self._turn.result()
+        if warning := tools.counter.warning():
+            self._warn(warning)
 
     def _talk(self, question: Question) -> Conversation:
         """A new conversation, in which nothing is left of the one before."""

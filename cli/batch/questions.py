@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import IO, Any
 
 from ossia.cli.clean import one_line
@@ -41,6 +45,32 @@ class Question:
     settings: Settings
     instructions: str | None = None
     schema: ResponseFormat | None = None
+
+
+@contextmanager
+def opened(source: str, out: str | None) -> Iterator[IO[bytes]]:
+    """The file of the questions, "-" for stdin. Raises ExitError, also if `out` is the same file."""
+    if source == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        file = Path(source).open("rb")  # noqa: SIM115
+    except OSError as error:
+        raise ExitError(f"{source}: can't be read: {error.strerror}") from None
+    with file:
+        if out is not None and Path(out).exists() and os.path.samestat(os.fstat(file.fileno()), Path(out).stat()):
+            raise ExitError(f"{out} has the questions: give another file for the answers, -o FILE")
+        yield file
+
+
+def number_of(file: IO[bytes]) -> int | None:
+    """The number of questions in a file; None for a pipe, which can only be read once."""
+    if not file.seekable():
+        return None
+    at = file.tell()
+    total = sum(1 for _ in lines_of(file))
+    file.seek(at)
+    return total
 
 
 def lines_of(file: IO[bytes]) -> Iterator[Line]:

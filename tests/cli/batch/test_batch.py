@@ -105,6 +105,13 @@ def test_a_refused_call_is_listed_with_the_rule_that_allows_it(tmp_path: Path) -
     assert done.stderr == b"ossia: 2 calls were refused, since nobody could be asked: container.exec (2)\n"
 
 
+def test_an_address_in_a_question_brings_the_browser_to_that_one_only(tmp_path: Path) -> None:
+    script = write_script(tmp_path, *[FINAL.format("Yes.")] * 3)
+    done = ossia("batch", questions(tmp_path, "Hello", "Look at https://a.test/", "Hello"), "--engine", script)
+    first, second, third = (line["usage"]["prompt"] for line in answers(done.stdout))
+    assert first == third < second - 100
+
+
 @pytest.mark.needs_bwrap
 def test_no_question_sees_the_variables_of_another(tmp_path: Path) -> None:
     sets = "<|channel|>analysis to=python code<|message|>print('x' in dir()); x = 1<|call|>"
@@ -178,11 +185,16 @@ def test_a_server_that_is_gone_ends_it(tmp_path: Path) -> None:
     asked, out = questions(tmp_path, "a", "b", "c"), tmp_path / "out.jsonl"
     one = write_script(tmp_path, FINAL.format("One."))
     done = ossia("batch", asked, "--engine", one, "--no-tools", "-o", str(out))
-    assert done.returncode == 7
+    assert (done.returncode, done.stderr.splitlines()[0]) == (
+        7,
+        b"ossia: 1 of 3 are answered; the same command goes on from there",
+    )
     assert [line["text"] for line in answers(out.read_bytes())] == ["One."]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     done = ossia("batch", questions(tmp_path, "a", "b"), *ETUDE, "-o", "/dev/full")
-    assert (done.returncode, done.stderr) == (1, b"ossia: error: /dev/full: the disk is full: free some space\n")
+    lines = done.stderr.decode().splitlines()
+    assert (done.returncode, lines[-1]) == (1, "ossia: error: /dev/full: the disk is full: free some space")
+    assert lines[:-1] == ["ossia: 0 of 2 are answered; with -o FILE, the same command could go on from there"]
