@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Final
 
 from ossia.agent.errors import SchemaUnusable
@@ -146,15 +148,13 @@ def said(text: str) -> Message:
     return Message("assistant", (text,), channel=FINAL)
 
 
-def with_preambles(items: list[Item]) -> tuple[Item, ...]:
+def with_preambles(items: Sequence[Item]) -> tuple[Item, ...]:
     """The items, what the model said right before it called a function in the channel of preambles."""
-    found = []
-    for item, following in zip(items, [*items[1:], None], strict=True):
-        message, then = item.message, following.message if following else None
-        if message and message.channel == FINAL and not is_call(message) and then and is_call(then):
-            preamble = Message("assistant", message.content, channel=COMMENTARY)
-            item = Item(preamble, item.id)
-        found.append(item)
+    found = [*items]
+    for place, (item, following) in enumerate(pairwise(items)):
+        message, then = item.message, following.message
+        if message and message.channel == FINAL and then and is_call(then):
+            found[place] = replace(item, message=replace(message, channel=COMMENTARY))
     return tuple(found)
 
 

@@ -9,7 +9,7 @@ from ossia.agent.adapt import result_message
 from ossia.agent.events import TurnEnd
 from ossia.agent.kinds import is_answer
 from ossia.agent.serving.asked import Asked, BadRequest, Item
-from ossia.agent.serving.memory import Given, Memory, roll, shown
+from ossia.agent.serving.memory import SAID, Given, Memory, roll, shown
 from ossia.agent.sessions.session import Entry, Session, Summary, UserText
 from ossia.harmony.messages import is_call
 from ossia.tools.spec import INTERRUPTED, Taint
@@ -98,7 +98,7 @@ def _is_developers(item: Item) -> bool:
 
 
 def _shown(items: Sequence[Item]) -> tuple[tuple[str, str], ...]:
-    return shown(item.message for item in items if item.message is not None)
+    return shown([item.message for item in items if item.message is not None])
 
 
 @dataclass(slots=True)
@@ -222,5 +222,6 @@ def _given(item: Item, memory: Memory) -> Given | None:
 
 
 def _agree(group: Sequence[Item], given: Given) -> bool:
-    """True if the client has left what it shows as it was."""
-    return _shown(group) == given.shown or not _shown(group)
+    """True if the client has left what it shows as it was. Some leave out what was said beside a call."""
+    said, own = dict(_shown(group)), dict(given.shown)
+    return said.pop(SAID, own.get(SAID, "")) == own.pop(SAID, "") and said == own

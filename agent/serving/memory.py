@@ -6,23 +6,23 @@ import hashlib
 import json
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from ossia.agent.events import TurnEnd
-from ossia.agent.kinds import is_answer
 from ossia.agent.sessions.session import Entry, Summary
-from ossia.harmony.messages import Message, is_call
+from ossia.harmony.messages import ANALYSIS, Message, is_call
 
 MAX_BYTES = 256 << 20
 MAX_RESPONSES = 4096
 _ID_BYTES = 36  # of a sampled id: an int and its place in a tuple
 
 Shown = tuple[tuple[str, str], ...]
-"""What a client sees of messages, in a form that survives its way: `(("user", "hi"), ("final", "Hello!"))`. The name of
-a call is its recipient. No reasoning, no preamble: clients leave them out."""
+"""What a client sees of messages, in a form that survives its way: `(("user", "hi"),)`, `(("said", "Hello!"),)`,
+`(("functions.add", '{"a": 1}'),)`. No reasoning: clients leave it out."""
+SAID = "said"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +131,13 @@ def _bytes_of(entry: Entry) -> int:
     return len(message.text) + _ID_BYTES * len(message.sampled.ids if message.sampled else ())
 
 
-def shown(messages: Iterable[Message]) -> Shown:
-    """What a client sees of these messages."""
-    parts = ((_place(message), message) for message in messages)
-    return tuple((place, _form(message)) for place, message in parts if place)
+def shown(messages: Collection[Message]) -> Shown:
+    """What a client sees of messages that stand together. However it parts what the model said, the form is the same.
+    """
+    others = [(message.role, message.text.strip()) for message in messages if message.role != "assistant"]
+    said = "".join("".join(message.text.split()) for message in messages if _is_said(message))
+    calls = [(message.recipient or "", _arguments(message.text)) for message in messages if is_call(message)]
+    return (*others, *([(SAID, said)] if said else []), *calls)
 
 
 def roll(digest: bytes, shown: Shown) -> bytes:
@@ -144,15 +147,11 @@ def roll(digest: bytes, shown: Shown) -> bytes:
     return digest
 
 
-def _place(message: Message) -> str:
-    if message.role != "assistant":
-        return message.role
-    return (message.recipient or "") if is_call(message) else "final" if is_answer(message) else ""
+def _is_said(message: Message) -> bool:
+    return message.role == "assistant" and message.channel != ANALYSIS and not is_call(message)
 
 
-def _form(message: Message) -> str:
-    if not is_call(message):
-        return message.text.strip()
+def _arguments(text: str) -> str:
     with suppress(ValueError, RecursionError):
-        return json.dumps(json.loads(message.text), sort_keys=True)
-    return message.text
+        return json.dumps(json.loads(text), sort_keys=True)
+    return text

@@ -241,18 +241,16 @@ def _given(asked: Asked, start: Start, place: _Place, opened: OpenSession, seen:
 
 
 def _shown(events: Sequence[stream.Event]) -> Shown:
-    """What a client saw of a turn: its answers, and the call that it is to run."""
-    answers: dict[int, str] = {}
+    """What a client saw of a turn: the texts, and the call that it is to run."""
+    said = [event.delta for event in events if isinstance(event, stream.Text)]
+    messages = [Message("assistant", ("".join(said),), channel=FINAL)]
     called: dict[str, stream.ToolCall] = {}
-    messages = []
     for event in events:
         match event:
-            case stream.Text(delta, item, preamble=False):
-                answers[item] = answers.get(item, "") + delta
             case stream.ToolCall():
                 called[event.id] = event
             case stream.ToolResult(call_id, "returned"):
                 call = called[call_id]
                 written = call.arguments if isinstance(call.arguments, str) else json.dumps(call.arguments)
                 messages.append(Message("assistant", (written,), recipient=call.name, channel=COMMENTARY))
-    return shown([*(Message("assistant", (text,), channel=FINAL) for text in answers.values()), *messages])
+    return shown(messages)
