@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -114,6 +114,9 @@ def plan(
     n_cpu_moe: Annotated[str | None, option("n_cpu_moe")] = None,
     kv_type: Annotated[str | None, option("kv_type")] = None,
     repack: Annotated[str | None, option("repack")] = None,
+    parallel: Annotated[
+        int, typer.Option(metavar="N", min=1, max=64, help="Plan for N answers at once, as of serve and batch.")
+    ] = 1,
     json: Json = False,
 ) -> None:
     """Print how a chat would load a model here: context, GPU, memory. Nothing is loaded."""
@@ -133,7 +136,7 @@ def plan(
         say_more(settings.model, locate(settings.model, locations=locations_here()))
     memory = free_memory()
     file = resolve(settings.model, locations=locations_here(), memory=memory)
-    options = local_spec(settings, stays=True).load_options(file.temperature)
+    options = replace(local_spec(settings, stays=True), lanes=parallel).load_options(file.temperature)
     planned = plan(file, memory=memory, options=options, processor=processor_features())
     if json:
         _print_json(_plan_document(file, memory, planned))
@@ -223,13 +226,14 @@ def _figures(model: ModelFile, memory: Memory, planned: Plan) -> list[Row]:
 
     own, put = model.architecture.context_tokens, planned.offload
     cache = f"KV cache {size_text(planned.needs.kv)} as {planned.kv_type}"
-    each = zip(put.gpu_bytes or (0,) * len(memory.gpu_free), memory.gpu_free, strict=True)
-    gpus = ", ".join(f"{size_text(used)} of {size_text(free)}" for used, free in each)
+    shares = zip(put.gpu_bytes or (0,) * len(memory.gpu_free), memory.gpu_free, strict=True)
+    gpus = ", ".join(f"{size_text(used)} of {size_text(free)}" for used, free in shares)
     free = "an unknown amount is" if memory.ram_free is None else f"{size_text(memory.ram_free)} are"
     _, parts = memory_lines(planned)
+    each = f" in each of {planned.lanes} lanes" if planned.lanes > 1 else ""
     copy = "" if planned.repack else "; not repacked"
     return [
-        ("context", f"{planned.context_tokens:,} of {own:,} tokens, {cache}"),
+        ("context", f"{planned.context_tokens:,} of {own:,} tokens{each}, {cache}"),
         ("GPU", f"{on_gpu(planned)}: {gpus}" if gpus else "none that llama.cpp can use"),
         ("memory", f"{size_text(planned.ram_bytes)}, {free} free: {parts}{copy}"),
     ]
@@ -305,6 +309,7 @@ def _plan_document(model: ModelFile, memory: Memory, planned: Plan) -> dict[str,
         "model": model.name,
         "path": str(model.path),
         "context": planned.context_tokens,
+        "parallel": planned.lanes,
         "gpu_layers": put.layers,
         "n_cpu_moe": put.cpu_moe,
         "gpu_split": put.split,

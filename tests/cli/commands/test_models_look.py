@@ -193,16 +193,23 @@ def test_the_plan_of_the_built_in_one() -> None:
 
 
 @without_gpu
+def test_the_plan_of_lanes() -> None:
+    shown = _out(ossia_here("models", "plan", "etude", "--context", "1000", "--parallel", "4")).splitlines()
+    assert shown[1] == "context  1,000 of 4,096 tokens in each of 4 lanes, KV cache 5.2 MB as f16"
+
+
+@without_gpu
 def test_the_plan_as_json(home: Path) -> None:
-    told = json.loads(_out(ossia_here("models", "plan", "--json", "--kv-type", "q8_0", "--n-cpu-moe", "2")))
+    flags = ("--kv-type", "q8_0", "--n-cpu-moe", "2", "--parallel", "3")
+    told = json.loads(_out(ossia_here("models", "plan", "--json", *flags)))
     assert told["needs"].pop("total") == sum(told["needs"].values())
     assert list(told["needs"]) == ["weights", "kv", "buffers", "own", "repacked"]
-    assert {
-        key: told[key] for key in ("version", "model", "context", "gpu_layers", "n_cpu_moe", "kv_type", "gpus")
-    } == {
+    keys = ("version", "model", "context", "parallel", "gpu_layers", "n_cpu_moe", "kv_type", "gpus")
+    assert {key: told[key] for key in keys} == {
         "version": 1,
         "model": "etude",
         "context": 4096,
+        "parallel": 3,
         "gpu_layers": 0,
         "n_cpu_moe": 2,
         "kv_type": "q8_0",
