@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ossia.agent.build import begin, model
+from ossia.agent.build import begin, model, models
 from ossia.agent.control import Control
 from ossia.agent.engine.llama import LlamaEngine, processor_features
 from ossia.agent.engine.remote.address import parse_url
@@ -89,6 +89,31 @@ def test_what_is_given_up_is_freed(host: Host, worker: Worker) -> None:
     assert isinstance(engine, LlamaEngine) and not engine.native.is_open
 
 
+def test_several_lanes_share_the_weights(host: Host) -> None:
+    heard = Heard()
+    built = models(ModelSpec("etude", context=1024), host, heard, lanes=3)
+    engines = [one.engine for one in built]
+    assert all(isinstance(engine, LlamaEngine) for engine in engines)
+    assert len({id(engine) for engine in engines}) == len({one.worker.thread for one in built}) == 3
+    assert len({id(getattr(engine, "native")) for engine in engines}) == 1  # noqa: B009
+    assert [one.plan and one.plan.lanes for one in built] == [3] * 3
+    assert heard.loading[-1] == "" and len(heard.notices) == 2, "said once"
+    for one in built:
+        assert getattr(one.engine, "native").is_open  # noqa: B009
+        one.close().result(10)
+        one.worker.close()
+    assert not getattr(engines[0], "native").is_open  # noqa: B009
+
+
+def test_a_script_is_replayed_by_all_lanes_together(host: Host, tmp_path: Path) -> None:
+    script = Path(write_script(tmp_path, ANSWER, ANSWER).removeprefix("script:"))
+    one, other = models(ModelSpec(script=script), host, lanes=2)
+    assert one.engine is other.engine and one.worker is not other.worker and one.codec is not other.codec
+    for built in (one, other):
+        built.close().result(10)
+        built.worker.close()
+
+
 def test_what_is_private_is_read_and_not_stored(host: Host) -> None:
     for private in (False, True):
         built = model(ModelSpec("etude", context=4096, private=private), host)
@@ -121,7 +146,9 @@ def test_a_server(host: Host, site: Site, etude_tokenizer: Tokenizer) -> None:
     serve(site, etude_tokenizer)
     heard = Heard()
     spec = ModelSpec(server=parse_url(site.url()), threads=2, explicit=frozenset({"threads"}))
-    built = model(spec, host, heard)
+    built, other = models(spec, host, heard, lanes=2)
+    assert built.engine is not other.engine and other.worker.submit(other.engine.close).result(10) is None
+    other.worker.close()
     assert built.name == f"etude @ 127.0.0.1:{site.port}"
     assert [one.level for one in heard.notices] == ["note", "warning"]
     assert heard.notices[1].text == "--threads: ignored, since the server decides this"

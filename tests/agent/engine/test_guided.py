@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from ossia.harmony.messages import Completion, Message, ResponseFormat
 from ossia.harmony.tokenizer import Tokenizer
 from ossia.tools.spec import ToolSpec
 from tests.oracle.guided import play
-from tests.support.engines import ETUDE, GREEDY, generate, load_engine
+from tests.support.engines import ETUDE, GREEDY, generate, load_engine, load_lanes
 from tests.support.streams import harmony_ids
 from tests.support.toy_gguf import write_toy_gguf
 
@@ -95,6 +96,29 @@ def test_what_is_written_well_anyway_is_the_same(
     assert guided.completion is not None and guided.completion.end == "stop"
     assert any(isinstance(token, Forced) for token in guided.ids)
     assert not any(isinstance(token, Forced) for token in free.ids)
+
+
+def test_each_lane_follows_its_own_guide(etude: LlamaEngine) -> None:
+    """They have one compiler, and ask it for the first time all at once."""
+    asked: list[tuple[str, tuple[ToolSpec, ...], ResponseFormat | None]] = [
+        ("What is the weather in Paris?", (WEATHER,), None),
+        ("What is 48*17?", (PYTHON,), None),
+        ("My friend Wilhelmina is 47.", (), ResponseFormat("person", PERSON)),
+        ("Hello!", (WEATHER, PYTHON), None),
+    ]
+    lanes = load_lanes(ETUDE, len(asked), guided=True)
+    try:
+        for _ in range(2):
+            with ThreadPoolExecutor(len(asked)) as pool:
+                pairs = zip(lanes, asked, strict=True)
+                running = [pool.submit(_step, lane, one[0], *one[1], response_format=one[2]) for lane, one in pairs]
+                steps = [one.result(60) for one in running]
+            for step, (question, tools, answer) in zip(steps, asked, strict=True):
+                alone = _step(etude, question, *tools, response_format=answer)
+                assert (step.ids, step.completion) == (alone.ids, alone.completion)
+    finally:
+        for lane in lanes:
+            lane.close()
 
 
 def test_arguments_follow_their_schema(etude: LlamaEngine) -> None:
