@@ -76,7 +76,7 @@ class Scheduler:
             forget()
             with self._changed:
                 if lane.opened is opened:
-                    lane.opened, lane.awaited = None, False
+                    lane.opened, lane.awaited, lane.stopped = None, False, False
                     self._changed.notify()
 
         return end

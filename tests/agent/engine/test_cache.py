@@ -311,6 +311,20 @@ def test_the_128_ids_that_the_next_one_sees_must_all_be_there(oldest: int, usabl
     assert cache.rewind([*range(300), -5]) == usable
 
 
+def test_what_another_lane_takes_meanwhile_is_missed() -> None:
+    """It takes cells from behind the window: those that a way back begins with, just before that is gone."""
+    memory = _Memory(170, 299)
+    cache = PrefixCache(memory, window=128, max_bytes=1 << 20)
+    cache.extend(range(300))
+
+    def truncate(length: int) -> None:
+        memory.oldest, memory.newest = 172, length - 1
+
+    memory.truncate = truncate  # type: ignore[method-assign]
+    assert cache.rewind([*range(298), -5]) == 0
+    assert len(cache) == 0
+
+
 @pytest.mark.parametrize("restores", [True, False])
 def test_a_checkpoint_that_does_not_restore_what_it_should_is_not_used(restores: bool) -> None:
     memory = _Memory(200, 299)
