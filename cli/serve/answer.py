@@ -83,7 +83,7 @@ class TurnResponse(Response):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         control = Control()
-        outlet = Outlet(control)
+        outlet = Outlet()
         threading.Thread(target=self._run, args=(outlet, control), name="ossia-serve-turn", daemon=True).start()
         leaving = asyncio.create_task(_disconnected(receive))
         sending = asyncio.create_task(_send_all(outlet, scope, receive, send))
@@ -92,6 +92,7 @@ class TurnResponse(Response):
             if sending.done():
                 sending.result()
         finally:
+            outlet.leave()
             control.stop()
             for task in (leaving, sending):
                 task.cancel()

@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ossia.agent.control import Control
-
 _CAPACITY = 256
 _PATIENCE_S = 0.1
 
@@ -29,16 +27,16 @@ Item = Start | bytes | BaseException
 class Outlet:
     """A turn's thread puts, the loop takes. Made in the loop; at most 256 parts wait."""
 
-    def __init__(self, stop: Control) -> None:
-        self._stop, self._loop, self._there = stop, asyncio.get_running_loop(), asyncio.Event()
+    def __init__(self) -> None:
+        self._loop, self._there = asyncio.get_running_loop(), asyncio.Event()
         self._parts: queue.Queue[Item] = queue.Queue(_CAPACITY)
-        self._ended = False
+        self._ended = self._left = False
 
     # -- on the turn's thread ------------------------------------------------------------------------------------------
 
     def put(self, part: Item) -> None:
-        """Hand a part on; waits while too many do. Once the turn was stopped, nobody reads any more."""
-        while not self._stop.stopped:
+        """Hand a part on; waits while too many do. It is dropped once nobody reads any more."""
+        while not self._left:
             with suppress(queue.Full):
                 self._parts.put(part, timeout=_PATIENCE_S)
                 break
@@ -63,6 +61,10 @@ class Outlet:
             if parts or ended:
                 return parts
             await self._there.wait()
+
+    def leave(self) -> None:
+        """Nothing is taken any more."""
+        self._left = True
 
     def _taken(self) -> list[Item]:
         parts = []

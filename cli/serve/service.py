@@ -98,9 +98,10 @@ class Service:
 
     @property
     def _ahead(self) -> int:
-        """The turns that a new one waits for, those under way not counted."""
-        lanes = self._models.loaded
-        return lanes.waiting if lanes else max(self._door.inside - 1, 0)
+        """The place in the queue of a turn that comes now: 0, it begins at once."""
+        if lanes := self._models.loaded:
+            return lanes.waiting + 1 if lanes.busy == len(lanes) else 0
+        return self._door.inside
 
     @contextmanager
     def _lanes(self, stop: Control, see: See) -> Iterator[Lanes]:

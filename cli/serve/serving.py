@@ -14,7 +14,7 @@ from ossia.cli import paths
 from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.serve import token as tokens
 from ossia.cli.serve.guard import is_loopback
-from ossia.cli.settings.engines import LLAMA
+from ossia.cli.settings.engines import LLAMA, is_server
 from ossia.cli.streams import stdout
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _name(settings: Settings) -> str:
     from ossia.agent.models.resolve import resolve
 
     if settings.engine != LLAMA:
-        return settings.model or "gpt-oss-20b"
+        return settings.model or ("gpt-oss-20b" if is_server(settings.engine) else "script")
     return resolve(settings.model, locations=locations(paths.host()), memory=read_memory(None)).name
 
 

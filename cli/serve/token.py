@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def stored(path: Path) -> tuple[str, bool]:
     """The stored token, and True if it was made now. Raises ExitError."""
     try:
         if path.exists():
-            if path.stat().st_mode & 0o077 and hasattr(path.stat(), "st_uid") and _is_posix():
+            if os.name == "posix" and path.stat().st_mode & 0o077:
                 raise ExitError(f"{path}: other users can read it: chmod 600, or delete it for a new one")
             return checked(read_own(path).decode("ascii", "replace").strip()), False
         token = secrets.token_urlsafe(_BYTES)
@@ -32,9 +33,3 @@ def stored(path: Path) -> tuple[str, bool]:
     except OSError as error:
         raise ExitError(f"{path}: {cannot(error, 'used')}", ExitCode.FAILED) from None
     return token, True
-
-
-def _is_posix() -> bool:
-    import os
-
-    return os.name == "posix"

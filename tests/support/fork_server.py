@@ -49,6 +49,7 @@ IMPORTED = (
     *("ossia.cli.commands.tools_call", "ossia.tools.work.exec"),
     *("ossia.tools.undo.journal", "ossia.tools.functions.user", "ossia.tools.mcp.servers", "ossia.tools.mcp._http"),
     *("ossia.tools.mcp._server", "ossia.tools.fetch.loader"),
+    *("ossia.cli.serve.serving", "ossia.cli.serve.service"),
     *("asyncio", "csv", "filelock", "idna", "jsonschema", "jupyter_client", "mcp", "psutil", "sqlite3"),
     *("tiktoken", "tomllib", "typer", "uuid", "webencodings", "zmq"),
 )

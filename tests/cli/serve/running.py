@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -65,7 +65,7 @@ class Echo:
 class Running:
     """A server under way, and raw connections to it."""
 
-    def __init__(self, server: Server, service: Echo, log: list[str]) -> None:
+    def __init__(self, server: Server, service: Any, log: list[str]) -> None:
         self.server, self.service, self.log, self.port = server, service, log, server.port
         self.whole: bool | None = None
         self.thread = threading.Thread(target=self._run)
@@ -103,12 +103,14 @@ class Running:
 
 
 @contextmanager
-def running(*, patience_s: float = 60, drain_s: float = 30, most: int = 256) -> Iterator[Running]:
-    """A server on a free port; drained at the end."""
-    service, door, log = Echo(), Door(most), list[str]()
+def running(
+    service: Any = None, door: Door | None = None, *, tick: Callable[[], object] = lambda: None, **times: float
+) -> Iterator[Running]:
+    """A server on a free port, of an `Echo` unless there is a `service`; drained at the end."""
+    service, door, log = service or Echo(), door or Door(), list[str]()
     with bound("127.0.0.1", 0) as listening:
         app = App(service, Guard("127.0.0.1", TOKEN), door, log.append)
-        server = Server(listening, app, door, patience_s=patience_s, drain_s=drain_s)
+        server = Server(listening, app, door, tick=tick, **times)
         made = Running(server, service, log)
         try:
             yield made

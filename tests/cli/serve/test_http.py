@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from ossia.cli.serve.app import Door
 from tests.cli.serve.running import TOKEN, Running, body_of, message_of, running, status_of
 
 _STEP_S, _MOST_S = 0.02, 60.0
@@ -286,7 +287,7 @@ def test_a_server_that_waits_too_long_for_its_end_cuts_what_is_left() -> None:
 
 
 def test_beyond_the_most_requests_others_are_refused() -> None:
-    with running(most=2) as server, server.connect() as one, server.connect() as other:
+    with running(door=Door(2)) as server, server.connect() as one, server.connect() as other:
         for connection in (one, other):
             connection.sendall(server.ask({"say": [], "hold": True}))
             assert server.service.began.acquire(timeout=_MOST_S)
