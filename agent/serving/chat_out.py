@@ -41,7 +41,7 @@ class ChatWriter:
         self._reasoning: list[str] = []
         self._calls: list[Json] = []
         self._named: dict[str, ToolCall] = {}
-        self._approvals: dict[str, Approval] = {}
+        self._questions: list[Approval] = []
         self._item: tuple[bool, int] | None = None  # the message that the last text belongs to
         self._begun = False
         self._result: Result | None = None
@@ -65,11 +65,11 @@ class ChatWriter:
             case ToolCall():
                 self._named[event.id] = event
             case Approval():
-                self._approvals[event.call] = event
+                self._questions.append(event)
             case ToolResult(status="returned") if event.id in self._named:
                 yield from self._called(self._named[event.id])
             case ToolResult():
-                if line := refusal(event, self._approvals.get(event.id)):
+                if line := refusal(event, self._named.get(event.id), self._questions):
                     yield from self._said(line, -1 - len(self._reasoning), thinking=True)
             case Result():
                 yield from self._finish(event)

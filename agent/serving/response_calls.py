@@ -33,7 +33,7 @@ class CallItems:
         self._functions = {one.spec.name: one for one in functions}
         self._running: dict[str, _Running] = {}  # by the call's id
         self._calls: dict[str, ToolCall] = {}
-        self._approvals: dict[str, Approval] = {}
+        self._questions: list[Approval] = []
 
     def see(self, event: ToolCall | Approval | ToolStarted | ToolResult) -> Iterator[Json]:
         """The events to send for one of a call."""
@@ -41,7 +41,7 @@ class CallItems:
             case ToolCall():
                 self._calls[event.id] = event
             case Approval():
-                self._approvals[event.call] = event
+                self._questions.append(event)
             case ToolStarted(id, name, arguments):
                 yield from self._start(id, name, arguments)
             case ToolResult():
@@ -80,7 +80,7 @@ class CallItems:
             yield from self._start(call.id, call.name, call.arguments)
         if (running := self._running.pop(result.id, None)) is None:
             return
-        kind, refusal = running.kind, items.refusal(result, self._approvals.get(result.id))
+        kind, refusal = running.kind, items.refusal(result, call, self._questions)
         item = items.ended(kind, running.item, running.name, result, refusal, logs=self._logs)
         if word := kind.ended[item["status"] == "failed"]:
             yield self._stream.event(f"response.{kind.name}.{word}", **running.place)

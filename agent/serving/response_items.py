@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ossia.agent.serving.asked import Function
@@ -109,7 +109,8 @@ def of_hosted(kind: Hosted, name: str, arguments: object, *, item_id: str, call_
             **item, "status": "completed", "call_id": call_id, "action": {"commands": [_command(arguments)]},
             "environment": {"type": "container_reference", "container_id": _HERE},
         }  # fmt: skip
-    return {**item, "name": name.removeprefix(PREFIX), "server_label": _HERE, "arguments": text_of(arguments)}
+    given = {"input": arguments} if isinstance(arguments, str) else arguments
+    return {**item, "name": name.removeprefix(PREFIX), "server_label": _HERE, "arguments": text_of(given)}
 
 
 def ended(kind: Hosted, item: Json, name: str, result: ToolResult, refusal: str, *, logs: bool) -> Json:
@@ -144,14 +145,19 @@ def _printed(result: ToolResult, refusal: str) -> Json:
     return {"stdout": printed, "stderr": refusal, "outcome": {"type": "exit", "exit_code": code}}
 
 
-def refusal(result: ToolResult, asked: Approval | None) -> str:
+def refusal(result: ToolResult, call: ToolCall | None, questions: Sequence[Approval]) -> str:
     """The line on a call that wasn't allowed, with the rule that would allow it; "" for any other.
 
-        refusal(result, asked)      # "refused: it runs a command. This would allow it: --allow 'container.exec:make'"
+    `questions`: those asked in the turn. The same call isn't asked about again.
+
+        refusal(result, call, questions)
+        # "refused: it can run code. The server's owner can allow it: --allow 'container.exec:make'"
     """
     if result.status != "refused":
         return ""
-    if asked is None:  # a rule denied it, and the result says which
+    same = call and (call.name, call.arguments)
+    found = (one for one in reversed(questions) if one.call == result.id or (one.name, one.arguments) == same)
+    if (asked := next(found, None)) is None:  # a rule denied it, and the result says which
         return result.output
     rules = asked.always or asked.wider or (() if asked.firm else (asked.name.removeprefix(PREFIX),))
     flags = " ".join(f"--allow {shlex.quote(rule)}" for rule in rules)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -167,9 +168,14 @@ def test_tools_that_run_here_have_items_that_no_client_runs_again() -> None:
     opened = stream.ToolCall("browser.open", {"id": 3}, "call_3")
     built = "<returncode>2</returncode>\n<output>\nno rule\n</output>\ncwd: /w"
     other = stream.ToolCall("functions.files__read", {"path": "a"}, "call_4")
+    patch = stream.ToolCall("repo_browser.apply_patch", "*** Begin", "call_5")
     events = [*ran(SEARCH, "done", "L0: …"), *ran(opened, "done", page), *ran(RUN, "failed", built)]
-    response = follow(written([*events, *ran(other, "done", "text"), stream.Text("Done."), DONE]))
-    search, page_, command, output, read, _ = response["output"]
+    response = follow(
+        written([*events, *ran(other, "done", "text"), *ran(patch, "failed", "no"), stream.Text("Done."), DONE])
+    )
+    search, page_, command, output, read, patched, _ = response["output"]
+    assert (patched["status"], patched["arguments"]) == ("failed", '{"input": "*** Begin"}')
+    assert patched["error"]["content"][0]["text"] == "no"
     assert search["action"] == {"type": "search", "query": "capybaras", "queries": ["capybaras"]}
     assert page_["action"] == {"type": "open_page", "url": "http://a.test/capy"}
     assert (command["type"], command["action"]) == ("shell_call", {"commands": ["make"]})
@@ -197,6 +203,11 @@ def test_a_refused_call_says_which_rule_would_allow_it() -> None:
     assert searched["status"] == "failed" and searched["error"].endswith("--allow browser.search")
     code = refused(stream.ToolCall("python", "1", "call_1"), firm=True)
     assert code["outputs"][0]["logs"].endswith("No rule can allow it")
+    again = stream.ToolCall("python", "1", "call_2")
+    question = stream.Approval("call_1/1", "call_1", "python", "1", "", "", "", "it can run code")
+    unasked = [stream.ToolResult(name, "refused", "This call needs approval") for name in ("call_1", "call_2")]
+    output = follow(written([replace(again, id="call_1"), question, unasked[0], again, unasked[1], DONE]))["output"]
+    assert [item["outputs"][0]["logs"].endswith("--allow python") for item in output] == [True, True]
     denied = [SEARCH, stream.ToolResult("call_1", "refused", "Error: browser.search is not allowed here (…)"), DONE]
     assert "not allowed here" in follow(written(denied))["output"][0]["error"]
 
