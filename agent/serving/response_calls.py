@@ -61,7 +61,7 @@ class CallItems:
         place = self._stream.place(item)
         yield from self._stream.add({**item, kind.text: ""} if kind.text else item)
         if kind is items.SHELL:  # what it prints is an item of its own
-            yield from self._stream.done(place, item)
+            yield from self._stream.done(place, {**item, "status": "completed"})
             item = items.shell_output(id, item_id=self._stream.new_id("sho"))
             place = self._stream.place(item)
             yield from self._stream.add(item)

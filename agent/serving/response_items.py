@@ -105,10 +105,8 @@ def of_hosted(kind: Hosted, name: str, arguments: object, *, item_id: str, call_
         code = arguments if isinstance(arguments, str) else text_of(arguments)
         return {**item, "container_id": _HERE, "code": code, "outputs": None}
     if kind is SHELL:
-        return {
-            **item, "status": "completed", "call_id": call_id, "action": {"commands": [_command(arguments)]},
-            "environment": {"type": "container_reference", "container_id": _HERE},
-        }  # fmt: skip
+        place = {"type": "container_reference", "container_id": _HERE}
+        return {**item, "call_id": call_id, "action": {"commands": [_command(arguments)]}, "environment": place}
     given = {"input": arguments} if isinstance(arguments, str) else arguments
     return {**item, "name": name.removeprefix(PREFIX), "server_label": _HERE, "arguments": text_of(given)}
 

@@ -147,6 +147,7 @@ def follow(events: Sequence[Json]) -> Json:
         at = event.get("output_index")
         if kind == "response.output_item.added":
             assert at == len(added) and event["item"]["id"] not in {item["id"] for item in added}
+            assert event["item"]["status"] == "in_progress"
             added.append(event["item"])
         elif at is not None:
             assert at not in done and event.get("item_id", added[at]["id"]) == added[at]["id"], event
@@ -166,6 +167,7 @@ def follow(events: Sequence[Json]) -> Json:
                 texts[at, field] = texts.get((at, field), "") + event["delta"]
             elif field in _TEXTS:
                 assert event[_TEXTS[field]] == texts.get((at, field), ""), event
+                assert not added[at].get(_TEXTS[field]), added[at]
     assert sorted(done) == list(range(len(added)))
     response: Json = events[-1]["response"]
     assert response["output"] == [done[at] for at in range(len(added))]

@@ -153,6 +153,13 @@ def test_an_answer_that_is_cut(tmp_path: Path, at: int) -> None:
         assert response["usage"]["output_tokens"] == at
 
 
+def test_only_what_was_being_written_is_incomplete() -> None:
+    cut, said = stream.Result("tokens"), [stream.Reasoning("Hm."), stream.Text("I look.", 1, preamble=True)]
+    assert shape(follow(written([*said, cut]))) == ["reasoning completed", "message incomplete"]
+    writing = stream.Arguments("functions.get_weather", '{"ci', 2)
+    assert shape(follow(written([*said, writing, cut]))) == ["reasoning completed", "message completed"]
+
+
 SEARCH = stream.ToolCall("browser.search", {"query": "capybaras"}, "call_1")
 RUN = stream.ToolCall("container.exec", {"command": ["bash", "-lc", "make"]}, "call_2")
 DONE = stream.Result("answered", "Done.", usage=stream.Usage(5, 3, 2, 4))
@@ -215,13 +222,14 @@ def test_a_refused_call_says_which_rule_would_allow_it() -> None:
 def test_citations_have_their_places(tmp_path: Path) -> None:
     sources = (
         stream.Source(1, "Capy", "http://a.test/capy", 9, 11, places=((9, 12), (21, 24))),
-        stream.Source(2, "", "", places=((15, 18),)),
+        stream.Source(2, "Notes", "doc:1", places=((15, 18),)),
+        stream.Source(3, "", "", places=((18, 21),)),
     )
-    text = "They swim[1] a [2] b [1]."
+    text = "They swim[1] a [2][3][1]."
     response = follow(written([stream.Text(text), stream.Result("answered", text, sources=sources)]))
     notes = response["output"][0]["content"][0]["annotations"]
-    assert [text[note["start_index"] : note["end_index"]] for note in notes] == ["[1]", "[1]"]
-    assert {note["url"] for note in notes} == {"http://a.test/capy"}
+    assert [text[note["start_index"] : note["end_index"]] for note in notes] == ["[1]", "[2]", "[1]"]
+    assert [note["url"] for note in notes] == ["http://a.test/capy", "doc:1", "http://a.test/capy"]
 
 
 @pytest.mark.parametrize(
