@@ -27,6 +27,7 @@ MAX_TOOLSETS = 8
 CallKind = Literal["function", "custom", "web_search", "code_interpreter", "shell", "other"]
 """function, custom: of the client's, who runs it. The others run here; other: a function or MCP tool of the owner."""
 
+_UNUSED = ""
 _FAMILIES: Final[Mapping[Hosted, tuple[str, ...]]] = {
     "web_search": ("browser.",),
     "code_interpreter": ("python",),
@@ -72,40 +73,50 @@ class Calls:
         return function.name if function else name
 
 
+@dataclass(slots=True)
+class Lent:
+    """Tools for one turn. `used`: one of those that run here may have been called: they are the conversation's own."""
+
+    toolset: Toolset
+    used: bool = True
+
+
 class Tools:
     """The toolsets of conversations, by their keys. Thread-safe. `report` gets the notices of each that is built."""
 
     def __init__(self, owner: Owner, host: Host, report: Report, *, most: int = MAX_TOOLSETS) -> None:
         self.owner, self._host, self._report, self._most = owner, host, report, most
         self._grants = Grants(host.data)
-        self._idle: OrderedDict[str, Toolset] = OrderedDict()
+        self._idle: OrderedDict[str, Toolset] = OrderedDict()  # those that nobody has used have a key of their own
         self._lock = threading.Lock()
 
     @contextmanager
-    def lent(self, key: str, asked: Asked) -> Iterator[Toolset]:
+    def lent(self, key: str, asked: Asked) -> Iterator[Lent]:
         """The tools of this conversation, its client's functions among them, for one turn.
 
         Raises BadRequest for a hosted tool that is off, and for a function of the name of the owner's.
         """
-        hosted = asked.tool_choice != "none" and (bool(asked.hosted) or self.owner.always)
+        hosted = _hosts(asked) and (bool(asked.hosted) or self.owner.always)
         with self._lock:
-            base = self._idle.pop(key, None) if hosted else None
+            own = self._idle.pop(key, None) if hosted else None
+            base = own or (self._idle.pop(_UNUSED, None) if hosted else None)
         if base is None:
             base = self._built(self.owner.spec if hosted else ToolsSpec(trained=(), rules=self.owner.spec.rules))
+        lent = None
         try:
-            yield self._with_functions(base, asked)
+            lent = Lent(self._with_functions(base, asked))
+            yield lent
         finally:
-            self._keep(key, base)
+            used = own is not None or (lent is not None and lent.used)
+            self._give_back(key if used else _UNUSED, base, hosted=hosted)
 
-    def _keep(self, key: str, tools: Toolset) -> None:
-        """Keep the tools for the next turn of this conversation, if they hold anything."""
+    def _give_back(self, key: str, tools: Toolset, *, hosted: bool) -> None:
         closing = [tools]
-        if tools.python is not None or tools.browser is not None or tools.servers is not None:
-            with self._lock:
-                if key not in self._idle:
-                    self._idle[key] = closing.pop()
-                while len(self._idle) > self._most:
-                    closing.append(self._idle.popitem(last=False)[1])
+        with self._lock:
+            if hosted and key not in self._idle:
+                self._idle[key] = closing.pop()
+            while len(self._idle) > self._most:
+                closing.append(self._idle.popitem(last=False)[1])
         for one in closing:
             one.close()
 
@@ -119,12 +130,10 @@ class Tools:
     def off(self, tools: Toolset, asked: Asked) -> frozenset[str]:
         """The tools that this request isn't offered."""
         wanted = tuple(prefix for family in asked.hosted for prefix in _FAMILIES[family])
-        return frozenset(
-            spec.name
-            for spec in tools.toolbox.every_spec
-            if not spec.returned
-            and ((self.owner.only_look and not _looks(spec)) or not (self.owner.always or spec.name.startswith(wanted)))
-        )
+        here = [spec for spec in tools.toolbox.every_spec if not spec.returned]
+        offered = [spec for spec in here if self.owner.always or spec.name.startswith(wanted)] if _hosts(asked) else []
+        on = [spec.name for spec in offered if _looks(spec) or not self.owner.only_look]
+        return frozenset(spec.name for spec in here).difference(on)
 
     def _built(self, spec: ToolsSpec) -> Toolset:
         if not self.owner.always:
@@ -143,7 +152,7 @@ class Tools:
                 message = f"tools[{place}].name: the server has a function {function.name!r} of its own: rename it"
                 raise BadRequest(message, param=f"tools[{place}].name")
         off = self.off(base, asked)
-        for family in sorted(asked.hosted if asked.tool_choice != "none" else ()):
+        for family in sorted(asked.hosted if _hosts(asked) else ()):
             names = [spec.name for spec in base.toolbox.every_spec if spec.name.startswith(_FAMILIES[family])]
             waits = family == "web_search" and not base.browses
             if waits or not [name for name in names if name not in off]:
@@ -152,6 +161,11 @@ class Tools:
                 raise BadRequest(message, param="tools", code="tool_unavailable")
         functions = () if asked.tool_choice == "none" else asked.functions
         return replace(base, toolbox=base.toolbox.with_tools(ReturnedFunction(one.spec) for one in functions))
+
+
+def _hosts(asked: Asked) -> bool:
+    """True for a request that lets tools run here."""
+    return asked.tool_choice != "none" and asked.max_calls != 0
 
 
 def _looks(spec: ToolSpec) -> bool:

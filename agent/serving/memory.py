@@ -127,8 +127,8 @@ def _mark_in(identifier: str) -> str | None:
 
 
 def _bytes_of(entry: Entry) -> int:
-    message = entry.message
-    return len(message.text) + _ID_BYTES * len(message.sampled.ids if message.sampled else ())
+    message, state = entry.message, len(repr(entry.state)) if entry.state else 0
+    return len(message.text) + state + _ID_BYTES * len(message.sampled.ids if message.sampled else ())
 
 
 def shown(messages: Collection[Message]) -> Shown:

@@ -101,14 +101,15 @@ class Talks:
         mark = secrets.token_hex(12)
         key = start.key or mark
         lane = f"client's {asked.key}" if asked.key is not None else key
-        with self._tools.lent(key, asked) as tools:
+        with self._tools.lent(key, asked) as lent:
             now = int(self._host.now().timestamp())
             see(Begun(f"resp_{mark}", mark, now, self.model, Calls(asked)))
             try:
                 with self._loaded(stop, see) as lanes, lanes.lane(
                     lane, stop=stop, on_wait=lambda before: see(Waiting(before))
                 ) as model:  # fmt: skip
-                    result = self._answer(asked, start, _Place(mark, key, lane, model, tools), stop, see)
+                    result = self._answer(asked, start, _Place(mark, key, lane, model, lent.toolset), stop, see)
+                lent.used = result.end in ("stopped", "error") or any(one.status != "returned" for one in result.calls)
             except LaneStopped:
                 result = stream.Result("stopped")
             see(result)
@@ -202,7 +203,7 @@ class Talks:
     def _limits_of(self, asked: Asked, tools: Toolset) -> Limits:
         own = self._limits(asked.effort or self._options.effort)
         tokens = min((one for one in (own.max_tokens, asked.max_tokens) if one is not None), default=None)
-        steps = own.max_steps if asked.max_calls is None else min(own.max_steps, asked.max_calls)
+        steps = own.max_steps if asked.max_calls is None else min(own.max_steps, asked.max_calls or own.max_steps)
         every = tuple(tools.toolbox.by_name)
         must_call = {"auto": (), "none": (), "required": every}.get(asked.tool_choice, (asked.tool_choice,))
         return replace(own, max_tokens=tokens, max_steps=steps, must_call=must_call)

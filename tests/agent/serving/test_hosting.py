@@ -133,3 +133,19 @@ def test_kinds_of_calls() -> None:
     kinds = ("custom", "web_search", "code_interpreter", "shell", "shell", "other")
     assert tuple(map(calls.kind, names)) == kinds
     assert (calls.name("functions.apply_patch"), calls.name("python")) == ("apply_patch", "python")
+
+
+def test_each_conversation_has_a_python_of_its_own(tmp_path: Path) -> None:
+    def runs(code: str) -> str:
+        return f"<|channel|>analysis to=python code<|message|>{code}<|call|>"
+
+    owner = Owner(ToolsSpec(trained=("python",), unconfined=True, rules=(Rule("python", "allow"),)))
+    steps = [runs("x = 1"), DONE, DONE, runs("print(x + 1)"), DONE, runs("print(x)"), DONE]
+    with serving(tmp_path, *steps, owner=owner) as served:
+        body = {"tools": [{"type": "code_interpreter"}], "prompt_cache_key": "the same"}
+        begun, _ = served.answer(_asked(**body))
+        begun, _ = served.answer(_asked(previous_response_id=begun.id, **body))
+        _, result = served.answer(_asked(previous_response_id=begun.id, **body))
+        assert result.calls[0].output == "2"
+        _, result = served.answer(_asked(**body))  # another conversation, whatever key its client sends
+        assert "NameError" in result.calls[0].output
