@@ -242,21 +242,6 @@ def test_a_lane_may_join_and_leave_in_the_middle(engines: Engines) -> None:
     _assert_same(prompts[0], ids, _alone(prompts[0], 120))
 
 
-def test_beside_one_who_writes_a_prompt_is_read_in_smaller_parts(engines: Engines) -> None:
-    assert engines[1].decoder.step_tokens == 32
-    writing = engines[0].generate(_greedy(_prompts(1)[0]), control=Control())
-    next(writing)
-    assert engines[1].decoder.step_tokens == 32, "who reads a prompt makes no difference"
-    while not isinstance(next(writing), int):
-        pass
-    assert engines[1].decoder.step_tokens == 8
-    generate(engines[1], Prompt(_ids(60, seed=5)), 3)
-    assert engines[1].decoder.step_tokens == 32, "nobody has fetched its ids meanwhile: nobody waits for them"
-    next(writing)
-    writing.close()
-    assert engines[1].decoder.step_tokens == 32
-
-
 def test_seeds_and_limits_are_each_lanes_own(engines: Engines) -> None:
     prompt = Prompt(_ids(40, seed=1))
     tasks = [

@@ -133,6 +133,20 @@ def test_prompts_take_turns_beside_those_who_write(bench: Callable[[int], Bench]
     blocked.result(60)
 
 
+def test_beside_one_who_writes_a_prompt_is_read_in_smaller_parts(bench: Callable[[int], Bench]) -> None:
+    few = bench(2)
+    writer, reader = few.lanes
+    assert reader.step_tokens == 32
+    begun = writer.open(Control())
+    assert reader.step_tokens == 32, "who reads a prompt makes no difference"
+    begun()
+    end = few.write(writer)
+    assert (reader.step_tokens, writer.step_tokens) == (8, 32)
+    few.write(reader)()
+    assert reader.step_tokens == 32, "it hasn't fetched its ids meanwhile: nobody waits for it"
+    end()
+
+
 def test_prompts_alone_share_a_step_as_far_as_it_goes(bench: Callable[[int], Bench]) -> None:
     few = bench(4)
     ends = [lane.open(Control()) for lane in few.lanes]
