@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ossia.agent.serving import response_items as items
-from ossia.agent.serving.asked import Function
+from ossia.agent.serving.asked import Asked
 from ossia.agent.serving.response_stream import Json, Stream
 from ossia.agent.stream.events import Approval, ToolCall, ToolResult, ToolStarted
 
@@ -28,9 +28,9 @@ class CallItems:
     again, and clients run an item that was added, however it ended. Calls that the model got wrong aren't shown.
     """
 
-    def __init__(self, stream: Stream, functions: Iterable[Function], *, logs: bool) -> None:
-        self._stream, self._logs = stream, logs
-        self._functions = {one.spec.name: one for one in functions}
+    def __init__(self, stream: Stream, asked: Asked, *, logs: bool) -> None:
+        self._stream, self._logs, self._shell = stream, logs, "shell" in asked.hosted
+        self._functions = {one.spec.name: one for one in asked.functions}
         self._running: dict[str, _Running] = {}  # by the call's id
         self._calls: dict[str, ToolCall] = {}
         self._questions: list[Approval] = []
@@ -56,7 +56,7 @@ class CallItems:
         """Add the item of a call that runs here; once, also if it runs again with what it lacked."""
         if id in self._running:
             return
-        kind = items.hosted(name)
+        kind = items.hosted(name, shell=self._shell)
         item = items.of_hosted(kind, name, arguments, item_id=self._stream.new_id(kind.prefix), call_id=id)
         place = self._stream.place(item)
         yield from self._stream.add({**item, kind.text: ""} if kind.text else item)

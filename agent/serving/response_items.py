@@ -45,14 +45,16 @@ OTHER = Hosted("mcp_call", "mcp", ("in_progress",), ("completed", "failed"), "ar
 """Any other tool. Clients take it for one that a server ran, which they must not run again."""
 
 
-def hosted(name: str) -> Hosted:
-    """The kind of a tool: `hosted("python")` is CODE.
+def hosted(name: str, *, shell: bool) -> Hosted:
+    """The kind of a tool: `hosted("python", …)` is CODE. `shell`: the client asked for one, and knows its items.
 
     A command isn't a `local_shell_call`, nor a patch an `apply_patch_call`: clients run those themselves.
     """
     if name.startswith("browser."):
         return SEARCH
-    return {"python": CODE, "container.exec": SHELL}.get(name, OTHER)
+    if name == "container.exec" and shell:
+        return SHELL
+    return CODE if name == "python" else OTHER
 
 
 def sealed(text: str) -> str:

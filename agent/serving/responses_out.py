@@ -64,7 +64,7 @@ class ResponsesWriter:
         self._summarized = isinstance(reasoning, dict) and bool(reasoning.get("summary"))
         self._stream = Stream(mark)
         logs = "code_interpreter_call.outputs" in include
-        self._calls = CallItems(self._stream, asked.functions, logs=logs)
+        self._calls = CallItems(self._stream, asked, logs=logs)
         self._open: _Open | None = None
         self._result: Result | None = None
         self._completed_at: int | None = None

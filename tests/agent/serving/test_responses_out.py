@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ossia.agent.limits import Limits
-from ossia.agent.serving.asked import Asked, Function
+from ossia.agent.serving.asked import Asked, Function, Hosted
 from ossia.agent.serving.response_items import unsealed
 from ossia.agent.serving.responses_in import asked_of
 from ossia.agent.serving.responses_out import ResponsesWriter
@@ -46,7 +46,8 @@ def call(name: str, arguments: str) -> str:
 
 
 def asked(**raw: object) -> Asked:
-    return Asked("responses", "etude", (), functions=FUNCTIONS, raw={"model": "etude", "input": "Hi", **raw})
+    hosted: frozenset[Hosted] = frozenset({"shell"})
+    return Asked("responses", "etude", (), functions=FUNCTIONS, hosted=hosted, raw={"model": "etude", **raw})
 
 
 def written(events: Sequence[stream.Event], request: Asked | None = None) -> list[Json]:
@@ -191,6 +192,12 @@ def test_tools_that_run_here_have_items_that_no_client_runs_again() -> None:
     assert command["call_id"] == output["call_id"] == "call_2"
     assert (read["type"], read["name"], read["arguments"], read["output"]) == (
         "mcp_call", "files__read", '{"path": "a"}', "text")  # fmt: skip
+
+
+def test_a_client_that_asked_for_no_shell_gets_no_item_of_one() -> None:
+    unasked = replace(asked(), hosted=frozenset())
+    (item, _) = follow(written([*ran(RUN, "done", "hi"), stream.Text("Done."), DONE], unasked))["output"]
+    assert (item["type"], item["name"], item["output"]) == ("mcp_call", "container.exec", "hi")
 
 
 def test_a_refused_call_says_which_rule_would_allow_it() -> None:
