@@ -239,8 +239,8 @@ class _Batch:
     def _end(self) -> None:
         """Stop what is under way, write what was answered by then, end the tools and the models."""
         with suppress(queue.Empty):
-            while True:
-                self._asked.get_nowait()
+            while self._asked.get_nowait():
+                self._under_way -= 1
         for lane in self._lanes:
             lane.stop()
             self._asked.put(None)

@@ -74,7 +74,8 @@ class Tally:
         new, seconds = self.done - self._before, self.clock() - self._since
         left = duration((self.total - self.done) * seconds / new) if new and self.total is not None else ""
         failed = f"{self.failed:,} failed" if self.failed else ""
-        return " · ".join(filter(None, [self.counted, failed, self.speed, left and f"{left} left"]))
+        done = self.counted if self.total is not None else f"{self.counted} answered"
+        return " · ".join(filter(None, [done, failed, self.speed, left and f"{left} left"]))
 
     def whole(self, model: str) -> str:
         """The last line: `etude · 30 questions · 1.6/s · 212 tok/s`."""

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,8 +14,11 @@ from typing import Any
 
 import pytest
 
+from ossia.harmony.tokenizer import Tokenizer
 from ossia.tools.locks import file_lock
 from tests.support.command import ossia, ossia_here, start, write_script
+from tests.support.remote import EVENTS, answer, serve
+from tests.support.site import Reply, Request, Site
 
 FINAL = "<|channel|>final<|message|>{}<|return|>"
 NUMBER = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 0, "maximum": 9}},
@@ -178,6 +182,30 @@ def test_other_settings_are_said(tmp_path: Path) -> None:
     ossia("batch", questions(tmp_path, "a"), *ETUDE, "-o", str(out))
     done = ossia("batch", questions(tmp_path, "a", "b"), *ETUDE, "-o", str(out), "--effort", "high")
     assert b"the answers from before were given with other settings" in done.stderr
+
+
+def test_a_server_gets_as_many_questions_at_once(site: Site, etude_tokenizer: Tokenizer, tmp_path: Path) -> None:
+    """It answers each once two have come; one that it refuses fails alone."""
+    both = threading.Barrier(2, timeout=30)
+    serve(site, etude_tokenizer)
+
+    def complete(asked: Request) -> Reply:
+        both.wait()
+        if etude_tokenizer.encode("refuse")[0] in json.loads(asked.body)["prompt"]:
+            return Reply(b'{"error": {"message": "too hot"}}', 400)
+        return Reply(answer(etude_tokenizer, FINAL.format("Yes.")), headers=EVENTS)
+
+    site.route("/completion", complete)
+    asked = questions(tmp_path, "a", "b", "refuse", "d")
+    done = ossia("batch", asked, "--engine", site.url(), "--no-tools", "--parallel", "2")
+    assert [(line["text"], line["exit"]) for line in answers(done.stdout)] == [
+        ("Yes.", 0),
+        ("Yes.", 0),
+        (None, 7),
+        ("Yes.", 0),
+    ], done
+    using, failed = done.stderr.splitlines()
+    assert using.startswith(b"ossia: using ") and failed == b"ossia: 1 of 4 failed: line 3"
 
 
 def test_a_server_that_is_gone_ends_it(tmp_path: Path) -> None:
