@@ -31,8 +31,9 @@ class Guard:
 
     def __init__(self, host: str, token: str | None) -> None:
         self._token = token
-        self._any = host in ("0.0.0.0", "::", "")  # all addresses of this machine: an address is no name to rebind
-        self._hosts = {host, *_LOOPBACK}
+        # All addresses of this machine: it may have any name. The token, which is needed there, a page doesn't have.
+        self._any = host in ("0.0.0.0", "::")
+        self._hosts = {host.lower(), *_LOOPBACK}
 
     def check(self, headers: Iterable[tuple[bytes, bytes]], *, private: bool) -> None:
         """Raise Fault for a request with these headers. `private`: it needs the token."""
@@ -53,7 +54,7 @@ class Guard:
             urlsplit(f"//{value}").port  # noqa: B018 - it raises for a bad one
         except ValueError:
             return False
-        return host in self._hosts or (self._any and _is_address(host))
+        return host in self._hosts or (self._any and bool(host))
 
     def _check_token(self, headers: Mapping[str, list[str]]) -> None:
         assert self._token is not None
@@ -66,11 +67,3 @@ class Guard:
             how = {"www-authenticate": "Bearer"}
             shown = f"{wrong}: `ossia serve --print curl` shows it"
             raise Fault(shown, status=401, code="invalid_api_key", headers=how)
-
-
-def _is_address(host: str) -> bool:
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True

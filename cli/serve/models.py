@@ -9,15 +9,14 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from ossia.agent.control import Control
 from ossia.agent.kv_cache import save_prompt_cache
 from ossia.agent.lanes import Lanes, LaneStopped
-from ossia.agent.limits import deadline
 from ossia.agent.worker import Worker
 from ossia.cli.runtime.assembly import begin_model
 
 if TYPE_CHECKING:
     from ossia.agent.build import Begun
+    from ossia.agent.control import Control
     from ossia.cli.runtime.progress import Display
     from ossia.cli.settings.config import Resolved
 
@@ -40,7 +39,7 @@ class Models:
         self._begun: Begun | None = self._find()
         self.name = self._begun.name
         self.context_tokens: int | None = None  # of each lane; None: the model was never loaded
-        self.before_unload: Callable[[Lanes], object] = lambda lanes: None
+        self.before_unload: Callable[[Lanes], object] = lambda lanes: None  # on another thread
         self._lock = threading.Lock()
         self._loading: Future[Lanes] | None = None
         self._freeing: threading.Thread | None = None
@@ -89,25 +88,30 @@ class Models:
             idle = not self._users and time.monotonic() - self._used_at >= self._idle_s > 0
             if idle and (lanes := self.loaded) is not None:
                 self._loading = None
-                self._freeing = threading.Thread(target=self._unload, args=(lanes,), daemon=True)
+                self._freeing = threading.Thread(target=self._unload, args=(lanes, None), daemon=True)
                 self._freeing.start()
                 self._display.detail(f"{self.name} is unloaded: nobody asked for {self._idle_s:g} s")
 
     def close(self) -> None:
-        """Store the static part of the last prompt for the next process, and unload the model; gives up after 5 s."""
+        """Unload the model, at the end of the process. Each part that takes more than 5 s is given up."""
+        if self._freeing:
+            self._freeing.join(_END_S)
         if lanes := self.loaded:
-            self.before_unload(lanes)
-            stop = Control()
-            with suppress(Exception), deadline(stop, _END_S), lanes.lane(stop=stop) as model:  # it only saves time
-                model.worker.submit(lambda: save_prompt_cache(model.engine)).result(_END_S)
-            lanes.close(_END_S)
+            self._unload(lanes, _END_S)
 
-    def _unload(self, lanes: Lanes) -> None:
-        self.before_unload(lanes)
-        lanes.close()
+    def _unload(self, lanes: Lanes, wait_s: float | None) -> None:
+        """Store what the next load can use of the caches, and close the lanes."""
+        model = lanes.models[0]
+        try:
+            self.before_unload(lanes)
+            with suppress(TimeoutError):
+                model.worker.submit(lambda: save_prompt_cache(model.engine)).result(_END_S)
+        finally:
+            lanes.close(wait_s)
 
     def _find(self) -> Begun:
-        return begin_model(self._resolved, self._display, Worker(), stays=True, lanes=self._lanes)
+        self._worker = Worker()  # of the first lane
+        return begin_model(self._resolved, self._display, self._worker, stays=True, lanes=self._lanes)
 
     def _load(self, loading: Future[Lanes], before: threading.Thread | None) -> None:
         try:
@@ -118,4 +122,5 @@ class Models:
             self.context_tokens = models[0].engine.context_tokens
             loading.set_result(Lanes(models))
         except BaseException as error:
+            self._worker.close(0)
             loading.set_exception(error)

@@ -173,8 +173,7 @@ class _Answer:
         )
 
     def _send(self, events: Iterator[Mapping[str, Any]]) -> None:
-        named = self._asked.api == "responses"
-        parts = [f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" if named else f"data: {json.dumps(one)}\n\n"
-                 for one in events]  # fmt: skip
-        if self._asked.stream and parts:
-            self._outlet.put("".join(parts).encode())
+        for event in events:
+            if self._asked.stream:
+                named = f"event: {event['type']}\n" if self._asked.api == "responses" else ""
+                self._outlet.put(f"{named}data: {json.dumps(event)}\n\n".encode())

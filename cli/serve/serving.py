@@ -5,22 +5,25 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ossia.cli import paths
+from ossia.cli.clean import one_line
 from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.serve import token as tokens
 from ossia.cli.serve.guard import is_loopback
 from ossia.cli.settings.engines import LLAMA, is_server
-from ossia.cli.streams import stdout
+from ossia.cli.streams import give_stdout_to_others, stdout
 
 if TYPE_CHECKING:
     from ossia.cli.runtime.progress import Display
     from ossia.cli.settings.config import Resolved
     from ossia.cli.settings.table import Settings
+    from ossia.harmony.tokenizer import Tokenizer
     from ossia.tools.folder import Folder
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -110,8 +113,7 @@ def _name(settings: Settings) -> str:
 def _serve(
     served: Served, resolved: Resolved, folder: Folder | None, token: str | None, made: bool, idle_s: float
 ) -> int:
-    from ossia.cli.clean import one_line
-    from ossia.cli.runtime.assembly import tools_spec
+    from ossia.cli.runtime.assembly import collect, tools_spec
     from ossia.cli.runtime.ending import end_now, look_to_the_end
     from ossia.cli.runtime.progress import make_display
     from ossia.cli.serve.app import App, Door
@@ -120,21 +122,23 @@ def _serve(
     from ossia.cli.serve.server import Server, bound, signals_to, url_of
     from ossia.cli.serve.service import Service
 
+    give_stdout_to_others()
     display = make_display(resolved.settings)
+    display.once = True  # the tools of each conversation are built anew
     for line in resolved.warnings:
         display.warn(line)
     spec = tools_spec(resolved, folder)  # what is missing is refused before anything is loaded
     door = Door()
     with bound(served.host, served.port) as listening:
+        collect(spec, resolved, display, cast("Tokenizer", None)).close()  # faults and warnings now, not to a client
         models = Models(resolved, display, lanes=served.parallel, idle_s=idle_s)
         service = Service(models, resolved, folder, spec, display, door, only_look=token is None, save=served.save)
-        app = App(service, Guard(served.host, token), door, lambda line: display.detail(one_line(line)))
+        app = App(service, Guard(served.host, token), door, _log if resolved.settings.verbose else _no_log)
         server = Server(listening, app, door, tick=models.look, on_drain=partial(_say_ending, display))
-        _greet(display, url_of(served.host, server.port), models.name, served, token, made)
-        loading = models.begin()
-        loading.add_done_callback(lambda done: server.drain(now=True) if done.exception() else None)
-
         with signals_to(server.drain):
+            _greet(display, url_of(served.host, server.port), models.name, served, token, made)
+            loading = models.begin()
+            loading.add_done_callback(lambda done: server.drain(now=True) if done.exception() else None)
             whole = server.run()
     if loading.done() and (error := loading.exception()):
         raise error
@@ -145,6 +149,14 @@ def _serve(
     except KeyboardInterrupt:
         whole = False
     end_now(ExitCode.ANSWERED if whole else ExitCode.INTERRUPTED)  # a C call doesn't end for us
+
+
+def _log(line: str) -> None:
+    print(one_line(line), file=sys.stderr, flush=True)
+
+
+def _no_log(line: str) -> None:
+    pass
 
 
 def _say_ending(display: Display, inside: int) -> None:

@@ -24,13 +24,16 @@ _POSIX = pytest.mark.skipif(sys.platform == "win32", reason="signals and modes o
 def _serve(
     folder: Path, *arguments: str, steps: int = 1, tokens_per_s: float = 0
 ) -> tuple[subprocess.Popen[bytes], str]:
-    """A server under way, and the line that it begins with."""
+    """A server under way, and the lines that it begins with: the last one says where it is."""
     script = write_script(folder, *[FINAL.format("Hello " * 40)] * steps, tokens_per_s=tokens_per_s)
     process = start("serve", "--port", "0", "--engine", script, *arguments)
     assert process.stderr is not None
-    line = process.stderr.readline().decode()
-    assert " answers at http://" in line, line
-    return process, line
+    said = ""
+    while " answers at http://" not in said:
+        line = process.stderr.readline().decode()
+        assert line, said
+        said += line
+    return process, said
 
 
 def _ask(line: str, *, token: str | None = None) -> bytes:
@@ -91,6 +94,21 @@ def test_what_cant_be_served_is_refused_in_one_line(tmp_path: Path) -> None:
     ):
         done = ossia_here("serve", *arguments)
         assert (done.returncode, _line(done)[: len(begin)]) == (code, begin)
+
+
+@_POSIX
+def test_the_owners_tools_are_looked_at_before_the_first_request(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.py"
+    broken.write_text("raise ValueError('broken')\n")
+    done = ossia_here("serve", "--port", "0", "--engine", write_script(tmp_path, "x"), "--tools", str(broken))
+    assert done.returncode == 2 and "broken.py" in _line(done)
+    loud = tmp_path / "loud.py"
+    loud.write_text("print('loud')\ndef shout(text: str) -> str:\n    'Shout.'\n    return text.upper()\n")
+    process, said = _serve(tmp_path, "--tools", str(loud), "--deny", "shuot")
+    assert "loud\n" in said and "--deny 'shuot': no tool of that name is on" in said
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=60)
+    assert out == b"" and process.returncode == 0
 
 
 # -- the token ---------------------------------------------------------------------------------------------------------
