@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,8 +13,6 @@ from ossia.agent.stream.events import Approval, ToolCall, ToolResult
 from ossia.tools.functions.naming import PREFIX
 from ossia.tools.work.result import for_people, parts_of
 
-_PAGE = re.compile(r"\A\[\d+\] .*?\((\S+)\)\n\*\*viewing lines", re.DOTALL)
-"""The address of the page that a result of the browser shows."""
 _HERE = "ossia"
 """The label of this server, and of the place where its commands and its code run."""
 _SEALED = "ossia:"
@@ -122,8 +119,8 @@ def ended(kind: Hosted, item: Json, name: str, result: ToolResult, refusal: str,
     item = {**item, "status": "failed" if bad else "completed"}
     if kind is SEARCH:
         action = item["action"]
-        if (found := _PAGE.match(result.output)) and "url" in action and not action["url"]:
-            action = {**action, "url": found[1]}
+        if "url" in action and not action["url"]:
+            action = {**action, "url": _address(result.output) or action["url"]}
         return {**item, "action": action, **({"error": shown} if bad else {})}
     if kind is CODE:
         return {**item, "outputs": [{"type": "logs", "logs": shown}] if logs or refusal else None}
@@ -175,6 +172,13 @@ def _action(name: str, arguments: object) -> Json:
             return {"type": "find_in_page", "pattern": str(given("pattern") or ""), "url": ""}
     query = str(given("query") or "")
     return {"type": "search", "query": query, "queries": [query]}
+
+
+def _address(output: str) -> str:
+    """The address of the page that a result of the browser shows: `[2] Capy (http://a.test/capy)`; "" without one."""
+    head, _, rest = output.partition("\n")
+    address = head.rpartition(" (")[2].removesuffix(")")
+    return address if "://" in address and rest.startswith("**viewing lines") else ""
 
 
 def _command(arguments: object) -> str:

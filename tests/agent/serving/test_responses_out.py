@@ -172,7 +172,7 @@ def ran(made: stream.ToolCall, status: stream.CallStatus, output: str) -> list[s
 
 
 def test_tools_that_run_here_have_items_that_no_client_runs_again() -> None:
-    page = "[2] Capy (http://a.test/capy)\n**viewing lines [0 - 2] of 2**\n\nL0: Hi"
+    page = "[2] Capy (rodent) (http://a.test/capy)\n**viewing lines [0 - 2] of 2**\n\nL0: Hi"
     opened = stream.ToolCall("browser.open", {"id": 3}, "call_3")
     built = "<returncode>2</returncode>\n<output>\nno rule\n</output>\ncwd: /w"
     other = stream.ToolCall("functions.files__read", {"path": "a"}, "call_4")
