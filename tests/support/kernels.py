@@ -32,9 +32,10 @@ def confinement(name: str) -> sandbox.Confinement:
     return _had(_for_python(name), name)
 
 
-def shell_confinement(name: str) -> sandbox.Confinement:
-    """The same for commands."""
-    return _had(_for_commands(name), name)
+def shell_confinement(name: str = "") -> sandbox.Confinement:
+    """The same for commands; "": the strongest here, for what is the same under each."""
+    found = _for_commands(name)
+    return _had(found, name or (found.name if found.name != "off" else "confinement"))
 
 
 @cache

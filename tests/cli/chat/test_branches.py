@@ -29,7 +29,7 @@ def said(stage: ChatScreen) -> list[str]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
-@pytest.mark.parametrize(("columns", "rows"), [(50, 15), (80, 24), (120, 40)])
+@pytest.mark.parametrize(("columns", "rows"), [(50, 15), (120, 40)])
 def test_a_plan_an_edit_and_forks(tmp_path: Path, columns: int, rows: int, request: pytest.FixtureRequest) -> None:
     looks = Looks(f"branches-{columns}x{rows}", write=request.config.getoption("--write-screens"))
     steps = [answer("1. Read it.\n2. Change it."), *(answer(f"Answer {number}.") for number in range(3))]

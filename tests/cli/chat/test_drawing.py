@@ -10,7 +10,7 @@ from tests.support.command import write_script
 from tests.support.documents import answer
 from tests.support.screen import ChatScreen, Clock, chatting
 
-SIZES = pytest.mark.parametrize(("columns", "rows"), [(50, 15), (80, 24), (120, 40)])
+SIZES = pytest.mark.parametrize(("columns", "rows"), [(50, 15), (120, 40)])
 
 
 def drawn(stage: ChatScreen) -> list[str]:

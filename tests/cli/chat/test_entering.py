@@ -64,7 +64,7 @@ def shown(stage: ChatScreen) -> str:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
-@pytest.mark.parametrize(("columns", "rows"), [(50, 15), (80, 24), (120, 40)])
+@pytest.mark.parametrize(("columns", "rows"), [(50, 15), (120, 40)])
 def test_it_is_asked_about_at_the_start(
     tmp_path: Path, project: Path, columns: int, rows: int, request: pytest.FixtureRequest
 ) -> None:

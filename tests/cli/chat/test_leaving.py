@@ -18,7 +18,7 @@ from tests.support.pty import PtyChat
 from tests.support.screen import ChatScreen, Clock, chatting
 
 CTRL_C, CTRL_D, UP = "\x03", "\x04", "\x1b[A"
-SIZES = [(50, 15), (80, 24), (120, 40)]
+SIZES = [(50, 15), (120, 40)]
 needs_pty = pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
 
 

@@ -14,7 +14,7 @@ from tests.support.screen import ChatScreen, chatting
 
 LINES = "\n".join(f"row {number} of the log, with a few words" for number in range(213))
 PASTE = f"\x1b[200~{LINES}\x1b[201~"
-SIZES = [(50, 15), (80, 24), (120, 40)]
+SIZES = [(50, 15), (120, 40)]
 
 
 async def send(stage: ChatScreen, *lines: str) -> None:

@@ -18,7 +18,7 @@ from tests.support.screen import ChatScreen, Clock, chatting
 from tests.support.work_calls import reads, writes
 
 CTRL_O, END, PGDN = "\x0f", "\x1b[F", "\x1b[6~"
-SIZES = [(50, 15), (80, 24), (120, 40)]
+SIZES = [(50, 15), (120, 40)]
 BEFORE = [f"line {number}" for number in range(60)]
 AFTER = [f"line {number}{' changed' if number % 2 else ''}" for number in range(60)]
 READ = reads("notes.md")
@@ -159,7 +159,7 @@ SCREENS = {
 }
 
 
-@pytest.mark.parametrize(("columns", "rows"), SIZES)
+@pytest.mark.parametrize(("columns", "rows"), SCREENS)
 def test_the_whole_screen_with_a_question_on_it(tmp_path: Path, work: Path, columns: int, rows: int) -> None:
     clock = Clock()
 

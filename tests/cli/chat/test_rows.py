@@ -15,7 +15,7 @@ from tests.support.documents import answer, thought
 from tests.support.screen import ChatScreen, chatting
 from tests.support.work_calls import reads, runs, wants, writes
 
-SIZES = [(50, 15), (80, 24), (120, 40)]
+SIZES = [(50, 15), (120, 40)]
 CTRL_O = "\x0f"
 
 

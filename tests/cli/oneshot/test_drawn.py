@@ -17,7 +17,7 @@ from tests.support.rendering import render_markdown
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="no pseudo-terminals")
 
-SIZES = pytest.mark.parametrize(("columns", "rows"), [(50, 15), (80, 24), (120, 40)])
+SIZES = pytest.mark.parametrize(("columns", "rows"), [(50, 15), (120, 40)])
 CODE = "".join(f"x{number} = {number}  # one of many lines{' that are long' * (number % 9)}\n" for number in range(60))
 DOCUMENT = f"""\
 # A title

@@ -152,6 +152,10 @@ def shell(request: pytest.FixtureRequest, tmp_path: Path, user_home: Path, monke
     return Shell(tmp_path, shell_confinement(request.param), user_home)
 
 
+under_the_strongest = pytest.mark.parametrize("shell", [""], ids=["strongest"], indirect=True)
+"""For what is the same under each confinement: what is asked, counted, cut, and watched from outside."""
+
+
 @pytest.fixture
 def bwrap(tmp_path: Path, user_home: Path) -> Shell:
     return Shell(tmp_path, shell_confinement("bwrap"), user_home)
@@ -239,6 +243,7 @@ def test_it_writes_the_workspace_and_undo_takes_it_back(shell: Shell) -> None:
     assert snapshot(shell.root) == first
 
 
+@under_the_strongest
 def test_the_output_streams_as_it_comes(shell: Shell) -> None:
     """The command waits for a file that is made only once its first line was seen."""
     workspace = Workspace(shell.root, True, None)
@@ -252,12 +257,14 @@ def test_the_output_streams_as_it_comes(shell: Shell) -> None:
     running.close()
 
 
+@under_the_strongest
 def test_text_is_decoded_across_pieces_and_cleaned(shell: Shell) -> None:
     ran = shell.run(r"printf '\303'; sleep 0.2; printf '\251 \377 \033[31mred\033[0m 10%%\r100%%\033[K\n'")
     assert ran.text == "100%"
     assert "".join(output.text for output in ran.outputs) == "é � \x1b[31mred\x1b[0m 10%\r100%\x1b[K\n"
 
 
+@under_the_strongest
 def test_the_question(shell: Shell) -> None:
     ran = shell.run("rm -rf inner", answer=False)
     (asked,) = ran.asked
@@ -270,6 +277,7 @@ def test_the_question(shell: Shell) -> None:
     assert asked.preview.unconfined is False
 
 
+@under_the_strongest
 def test_the_question_says_what_cannot_be_undone(shell: Shell) -> None:
     shell.keeper = False
     assert "it can't be undone: nothing keeps what it changes" in shell.run("true").asked[0].preview.conditions
@@ -280,6 +288,7 @@ def test_the_question_says_what_cannot_be_undone(shell: Shell) -> None:
     assert ran.text == "done"
 
 
+@under_the_strongest
 def test_without_a_question_the_first_result_says_what_cannot_be_undone(shell: Shell) -> None:
     shell.journal = Journal(shell.data, shell.root, limits=KeepLimits(command_files=2))
     (told,) = shell.run("echo x").result.notices
@@ -287,12 +296,14 @@ def test_without_a_question_the_first_result_says_what_cannot_be_undone(shell: S
     assert shell.run("echo x").result.notices == ()
 
 
+@under_the_strongest
 def test_without_git_commands_cannot_be_undone(shell: Shell) -> None:
     shell.journal = Journal(shell.data, shell.root, programs=())
     conditions = shell.run("true").asked[0].preview.conditions
     assert "it can't be undone: git, which keeps what commands change, isn't installed; only changes of" in conditions
 
 
+@under_the_strongest
 def test_what_git_ignores_is_said_once(shell: Shell) -> None:
     (shell.root / ".gitignore").write_text("*.o\n")
     (shell.root / "a.o").touch()
@@ -301,11 +312,13 @@ def test_what_git_ignores_is_said_once(shell: Shell) -> None:
     assert shell.run("true").result.notices == ()
 
 
+@under_the_strongest
 def test_what_it_brings(shell: Shell) -> None:
     shell.trusted = False
     assert shell.run("echo x").result.taints == {"private", "outside"}
 
 
+@under_the_strongest
 @pytest.mark.parametrize(
     "command",
     [
@@ -323,17 +336,20 @@ def test_a_patch_as_a_command_is_sent_to_its_tool(shell: Shell, command: str) ->
     assert ran.text.startswith("Error: apply_patch is not a program: call the tool repo_browser.apply_patch")
 
 
+@under_the_strongest
 @pytest.mark.parametrize("text", ['{"command": ["ls"', '["ls", "-l"', '[ "ls", "-l" ]', ' {"cmd": "ls"} '])
 def test_json_is_no_command(shell: Shell, text: str) -> None:
     ran = shell.run(text)
     assert ran.text.startswith("Error: `command` holds JSON") and ran.asked == []
 
 
+@under_the_strongest
 def test_a_command_that_only_names_apply_patch_runs(shell: Shell) -> None:
     ran = shell.run("cat <<'EOF'; echo apply_patch\napply_patch <<X\n*** Begin Patch\nEOF")
     assert ran.text == "apply_patch <<X\n*** Begin Patch\napply_patch"
 
 
+@under_the_strongest
 @pytest.mark.parametrize("command", ["", "  \n", "echo \0", "echo \ud800", "echo " + "x" * 100_001])
 def test_commands_that_are_none(shell: Shell, command: str) -> None:
     """By itself: the toolbox mends or refuses some of these before."""
@@ -342,6 +358,7 @@ def test_commands_that_are_none(shell: Shell, command: str) -> None:
         shell.tool.preview({"command": ["bash", "-lc", command]}, context=context)
 
 
+@under_the_strongest
 def test_without_a_workspace_and_in_the_systems_folders(shell: Shell, user_home: Path) -> None:
     context = ToolContext(NoStop(), None, shell.data, count_tokens)
     call = ToolCall("c", "container.exec", '{"command": ["ls"]}')
@@ -360,6 +377,7 @@ def test_without_a_workspace_and_in_the_systems_folders(shell: Shell, user_home:
         assert said in end.value.value.text
 
 
+@under_the_strongest
 def test_the_wish_for_time_is_bounded(shell: Shell) -> None:
     assert shell.run("echo x", timeout=10_000_000).text == "x"
     assert shell.run("echo x", timeout=0).text == "x"
@@ -391,6 +409,7 @@ def test_these_spellings_are_a_command_for_a_shell(tmp_path: Path, user_home: Pa
     assert (ran.text, ran.asked[0].preview.subjects) == ("42\ntop", ("echo $((40 + 2)); cat top.txt",))
 
 
+@under_the_strongest
 @pytest.mark.parametrize(
     ("words", "shown"),
     [
@@ -424,6 +443,7 @@ def test_a_bash_of_the_workspace_is_not_the_one_that_runs(tmp_path: Path, user_h
         assert shell.run(words).text == "real"
 
 
+@under_the_strongest
 def test_the_folder_that_it_begins_in(shell: Shell, tmp_path: Path) -> None:
     (shell.root / "in").symlink_to("inner")
     (shell.root / "out").symlink_to(tmp_path)
@@ -440,6 +460,7 @@ def test_the_folder_that_it_begins_in(shell: Shell, tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("made"))
 
 
+@under_the_strongest
 def test_a_rule_for_a_command_is_about_the_workspace_itself(shell: Shell) -> None:
     for name in ("container.exec", "container.*"):
         policy = Policy([Rule(name, "allow", "make*")])
@@ -473,6 +494,7 @@ def test_the_returncode(shell: Shell) -> None:
     assert shell.run(["bash", "-lc", "exit 124"]).text == "[exit status 124]"
 
 
+@under_the_strongest
 def test_of_much_output_head_and_tail_are_kept(shell: Shell) -> None:
     text = shell.run(["seq", "1", "5000"]).text
     head, told, tail = text.partition("\n[... ")
@@ -481,6 +503,7 @@ def test_of_much_output_head_and_tail_are_kept(shell: Shell) -> None:
     assert shell.run(["seq", "1", "1000"]).text.count("\n") == 999  # 3,892 characters: whole
 
 
+@under_the_strongest
 @pytest.mark.whole_program
 @pytest.mark.parametrize("vocabulary", ["etude_tokenizer", "o200k_tokenizer"])
 def test_it_is_cut_once_by_characters_and_tokens(shell: Shell, vocabulary: str, request: pytest.FixtureRequest) -> None:
@@ -596,12 +619,14 @@ def test_a_program_that_waits_for_a_person_is_ended(shell: Shell, code: str, pro
     assert ran.result.error and no_process_left()
 
 
+@under_the_strongest
 def test_a_program_that_waits_goes_on_while_another_may_feed_it(shell: Shell) -> None:
     shell.tool = replaced_timing(shell, waits_s=0.3)
     waits = f"python3 -c {shlex.quote(ON_ITS_OUTPUT)}"
     assert shell.run(f"{waits} & sleep 2; kill $!; wait; echo done").text == "done"
 
 
+@under_the_strongest
 def test_a_question_to_nobody_is_explained(shell: Shell) -> None:
     nobody = "[nobody can answer: the command's input is empty, and there is no terminal]"
     assert shell.run("printf 'Proceed? [y/n] '; read answer").text == f"Proceed? [y/n] \n{nobody}\n[exit status 1]"
@@ -631,6 +656,7 @@ def test_row_29_sockets_with_a_path_outside_the_workspace(shell: Shell, elsewher
         assert select.select([server], [], [], 0)[0] == []
 
 
+@under_the_strongest
 def test_row_29_a_flood_of_output_is_cut_while_it_comes(shell: Shell) -> None:
     ran = shell.run("echo begin; head -c 300000000 /dev/zero | tr '\\0' x; echo; echo end", timeout=120)
     assert ran.text.startswith("begin\n") and ran.text.endswith("end") and "characters omitted]" in ran.text
@@ -756,6 +782,7 @@ def test_limits(shell: Shell, script: str, said: tuple[str, ...]) -> None:
     assert no_process_left()
 
 
+@under_the_strongest
 def test_the_disk_is_a_limit(shell: Shell) -> None:
     """Of the whole disk, on which others write, too: so only here it is small."""
     limits = replace(LIMITS, disk_bytes=60 << 20)
@@ -765,6 +792,7 @@ def test_the_disk_is_a_limit(shell: Shell) -> None:
     assert no_process_left()
 
 
+@under_the_strongest
 @pytest.mark.parametrize("make", [
     "os.close(os.open(name, os.O_CREAT))", "os.mkdir(name)", "os.link('a', name)", "os.symlink('a', name)",
     "os.mkdir(name), os.chdir(name)", "os.mkfifo(name)",
@@ -782,6 +810,7 @@ def test_the_number_of_new_files_is_a_limit(shell: Shell, make: str) -> None:
     assert no_process_left()
 
 
+@under_the_strongest
 def test_a_flood_leaves_the_machine_some_memory(shell: Shell) -> None:
     """Sockets, which are no process's own memory."""
     limits = replace(LIMITS, available_bytes=available_bytes() - (200 << 20))
