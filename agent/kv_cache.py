@@ -39,16 +39,18 @@ class _SavesPrompts(Protocol):
 
 
 @runtime_checkable
-class _Forgets(Protocol):
+class _Changes(Protocol):
     """An engine that reads prompts from a cache."""
 
-    def forget_conversation(self) -> None: ...
+    def change_conversation(self, before: str | None, after: str | None) -> int: ...
 
 
-def forget_conversation(engine: Engine) -> None:
-    """Keep nothing of the conversation in the engine's cache but the static parts; on the worker's thread."""
-    if isinstance(engine, _Forgets):
-        engine.forget_conversation()
+def change_conversation(engine: Engine, before: str | None, after: str | None) -> int:
+    """Go on with the conversation `after`, whose cache may be parked in memory; that of `before` is parked.
+
+    On the worker's thread. Returns the ids that the cache holds then; of another conversation, only static parts are.
+    """
+    return engine.change_conversation(before, after) if isinstance(engine, _Changes) else 0
 
 
 def stored_prompts(folder: Path, *, private: bool) -> StoredPrompts:

@@ -107,6 +107,20 @@ class SequenceMemory:
         buffer[: len(head_bytes)] = head_bytes
         return buffer if complete else None
 
+    def pack(self) -> bytearray | None:
+        """A copy of the whole state, to stay in memory. None: it can't be made."""
+        data = bytearray(self.state_bytes)
+        with self._gate:
+            view = (ctypes.c_uint8 * len(data)).from_buffer(data)
+            size = int(self._lib.llama_state_seq_get_data(self._context, view, len(data), self.number))
+        return data if size == len(data) else None
+
+    def unpack(self, state: bytearray) -> bool:
+        """Replace what is held by such a copy. False: it failed, and what is held now is uncertain."""
+        with self._gate:
+            view = (ctypes.c_uint8 * len(state)).from_buffer(state)
+            return int(self._lib.llama_state_seq_set_data(self._context, view, len(state), self.number)) == len(state)
+
     def load_state(self, path: Path, ids: Sequence[int]) -> bool:
         tokens, count = (ctypes.c_int32 * len(ids))(), ctypes.c_size_t()
         with self._gate:

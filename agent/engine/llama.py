@@ -12,6 +12,7 @@ from ossia.agent.engine.base import Progress, Prompt, Task
 from ossia.agent.engine.cache import PrefixCache
 from ossia.agent.engine.generation import Lane, LocalGeneration, Prefill
 from ossia.agent.engine.guiding import Guides
+from ossia.agent.engine.parked import Parked, ParkedCache
 from ossia.agent.engine.prompts import StoredPrompts
 from ossia.agent.engine.sampling import Sampler
 from ossia.agent.engine.scheduler import LaneDecoder, Scheduler
@@ -52,6 +53,7 @@ class LlamaEngine:
         decoder: Native | LaneDecoder,
         memory: SequenceMemory,
         shelf: Shelf | None,
+        parked: Parked,
         vocabulary: Vocabulary,
         name: str,
         settings: LlamaSettings,
@@ -65,7 +67,7 @@ class LlamaEngine:
         self.capabilities = frozenset({"prefill", "save"} | ({"constraint"} if guides else set()))
         most = settings.checkpoint_bytes
         self.lane = Lane(decoder, PrefixCache(memory, window=native.window, max_bytes=most, shelf=shelf))
-        self._shelf = shelf
+        self._shelf, self._parked = shelf, parked
         self._open: LocalGeneration | None = None
         self.prompts: StoredPrompts | None = None
         self._static: Prompt | None = None  # the part of the last prompt that may be stored on disk
@@ -126,8 +128,9 @@ class LlamaEngine:
         shelves: Sequence[Shelf | None] = [None]
         if settings.lanes > 1:
             decoders, shelves = Scheduler(native).lanes, Shelf.row(memories)
+        parked = Parked()
         return tuple(
-            cls(native, decoder, memory, shelf, vocabulary, name, settings, guides)
+            cls(native, decoder, memory, shelf, parked, vocabulary, name, settings, guides)
             for decoder, memory, shelf in zip(decoders, memories, shelves, strict=True)
         )
 
@@ -187,9 +190,25 @@ class LlamaEngine:
             return 0
         return save(folder, self.lane.cache, self.memory, self._about(personal=True), max_bytes=max_bytes)
 
-    def forget_conversation(self) -> None:
-        """Forget all but the static part of the prompt that was read last."""
-        self.lane.cache.keep_static()
+    def change_conversation(self, before: str | None, after: str | None) -> int:
+        """Park what the cache holds, the conversation `before`; go on with `after`, if that is parked.
+
+        Returns the ids that are held then. Of another conversation only the static parts of its prompt are.
+        """
+        cache = self.lane.cache
+        if not self.decoder.is_open:
+            return 0
+        if before is not None and len(cache) and (state := self.memory.pack()):
+            self._parked.put(before, ParkedCache(cache.ids, cache.checkpoints, state))
+        parked = self._parked.take(after) if after is not None else None
+        if parked is None:
+            cache.keep_static()
+            return 0
+        cache.clear()
+        if not self.memory.unpack(parked.state):
+            cache.clear()
+            return 0
+        return cache.adopt(parked.ids, parked.checkpoints)
 
     def save_prompts(self) -> int:
         """Store the static parts of the prompt that was read last, unless they are stored; returns the bytes.

@@ -15,7 +15,7 @@ from ossia.agent.control import Control
 from ossia.agent.conversation import Conversation, OpenSession
 from ossia.agent.errors import SessionsError
 from ossia.agent.events import ApprovalAsked, Decision
-from ossia.agent.kv_cache import forget_conversation, save_session_cache
+from ossia.agent.kv_cache import change_conversation, save_session_cache
 from ossia.agent.lanes import Lanes, LaneStopped
 from ossia.agent.limits import Limits
 from ossia.agent.serving.asked import Asked
@@ -133,17 +133,17 @@ class Talks:
         self._tools.close()
 
     def _answer(self, asked: Asked, start: Start, place: _Place, stop: Control, see: See) -> stream.Result:
-        tools, model = place.tools, place.model
+        tools, model, held = place.tools, place.model, 0
         if model.client != place.lane:  # no client finds out what another has said by how soon it is answered
-            model.worker.submit(lambda: forget_conversation(model.engine))
-            model.client = place.lane
+            before, model.client = model.client, place.lane
+            held = model.worker.submit(lambda: change_conversation(model.engine, before, place.lane)).result()
         opened = self._opened(asked, start, tools)
         session = opened.session
         session.options, session.call_mark = self._options_of(asked, start), f"{place.mark}_"
         conversation = Conversation(opened, model.worker, self._host, private=self._tools.owner.spec.private)
         conversation.tools_off = self._tools.off(tools, asked)
         conversation.use(model, tools)
-        if opened.resumed and model.last_read != opened.session_id:
+        if opened.resumed and not held and model.last_read != opened.session_id:
             conversation.load_cache()
         schema = asked.answer.schema if asked.answer else None
         account = Account(

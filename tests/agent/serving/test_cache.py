@@ -48,3 +48,5 @@ def test_another_clients_text_is_not_reused(tmp_path: Path) -> None:
         assert 0 < reused <= static
         _, reused, evaluated = _ask(served, _asked(LONG, instructions="Be short.", key="b"))
         assert reused > 200 and evaluated < 50
+        _, reused, evaluated = _ask(served, _asked(LONG, instructions="Be short.", key="a"))
+        assert reused > 200 and evaluated < 50, "it lost its lane to another, and nothing is read again"

@@ -1,0 +1,46 @@
+"""Caches of conversations that have no lane now, kept in memory: none of them reads its prompt again."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+from ossia.agent.engine.cache import Checkpoint
+
+MAX_BYTES = 1 << 30
+"""Of all of them; beyond it those that were parked longest ago are dropped. gpt-oss-20b takes about 25 kB a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedCache:
+    """The contents of a `PrefixCache`, and the state of its memory."""
+
+    ids: tuple[int, ...]
+    checkpoints: tuple[Checkpoint, ...]
+    state: bytearray
+
+    @property
+    def size_bytes(self) -> int:
+        return len(self.state) + sum(one.size_bytes for one in self.checkpoints)
+
+
+class Parked:
+    """The parked caches of a model's lanes, by the conversations' keys. Thread-safe. Never on disk."""
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._max_bytes = max_bytes
+        self._caches: dict[str, ParkedCache] = {}  # the first one was parked longest ago
+        self._lock = threading.Lock()
+
+    def put(self, key: str, cache: ParkedCache) -> None:
+        """Keep it, if there is room for it at all."""
+        with self._lock:
+            self._caches.pop(key, None)
+            self._caches[key] = cache
+            while sum(one.size_bytes for one in self._caches.values()) > self._max_bytes:
+                del self._caches[next(iter(self._caches))]
+
+    def take(self, key: str) -> ParkedCache | None:
+        """The conversation's cache, which isn't kept any longer. None: there is none."""
+        with self._lock:
+            return self._caches.pop(key, None)
