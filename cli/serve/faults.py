@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 
 from ossia.agent.serving.asked import BadRequest
+from ossia.agent.serving.failures import error_object
 
 _MAX_CHARS, _RETRY_S = 1000, 5
 
@@ -35,9 +36,7 @@ def busy(message: str) -> Fault:
 
 def body_of(error: BadRequest) -> bytes:
     """The JSON of the answer: `{"error": {"message": "no such route: …", "type": "invalid_request_error", …}}`."""
-    kind = "server_error" if error.status >= 500 else "invalid_request_error"
-    fields = {"message": str(error), "type": kind, "param": error.param, "code": error.code}
-    return json.dumps({"error": fields}).encode() + b"\n"
+    return json.dumps(error_object(error)).encode() + b"\n"
 
 
 def refusal_of(error: BaseException) -> BadRequest:

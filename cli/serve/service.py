@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ossia import __version__
 from ossia.agent.control import Control
 from ossia.agent.serving import chat_in, responses_in
 from ossia.agent.serving import models as served
@@ -162,7 +163,8 @@ class _Answer:
     def _writer_of(self, begun: Begun) -> ResponsesWriter | ChatWriter:
         asked = self._asked
         if asked.api == "chat":
-            return ChatWriter(asked, id=f"chatcmpl-{begun.mark}", created=begun.created, model=begun.model)
+            name, by = f"chatcmpl-{begun.mark}", f"ossia-{__version__}"
+            return ChatWriter(asked, id=name, created=begun.created, model=begun.model, fingerprint=by)
         return ResponsesWriter(
             asked,
             id=begun.id,
