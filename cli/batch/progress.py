@@ -56,7 +56,7 @@ class Tally:
         if not self.failed:
             return ""
         more = self.failed - len(self._named)
-        lines = listed([*map(str, self._named), *([f"{more:,} more"] if more else [])])
+        lines = listed([*map(str, sorted(self._named)), *([f"{more:,} more"] if more else [])])
         return f"{self.failed:,} of {self.done:,} failed: line{'s' if self.failed > 1 else ''} {lines}"
 
     @property

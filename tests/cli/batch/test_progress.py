@@ -27,3 +27,5 @@ def test_one_failure() -> None:
     assert tally.failures == ""
     tally.add(7, 2, tokens=0)
     assert tally.failures == "1 of 1 failed: line 7"
+    tally.add(3, 2, tokens=0)  # another lane was slower
+    assert tally.failures == "2 of 2 failed: lines 3 and 7"
