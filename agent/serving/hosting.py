@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from ossia.agent.serving.asked import Asked, BadRequest, Hosted
 from ossia.agent.vocabulary import TokenCounter
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 MAX_TOOLSETS = 8
 """Conversations whose tools stay alive between their turns: each may have a Python kernel."""
-
-CallKind = Literal["function", "custom", "web_search", "code_interpreter", "shell", "other"]
-"""function, custom: of the client's, who runs it. The others run here; other: a function or MCP tool of the owner."""
 
 _UNUSED = ""
 _FAMILIES: Final[Mapping[Hosted, tuple[str, ...]]] = {
@@ -53,24 +50,6 @@ class Owner:
     yes: bool = False
     always: bool = False
     only_look: bool = False
-
-
-class Calls:
-    """The calls of one request, by the recipient that the model writes: `calls.kind("functions.f")` is "function"."""
-
-    def __init__(self, asked: Asked) -> None:
-        self._functions = {function.spec.name: function for function in asked.functions}
-
-    def kind(self, name: str) -> CallKind:
-        """The kind of call to this recipient."""
-        if (function := self._functions.get(name)) is not None:
-            return "custom" if function.text else "function"
-        return next((family for family in _FAMILIES if name.startswith(_FAMILIES[family])), "other")
-
-    def name(self, name: str) -> str:
-        """The client's own name for its function; the recipient of any other."""
-        function = self._functions.get(name)
-        return function.name if function else name
 
 
 @dataclass(slots=True)

@@ -20,7 +20,7 @@ from ossia.agent.lanes import Lanes, LaneStopped
 from ossia.agent.limits import Limits
 from ossia.agent.serving.asked import Asked
 from ossia.agent.serving.history import Start, begin
-from ossia.agent.serving.hosting import Calls, Owner, Tools
+from ossia.agent.serving.hosting import Owner, Tools
 from ossia.agent.serving.memory import Given, Memory, Shown, roll, shown
 from ossia.agent.serving.stored import Stored
 from ossia.agent.sessions.session import Options
@@ -47,7 +47,6 @@ class Begun:
     mark: str
     created: int
     model: str
-    calls: Calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class Talks:
         lane = f"client's {asked.key}" if asked.key is not None else key
         with self._tools.lent(key, asked) as lent:
             now = int(self._host.now().timestamp())
-            see(Begun(f"resp_{mark}", mark, now, self.model, Calls(asked)))
+            see(Begun(f"resp_{mark}", mark, now, self.model))
             try:
                 with self._loaded(stop, see) as lanes, lanes.lane(
                     lane, stop=stop, on_wait=lambda before: see(Waiting(before))

@@ -7,14 +7,13 @@ from typing import Any
 
 import pytest
 
-from ossia.agent.serving.asked import Asked, BadRequest, Function
-from ossia.agent.serving.hosting import Calls, Owner
+from ossia.agent.serving.asked import Asked, BadRequest
+from ossia.agent.serving.hosting import Owner
 from ossia.agent.serving.responses_in import asked_of
 from ossia.agent.stream import events as stream
 from ossia.tools.approval.rules import Rule
 from ossia.tools.build import ToolsSpec
 from ossia.tools.folder import Folder
-from ossia.tools.functions.returned import ReturnedFunction
 from ossia.tools.undo.journal import Journal
 from ossia.tools.workspace import Workspace
 from tests.support import serving as script
@@ -124,15 +123,6 @@ def test_a_turn_may_have_so_many_calls(tmp_path: Path, root: Path) -> None:
     with serving(tmp_path, reads("a.txt"), reads("a.txt"), answered, owner=_owner(root)) as served:
         _, result = served.answer(_asked(max_tool_calls=2, **SHELL))
         assert (result.end, result.text, len(result.calls)) == ("steps", "Done.", 2)
-
-
-def test_kinds_of_calls() -> None:
-    patch = Function("apply_patch", ReturnedFunction.of("apply_patch", "", None).spec, text=True)
-    calls = Calls(Asked("responses", None, (), functions=(patch,)))
-    names = ("functions.apply_patch", "browser.open", "python", "container.exec", "repo_browser.search", "functions.x")
-    kinds = ("custom", "web_search", "code_interpreter", "shell", "shell", "other")
-    assert tuple(map(calls.kind, names)) == kinds
-    assert (calls.name("functions.apply_patch"), calls.name("python")) == ("apply_patch", "python")
 
 
 def test_each_conversation_has_a_python_of_its_own(tmp_path: Path) -> None:
