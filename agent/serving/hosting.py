@@ -13,6 +13,7 @@ from ossia.agent.serving.asked import Asked, BadRequest, Hosted
 from ossia.agent.vocabulary import TokenCounter
 from ossia.tools.approval.grants import Grants
 from ossia.tools.build import Toolset, ToolsSpec, toolset
+from ossia.tools.folder import Folder
 from ossia.tools.functions.returned import ReturnedFunction
 from ossia.tools.host import Host, Report
 from ossia.tools.spec import ToolSpec
@@ -54,10 +55,20 @@ class Owner:
 
 @dataclass(slots=True)
 class Lent:
-    """Tools for one turn. `used`: one of those that run here may have been called: they are the conversation's own."""
+    """Tools for one turn, but those in `off`.
+
+    `used`: one of those that run here may have been called, so that they are the conversation's own from now on.
+    """
 
     toolset: Toolset
+    off: frozenset[str]
     used: bool = True
+
+    @property
+    def folder(self) -> Folder | None:
+        """The workspace, if the model may look at it in this turn."""
+        offered = (spec.name for spec in self.toolset.toolbox.every_spec if spec.name not in self.off)
+        return self.toolset.folder if any(name.startswith(_FAMILIES["shell"]) for name in offered) else None
 
 
 class Tools:
@@ -83,7 +94,7 @@ class Tools:
             base = self._built(self.owner.spec if hosted else ToolsSpec(trained=(), rules=self.owner.spec.rules))
         lent = None
         try:
-            lent = Lent(self._with_functions(base, asked))
+            lent = self._lent(base, asked)
             yield lent
         finally:
             used = own is not None or (lent is not None and lent.used)
@@ -106,7 +117,7 @@ class Tools:
         for tools in idle:
             tools.close()
 
-    def off(self, tools: Toolset, asked: Asked) -> frozenset[str]:
+    def _off(self, tools: Toolset, asked: Asked) -> frozenset[str]:
         """The tools that this request isn't offered."""
         wanted = tuple(prefix for family in asked.hosted for prefix in _FAMILIES[family])
         here = [spec for spec in tools.toolbox.every_spec if not spec.returned]
@@ -125,12 +136,12 @@ class Tools:
         counter = TokenCounter(cast("Tokenizer", None), self._host)  # the lane's, from the turn on
         return toolset(spec, self._host, self._report, counter, grants=self._grants)
 
-    def _with_functions(self, base: Toolset, asked: Asked) -> Toolset:
+    def _lent(self, base: Toolset, asked: Asked) -> Lent:
         for place, function in enumerate(asked.functions):
             if function.spec.name in {spec.name for spec in base.toolbox.every_spec if not spec.returned}:
                 message = f"tools[{place}].name: the server has a function {function.name!r} of its own: rename it"
                 raise BadRequest(message, param=f"tools[{place}].name")
-        off = self.off(base, asked)
+        off = self._off(base, asked)
         for family in sorted(asked.hosted if _hosts(asked) else ()):
             names = [spec.name for spec in base.toolbox.every_spec if spec.name.startswith(_FAMILIES[family])]
             waits = family == "web_search" and not base.browses
@@ -139,7 +150,8 @@ class Tools:
                 message = f"tools: {family} is off here{why and f' ({why})'}: its owner turns it on, {_NEEDED[family]}"
                 raise BadRequest(message, param="tools", code="tool_unavailable")
         functions = () if asked.tool_choice == "none" else asked.functions
-        return replace(base, toolbox=base.toolbox.with_tools(ReturnedFunction(one.spec) for one in functions))
+        toolbox = base.toolbox.with_tools(ReturnedFunction(one.spec) for one in functions)
+        return Lent(replace(base, toolbox=toolbox), off)
 
 
 def _hosts(asked: Asked) -> bool:

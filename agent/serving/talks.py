@@ -18,9 +18,10 @@ from ossia.agent.events import ApprovalAsked, Decision
 from ossia.agent.kv_cache import change_conversation, save_session_cache
 from ossia.agent.lanes import Lanes, LaneStopped
 from ossia.agent.limits import Limits
+from ossia.agent.prompt import WORK
 from ossia.agent.serving.asked import Asked
 from ossia.agent.serving.history import Start, begin
-from ossia.agent.serving.hosting import Owner, Tools
+from ossia.agent.serving.hosting import Lent, Owner, Tools
 from ossia.agent.serving.memory import Given, Memory, Shown, roll, shown
 from ossia.agent.serving.stored import Stored
 from ossia.agent.sessions.session import Options
@@ -107,7 +108,7 @@ class Talks:
                 with self._loaded(stop, see) as lanes, lanes.lane(
                     lane, stop=stop, on_wait=lambda before: see(Waiting(before))
                 ) as model:  # fmt: skip
-                    result = self._answer(asked, start, _Place(mark, key, lane, model, lent.toolset), stop, see)
+                    result = self._answer(asked, start, _Place(mark, key, lane, model, lent), stop, see)
                 lent.used = result.end in ("stopped", "error") or any(one.status != "returned" for one in result.calls)
             except LaneStopped:
                 result = stream.Result("stopped")
@@ -132,15 +133,15 @@ class Talks:
         self._tools.close()
 
     def _answer(self, asked: Asked, start: Start, place: _Place, stop: Control, see: See) -> stream.Result:
-        tools, model, held = place.tools, place.model, 0
+        tools, model, held = place.lent.toolset, place.model, 0
         if model.client != place.lane:  # no client finds out what another has said by how soon it is answered
             before, model.client = model.client, place.lane
             held = model.worker.submit(lambda: change_conversation(model.engine, before, place.lane)).result()
         opened = self._opened(asked, start, tools)
         session = opened.session
-        session.options, session.call_mark = self._options_of(asked, start), f"{place.mark}_"
+        session.options, session.call_mark = self._options_of(asked, start, place.lent), f"{place.mark}_"
         conversation = Conversation(opened, model.worker, self._host, private=self._tools.owner.spec.private)
-        conversation.tools_off = self._tools.off(tools, asked)
+        conversation.tools_off = place.lent.off
         conversation.use(model, tools)
         if opened.resumed and not held and model.last_read != opened.session_id:
             conversation.load_cache()
@@ -186,14 +187,18 @@ class Talks:
             self._report(Notice("warning", f"a conversation isn't stored: {error}"))
             return OpenSession(start.session())
 
-    def _options_of(self, asked: Asked, start: Start) -> Options:
-        own = self._options
+    def _options_of(self, asked: Asked, start: Start, lent: Lent) -> Options:
+        """The options: the owner's, the request's, and those of the workspace if it is on offer."""
+        own, folder = self._options, lent.folder
         given: dict[str, Any] = {"temperature": asked.temperature, "top_p": asked.top_p, "seed": asked.seed}
-        instructions = "\n\n".join(filter(None, (own.instructions, asked.instructions, *start.lead)))
+        said = "\n\n".join(filter(None, (own.instructions, asked.instructions, *start.lead)))
+        work = "" if self._tools.owner.only_look else WORK
+        whole = (said or work, folder.notes) if folder else (said,)
         return replace(
             own,
             effort=asked.effort or own.effort,
-            instructions=instructions or None,
+            instructions="\n\n".join(filter(None, whole)) or None,
+            taints=own.taints | (folder.workspace.taints if folder and folder.notes else frozenset()),
             date=start.date or self._host.now().date().isoformat(),
             response_format=asked.answer,
             sampling=replace(own.sampling, **{name: value for name, value in given.items() if value is not None}),
@@ -216,7 +221,7 @@ class _Place:
     key: str
     lane: str
     model: Model
-    tools: Toolset
+    lent: Lent
 
 
 def _given(asked: Asked, start: Start, place: _Place, opened: OpenSession, seen: Shown) -> Given:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ossia.cli.serve.models import Models
     from ossia.cli.settings.config import Resolved
     from ossia.tools.build import ToolsSpec
-    from ossia.tools.folder import Folder
 
 
 class Service:
@@ -45,7 +44,6 @@ class Service:
         self,
         models: Models,
         resolved: Resolved,
-        folder: Folder | None,
         spec: ToolsSpec,
         display: Display,
         door: Door,
@@ -62,7 +60,7 @@ class Service:
             paths.host(),
             owner,
             model=models.name,
-            options=fresh_options(resolved, folder),
+            options=fresh_options(resolved, None),  # the workspace's are for those that may look at it
             limits=partial(limits_of, settings),
             save=save,
             report=display.report,

@@ -132,7 +132,7 @@ def _serve(
     with bound(served.host, served.port) as listening:
         collect(spec, resolved, display, cast("Tokenizer", None)).close()  # faults and warnings now, not to a client
         models = Models(resolved, display, lanes=served.parallel, idle_s=idle_s)
-        service = Service(models, resolved, folder, spec, display, door, only_look=token is None, save=served.save)
+        service = Service(models, resolved, spec, display, door, only_look=token is None, save=served.save)
         app = App(service, Guard(served.host, token), door, _log if resolved.settings.verbose else _no_log)
         server = Server(listening, app, door, tick=models.look, on_drain=partial(_say_ending, display))
         with signals_to(server.drain):

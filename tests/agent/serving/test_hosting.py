@@ -12,6 +12,7 @@ from ossia.agent.serving.hosting import Owner
 from ossia.agent.serving.responses_in import asked_of
 from ossia.agent.stream import events as stream
 from ossia.tools.approval.rules import Rule
+from ossia.tools.approval.trust import look
 from ossia.tools.build import ToolsSpec
 from ossia.tools.folder import Folder
 from ossia.tools.undo.journal import Journal
@@ -36,7 +37,7 @@ def root(tmp_path: Path) -> Path:
 
 def _owner(root: Path, *rules: Rule, **rest: Any) -> Owner:
     journal = Journal(root.parent / "data", root)
-    folder = Folder(Workspace(root, trusted=True, keeper=journal), journal)
+    folder = Folder(Workspace(root, trusted=True, keeper=journal), journal, look(root))
     return Owner(ToolsSpec(trained=(), folder=folder, rules=rules), **rest)
 
 
@@ -101,6 +102,17 @@ def test_an_owner_who_lets_clients_only_look(tmp_path: Path, root: Path) -> None
         assert [status for _, status in _statuses(result)] == ["done", "failed", "failed"]
         assert "apply_patch" not in served.text(0) and "open_file" in served.text(0)
     assert (root / "a.txt").read_text() == "old\n"
+
+
+def test_a_workspaces_notes_are_for_those_who_may_look_at_it(tmp_path: Path, root: Path) -> None:
+    (root / "AGENTS.md").write_text("Write tests first.")
+    with serving(tmp_path, DONE, DONE, DONE, owner=_owner(root)) as served:
+        served.answer(_asked())
+        assert "# Instructions" not in served.text()
+        served.answer(_asked(**SHELL))
+        assert "You work in a folder of the user's." in served.text() and "Write tests first." in served.text()
+        served.answer(_asked(instructions="Be short.", **SHELL))
+        assert "# Instructions\n\nBe short.\n\nNotes of the workspace" in served.text()
 
 
 def test_what_is_off_is_refused_in_a_line(tmp_path: Path) -> None:

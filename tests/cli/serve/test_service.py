@@ -37,7 +37,7 @@ def _serving(
     door, display = Door(), Display()
     models = Models(resolved, display, lanes=1, idle_s=idle_s)
     spec = tools_spec(resolved, None)
-    service = Service(models, resolved, None, spec, display, door, only_look=only_look, save=False)
+    service = Service(models, resolved, spec, display, door, only_look=only_look, save=False)
     with running(service, door, tick=models.look) as server:
         yield server, models
     service.close()
