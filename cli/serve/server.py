@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 PATIENCE_S, DRAIN_S = 60.0, 30.0
 _LOOK_EVERY_S = 0.5
+_MAX_BEHIND_BYTES = 1 << 20
+"""Of further requests that a connection sends while one is answered."""
 _BACKLOG = 128
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
@@ -69,6 +71,10 @@ class Protocol(H11Protocol):
             self.waits_since = now
         elif now - self.waits_since > patience_s:
             self.transport.abort()
+        if not reading and self.flow.read_paused:  # its end stands behind what it sent besides
+            self.flow.resume_reading()
+            if len(self.conn.trailing_data[0]) > _MAX_BEHIND_BYTES:
+                self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
         body = body_of(BadRequest("this is no HTTP request that can be read, or its headers are too long"))

@@ -7,10 +7,13 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 
 from ossia.cli.serve.app import Door
+from ossia.cli.serve.faults import Fault
+from ossia.cli.serve.guard import Guard
 from tests.cli.serve.running import TOKEN, Running, body_of, message_of, running, status_of
 
 _STEP_S, _MOST_S = 0.02, 60.0
@@ -159,6 +162,22 @@ def test_this_machine_is_a_host_whatever_it_is_called(server: Running, host: str
     assert status_of(server.exchange(server.ask({"say": []}, f"Host: {host}"))) == 200
 
 
+@pytest.mark.parametrize(
+    ("listening", "host", "allowed"),
+    [
+        *(("192.0.2.7", "192.0.2.7:8321", True), ("Box.lan", "box.lan:8321", True), ("192.0.2.7", "box.lan", False)),
+        *(("0.0.0.0", "box.lan:8321", True), ("::", "[2001:db8::1]", True), ("0.0.0.0", "", False)),
+    ],
+)
+def test_another_address_is_a_host_by_its_name_and_all_addresses_by_any(
+    listening: str, host: str, allowed: bool
+) -> None:
+    """There the token is needed, which no web page has."""
+    headers = [(b"host", host.encode()), (b"authorization", b"Bearer t")]
+    with nullcontext() if allowed else pytest.raises(Fault, match="the Host header"):
+        Guard(listening, "t").check(headers, private=True)
+
+
 def test_requests_of_web_pages_are_refused(server: Running) -> None:
     for origin in ("https://evil.example", "null", f"http://127.0.0.1:{server.port}"):
         answer = server.exchange(server.ask({"say": []}, f"Origin: {origin}"))
@@ -199,11 +218,20 @@ def test_a_wrong_token_is_refused_before_the_body_is_read(server: Running) -> No
 
 
 @pytest.mark.parametrize("stream", [True, False])
-def test_a_client_that_goes_away_stops_its_turn(server: Running, stream: bool) -> None:
+@pytest.mark.parametrize("more", [b"", b"\r\n", b"GET /health HTTP/1.1\r\n\r\n" * 10_000])
+def test_a_client_that_goes_away_stops_its_turn(server: Running, stream: bool, more: bytes) -> None:
+    """Also one that sent more than its request: its end stands behind that."""
     with server.connect() as connection:
-        connection.sendall(server.ask({"say": ["a"], "stream": stream, "hold": True}))
+        connection.sendall(server.ask({"say": ["a"], "stream": stream, "hold": True}, close=False) + more)
         assert server.service.began.acquire(timeout=_MOST_S)
     assert server.service.stopped.acquire(timeout=_MOST_S)
+
+
+def test_a_client_that_sends_without_end_is_cut(server: Running) -> None:
+    with server.connect() as connection, pytest.raises(OSError):
+        connection.sendall(server.ask({"say": ["a"], "hold": True}, close=False))
+        while True:
+            connection.sendall(b"x" * 65536)
 
 
 def test_half_requests_are_cut() -> None:
