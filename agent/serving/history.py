@@ -69,12 +69,15 @@ def _known(items: tuple[Item, ...], memory: Memory) -> tuple[Given | None, tuple
     """The last response that the history holds, the same up to there; the instructions before; the items behind it."""
     leading = next((at for at, item in enumerate(items) if not _is_developers(item)), len(items))
     lead = tuple(item.message.text for item in items[:leading] if item.message is not None)
-    digest, at, found, rest = b"", leading, None, items[leading:]
-    for group in _groups(rest):
+    digest, at, ends = b"", leading, []
+    for group in _groups(items[leading:]):
         digest, at = roll(digest, _shown(group)), at + len(group)
-        if _is_models(group[0]) and (given := memory.with_digest(digest)) is not None:
-            found, rest = given, items[at:]
-    return found, lead, rest
+        if _is_models(group[0]):
+            ends.append((digest, at))
+    for digest, at in reversed(ends):
+        if (given := memory.with_digest(digest)) is not None:
+            return given, lead, items[at:]
+    return None, lead, items[leading:]
 
 
 def _groups(items: Sequence[Item]) -> Iterator[tuple[Item, ...]]:
@@ -103,7 +106,7 @@ def _shown(items: Sequence[Item]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(slots=True)
 class _Slot:
-    """An entry, and the result of the call that it is."""
+    """An entry. If it is a call whose result its client has or owes: its id, and the result."""
 
     entry: Entry
     result: Entry | None = None
@@ -160,12 +163,11 @@ class _Reader:
         entries: list[Entry] = []
         for slot in self.slots:
             entries.append(slot.entry)
-            answered = is_call(slot.entry.message) and (slot.result or slot.call_id is None)
             if slot.result is not None:
                 entries.append(slot.result)
-            elif is_call(slot.entry.message) and not answered:
-                text = f"[{INTERRUPTED['user']}]"
-                entries.append(replace(slot.entry, message=result_message(slot.entry.message, text), cut=False))
+            elif slot.call_id is not None:
+                result = result_message(slot.entry.message, f"[{INTERRUPTED['user']}]")
+                entries.append(Entry(result, slot.entry.turn, error=True))
         base = self.base
         return Start(
             tuple(entries),
@@ -188,7 +190,7 @@ class _Reader:
     def _read_models(self, group: tuple[Item, ...], memory: Memory) -> None:
         found = {given.mark: given for item in group for given in [_given(item, memory)] if given is not None}
         given = next(iter(found.values())) if len(found) == 1 else None
-        if given is not None and _agree(group, given):
+        if given is not None and given.own and _agree(group, given):
             self.key = given.key
             for entry in given.own:
                 self._add(entry)
@@ -223,5 +225,5 @@ def _given(item: Item, memory: Memory) -> Given | None:
 
 def _agree(group: Sequence[Item], given: Given) -> bool:
     """True if the client has left what it shows as it was. Some leave out what was said beside a call."""
-    said, own = dict(_shown(group)), dict(given.shown)
-    return said.pop(SAID, own.get(SAID, "")) == own.pop(SAID, "") and said == own
+    theirs, ours = _shown(group), given.shown
+    return theirs in (ours, tuple(part for part in ours if part[0] != SAID), ())

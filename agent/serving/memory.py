@@ -75,7 +75,7 @@ class Memory:
         self._beyond = beyond
         self._max_bytes, self._max_responses = max_bytes, max_responses
         self._given: OrderedDict[str, Given] = OrderedDict()
-        self._by_digest: dict[bytes, str] = {}
+        self._by_digest: dict[bytes, list[str]] = {}
         self._uses: Counter[int] = Counter()  # of each entry, by its id(): conversations share them
         self._bytes = 0
         self._lock = threading.Lock()
@@ -84,7 +84,7 @@ class Memory:
         """Remember a response."""
         with self._lock:
             self._given[given.mark] = given
-            self._by_digest[given.digest] = given.mark
+            self._by_digest.setdefault(given.digest, []).append(given.mark)
             for entry in given.entries:
                 self._uses[id(entry)] += 1
                 self._bytes += _bytes_of(entry) if self._uses[id(entry)] == 1 else 0
@@ -98,8 +98,15 @@ class Memory:
         return found or (self._beyond.of(mark) if self._beyond and mark else None)
 
     def with_digest(self, digest: bytes) -> Given | None:
-        """The response after which its client has a conversation of this digest."""
-        found = self._found(self._by_digest.get(digest))
+        """The response after which its client has a conversation of this digest.
+
+        Of conversations that are the same so far each is given once: their tools aren't the same.
+        """
+        with self._lock:
+            marks = self._by_digest.get(digest, [])
+            mark = next(iter(marks), None)
+            del marks[: len(marks) > 1]
+        found = self._found(mark)
         return found or (self._beyond.with_digest(digest) if self._beyond else None)
 
     def _found(self, mark: str | None) -> Given | None:
@@ -111,8 +118,11 @@ class Memory:
 
     def _drop(self, mark: str) -> None:
         given = self._given.pop(mark)
-        if self._by_digest.get(given.digest) == mark:
-            del self._by_digest[given.digest]
+        marks = self._by_digest.get(given.digest, [])
+        if mark in marks:
+            marks.remove(mark)
+        if not marks:
+            self._by_digest.pop(given.digest, None)
         for entry in given.entries:
             self._uses[id(entry)] -= 1
             if not self._uses[id(entry)]:

@@ -141,6 +141,14 @@ def test_a_turn_that_is_stopped(tmp_path: Path) -> None:
         assert served.answer(asked)[1].text == "It is 1."
 
 
+def test_conversations_that_are_the_same_so_far() -> None:
+    """Two clients have them, each with tools of its own."""
+    memory = Memory()
+    for mark in "ab":
+        memory.add(Given(mark, f"key {mark}", None, (), (), (), None, 0, (), b"same", None, True))
+    assert [given and given.key for given in map(memory.with_digest, [b"same"] * 3)] == ["key a", "key b", "key b"]
+
+
 def test_memory_is_bounded() -> None:
     memory = Memory(max_bytes=10_000, max_responses=50)
     entries: tuple[Entry, ...] = ()
