@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from ossia.harmony._json import Json, messages_of
 from ossia.harmony.conversation import function_from_json
 from ossia.harmony.errors import ConversationError
 from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, DeveloperPrompt, Message, Namespace, is_call
+from ossia.harmony.reader import Json, messages_of
 from ossia.harmony.tokens import CONSTRAIN
 
 _PREFIX = "functions."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ossia.harmony._json import Json, messages_of
 from ossia.harmony.messages import (
     ROLES,
     ChannelConfig,
@@ -17,6 +16,7 @@ from ossia.harmony.messages import (
     ResponseFormat,
     SystemPrompt,
 )
+from ossia.harmony.reader import Json, messages_of
 from ossia.harmony.render import developer_text
 
 _FORMATS = "# Response Formats"

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Literal
 
-from ossia.harmony._json import compact_json
 from ossia.harmony.errors import RenderError
 from ossia.harmony.messages import (
     ANALYSIS,
@@ -19,6 +18,7 @@ from ossia.harmony.messages import (
     ResponseFormat,
     SystemPrompt,
 )
+from ossia.harmony.reader import compact_json
 from ossia.harmony.tokenizer import Tokenizer
 from ossia.harmony.tokens import CONSTRAIN
 from ossia.harmony.typescript import typescript

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from ossia.harmony._json import compact_json
+from ossia.harmony.reader import compact_json
 
 _NESTED_PROPERTY = "    "
 _NESTED_VARIANT = "   "

@@ -7,8 +7,8 @@ from typing import Final
 from ossia.agent.serving import fields
 from ossia.agent.serving.asked import Asked, BadRequest, Function, Item
 from ossia.agent.serving.fields import wrong
-from ossia.harmony._json import Json
 from ossia.harmony.messages import Message
+from ossia.harmony.reader import Json
 
 _UNSUPPORTED: Final = {
     "n": (1,), "logprobs": (False,), "top_logprobs": (0,), "logit_bias": ({},), "presence_penalty": (0,),

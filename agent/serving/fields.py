@@ -13,9 +13,9 @@ from typing import Any, Final
 from ossia.agent.errors import SchemaUnusable
 from ossia.agent.schema import require_usable
 from ossia.agent.serving.asked import BadRequest, Function, Item
-from ossia.harmony._json import Json
 from ossia.harmony.errors import ConversationError
 from ossia.harmony.messages import ANALYSIS, COMMENTARY, FINAL, Effort, Message, ResponseFormat, is_call
+from ossia.harmony.reader import Json
 from ossia.harmony.tokens import CONSTRAIN
 from ossia.tools.functions.naming import PREFIX, offered_name
 from ossia.tools.functions.returned import ReturnedFunction

@@ -9,8 +9,8 @@ from ossia.agent.serving import fields
 from ossia.agent.serving.asked import Asked, BadRequest, Function, Hosted, Item
 from ossia.agent.serving.fields import wrong
 from ossia.agent.serving.response_items import unsealed
-from ossia.harmony._json import Json
 from ossia.harmony.messages import COMMENTARY, Message
+from ossia.harmony.reader import Json
 
 _UNSUPPORTED: Final = {
     "background": (False,), "conversation": (), "prompt": (), "top_logprobs": (0,), "presence_penalty": (0,),
