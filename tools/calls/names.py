@@ -43,6 +43,7 @@ def resolve_name(written: str, known: Collection[str]) -> str | None:
         resolve_name("open_file<|channel|>commentary", known)       →  repo_browser.open_file
         resolve_name("execjson", known)                             →  container.exec
         resolve_name("functions.browser.search", known)             →  browser.search
+        resolve_name("functions.exec_command", known)               →  functions.exec_command_tool
         resolve_name("bash", known)                                 →  container.exec
     """
     if written in known:
@@ -53,7 +54,7 @@ def resolve_name(written: str, known: Collection[str]) -> str | None:
         known = [name for name in known if name.startswith(_WORK_PREFIXES)]
     by_lower = {name.lower(): name for name in known}
     for name in names:
-        for whole in (name, f"functions.{name}"):
+        for whole in (name, f"functions.{name}", f"functions.{name}_tool"):  # `naming.offered_name` adds it
             found = whole if whole in known else by_lower.get(whole.lower())
             if found is not None:
                 return found

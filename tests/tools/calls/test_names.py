@@ -90,6 +90,11 @@ def test_a_tool_of_that_very_name_comes_first() -> None:
     assert resolve_name("find", ["python", "browser.find"]) == "browser.find"
 
 
+@pytest.mark.parametrize("written", ["functions.exec_command", "exec_command", "functions.exec_command_tool"])
+def test_a_function_that_is_offered_under_another_name_is_meant_by_its_own(written: str) -> None:
+    assert resolve_name(written, (*KNOWN, "functions.exec_command_tool")) == "functions.exec_command_tool"
+
+
 def test_the_model_is_told_the_nearest_names_first() -> None:
     assert unknown_name("functions.get_wether", ["python", "functions.get_weather"]) == (
         "Error: there is no tool 'functions.get_wether'. The tools are: functions.get_weather, python"
