@@ -140,7 +140,11 @@ class ResponsesApi:
             # The item's number; llama.cpp doesn't number them.
             key = str(event.get("output_index", "")) or _text(item.get("id")) or _text(event.get("item_id"))
             match kind:
-                case "response.reasoning_text.delta" | "response.reasoning_summary_text.delta" if delta:
+                case (
+                    "response.reasoning_text.delta"
+                    | "response.reasoning.delta"  # Open Responses' name for it
+                    | "response.reasoning_summary_text.delta"
+                ) if delta:
                     if begun.setdefault(key, kind) == kind:  # reasoning and a summary of it: the first that came
                         yield Reasoning(delta)
                 case "response.output_text.delta" | "response.refusal.delta" if delta:

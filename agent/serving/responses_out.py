@@ -141,7 +141,7 @@ class ResponsesWriter:
         if phase != "reasoning":
             yield self._stream.event("response.output_text.delta", **place, delta=delta, logprobs=[])
             return
-        yield self._stream.event("response.reasoning_text.delta", **place, delta=delta)
+        yield self._stream.event("response.reasoning.delta", **place, delta=delta)
         if self._summarized:  # the text itself is the only summary that there is
             place = {**now.place, "summary_index": 0}
             yield self._stream.event("response.reasoning_summary_text.delta", **place, delta=delta)
@@ -169,7 +169,7 @@ class ResponsesWriter:
         for number, one in enumerate(part.get("annotations", ())):
             yield event("response.output_text.annotation.added", **place, annotation_index=number, annotation=one)
         if now.phase == "reasoning":
-            yield event("response.reasoning_text.done", **place, text=text)
+            yield event("response.reasoning.done", **place, text=text)
         else:
             yield event("response.output_text.done", **place, text=text, logprobs=[])
         yield event("response.content_part.done", **place, part=part)

@@ -83,6 +83,11 @@ def text(number: int, *texts: str) -> list[Data]:
     return item(number, "message", *deltas, role="assistant", content=[])
 
 
+def open_thoughts(number: int, *texts: str) -> list[Data]:
+    """Open Responses', and `ossia serve`'s: another name of the events."""
+    return [one | {"type": one["type"].replace("reasoning_text", "reasoning")} for one in thoughts(number, *texts)]
+
+
 def told_again(number: int, part: str, *texts: str) -> list[Data]:
     """LM Studio's and transformers' `reasoning_text` or `output_text`: the whole follows its deltas, twice."""
     kind, more = ("reasoning", Data(summary=[])) if part == "reasoning_text" else ("message", Data(role="assistant"))
@@ -203,6 +208,14 @@ DIALECTS: Final = {
             responses(text(0, "It is", " 2.")),
         ),
         _AS_CONTENT | {"encrypted_content": THOUGHT},
+    ),
+    "ossia serve": Dialect(
+        "responses",
+        (
+            responses(open_thoughts(0, "Compute", " it."), call(1, "python", CODE)),
+            responses(text(0, "It is", " 2.")),
+        ),
+        _AS_CONTENT,
     ),
     "LM Studio": Dialect(
         "responses",

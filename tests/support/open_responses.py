@@ -80,8 +80,8 @@ _EVENTS: Mapping[str, Json] = {
     "response.output_text.delta": {"content_index": _I, "delta": _S},
     "response.output_text.done": {"content_index": _I, "text": _S},
     "response.output_text.annotation.added": {"content_index": _I, "annotation_index": _I, "annotation": _CITATION},
-    "response.reasoning_text.delta": {"content_index": _I, "delta": _S},
-    "response.reasoning_text.done": {"content_index": _I, "text": _S},
+    "response.reasoning.delta": {"content_index": _I, "delta": _S},
+    "response.reasoning.done": {"content_index": _I, "text": _S},
     "response.reasoning_summary_text.delta": {"summary_index": _I, "delta": _S},
     "response.reasoning_summary_text.done": {"summary_index": _I, "text": _S},
     "response.function_call_arguments.delta": {"delta": _S},
@@ -118,7 +118,7 @@ def require(value: Json, kind: str) -> None:
 
 
 _TEXTS = {  # the kind of a delta: the field of the text in its "done"
-    "response.output_text": "text", "response.reasoning_text": "text", "response.reasoning_summary_text": "text",
+    "response.output_text": "text", "response.reasoning": "text", "response.reasoning_summary_text": "text",
     "response.function_call_arguments": "arguments", "response.custom_tool_call_input": "input",
     "response.mcp_call_arguments": "arguments", "response.code_interpreter_call_code": "code",
 }  # fmt: skip

@@ -40,7 +40,8 @@ def _like(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]
 
 _TYPES = st.sampled_from(
     [
-        *(f"response.{what}.delta" for what in ("reasoning_text", "reasoning_summary_text", "output_text", "refusal")),
+        *(f"response.{what}.delta" for what in ("reasoning_text", "reasoning", "reasoning_summary_text")),
+        *(f"response.{what}.delta" for what in ("output_text", "refusal")),
         *("response.function_call_arguments.delta", "response.output_item.added", "response.output_item.done"),
         *("response.completed", "response.incomplete", "response.failed", "error", "response.created"),
     ]

@@ -88,8 +88,8 @@ def test_an_answer_with_its_reasoning(tmp_path: Path) -> None:
     assert (response["status"], response["created_at"], response["completed_at"]) == ("completed", 7, 9)
     kinds = list(dict.fromkeys(event["type"].removeprefix("response.") for event in sent))
     assert kinds == [
-        "created", "in_progress", "output_item.added", "content_part.added", "reasoning_text.delta",
-        "reasoning_text.done", "content_part.done", "output_item.done", "output_text.delta", "output_text.done",
+        "created", "in_progress", "output_item.added", "content_part.added", "reasoning.delta",
+        "reasoning.done", "content_part.done", "output_item.done", "output_text.delta", "output_text.done",
         "completed",
     ]  # fmt: skip
 
