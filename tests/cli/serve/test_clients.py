@@ -19,7 +19,10 @@ ASKED = "Ada Lovelace was born in 1815"
 CALLED = "Call set_lamp with room kitchen and level 40"
 PARAMETERS: dict[str, object] = {
     "type": "object",
-    "properties": {"room": {"type": "string"}, "level": {"type": "integer"}},
+    "properties": {
+        "room": {"type": "string", "maxLength": 20},
+        "level": {"type": "integer", "minimum": 0, "maximum": 100},
+    },
     "required": ["room", "level"],
     "additionalProperties": False,
 }
