@@ -80,10 +80,10 @@ class Answers:
 
     def __exit__(self, *_: object) -> None:
         """Close them. What waits stays in FILE.part, if a later run can go on from it."""
-        rests = bool(self._ahead)
-        self._after.close()
-        if self.goes_on and not rests:
+        self._part.close()
+        if self.goes_on and not self._ahead:
             self._beside("part").unlink(missing_ok=True)
+        self._after.close()
         if self.goes_on:
             self._beside("lock").unlink(missing_ok=True)
 
@@ -190,7 +190,7 @@ def _answered(data: bytes) -> Answered | None:
 
 
 def _whole_lines(file: IO[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Offset and bytes of each line; the beginning of an answer behind the last one is cut off."""
+    """The offset and the bytes of each line; the beginning of an answer behind the last one is cut off."""
     end = 0
     with open(file.fileno(), "rb", closefd=False) as reader:
         reader.seek(0)

@@ -1,4 +1,4 @@
-"""The whole of `ossia batch`, once its flags are read: what isn't answered yet is asked, so many at once."""
+"""The whole of `ossia batch`, once its flags are read: asks what isn't answered yet, several questions at once."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class _Batch:
         self._tally, self._other = Tally(), set[tuple[str, str]]()
 
     def whole(self, file: IO[bytes], parallel: int) -> int:
-        """All of it, to the exit code. An interrupt lets what is answered be written."""
+        """Do all of it; returns the exit code. At an interrupt, what is answered by then is written."""
         try:
             lines = lines_of(file)
             self._tally.total = number_of(file)

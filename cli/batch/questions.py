@@ -105,7 +105,7 @@ def value_of(line: Line) -> Mapping[str, Any]:
 
 
 def id_of(value: Mapping[str, Any]) -> str | int | None:
-    """Its own `id`; None: it has none that may be repeated."""
+    """The line's own `id`, a text or a whole number; None: it has no such id."""
     found = value.get("id")
     return found if isinstance(found, str | int) and not isinstance(found, bool) else None
 
