@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import Request
@@ -14,7 +15,7 @@ from starlette.responses import Response
 
 from ossia.agent.control import Control
 from ossia.agent.serving.asked import BadRequest
-from ossia.cli.serve.faults import Fault, body_of, refusal_of
+from ossia.cli.serve.faults import Fault, body_of, busy, ending, refusal_of
 from ossia.cli.serve.outlet import Item, Outlet, Start
 
 if TYPE_CHECKING:
@@ -23,11 +24,32 @@ if TYPE_CHECKING:
 MAX_BODY_BYTES = 16 << 20
 """Of a request: some hundred times what a context of 131,072 tokens holds, pictures and escapes included."""
 _MAX_DEPTH = 64
-_COMMENT_EVERY_S = 5.0
+MAX_REQUESTS = 256
+"""That are being answered or wait, each with a thread; beyond it they are refused."""
 _COMMENT = b": waiting\n\n"
 
 Answerer = Callable[[Mapping[str, Any], Outlet, Control], None]
 """Answers a request's JSON on the calling thread: puts `Start`, then the parts. Its errors become the client's."""
+
+
+class Door:
+    """Counts the requests under way, and lets no more in than there is room for, none while the server ends."""
+
+    def __init__(self, most: int = MAX_REQUESTS) -> None:
+        self.inside, self.closed, self._most = 0, False, most
+
+    @contextmanager
+    def passing(self) -> Iterator[None]:
+        """A request under way. Raises Fault."""
+        if self.closed:
+            raise ending()
+        if self.inside >= self._most:
+            raise busy(f"{self.inside} requests are waiting: ask again later")
+        self.inside += 1
+        try:
+            yield
+        finally:
+            self.inside -= 1
 
 
 async def read_body(request: Request) -> bytes:
@@ -52,9 +74,9 @@ def _too_long() -> Fault:
 
 
 def parsed(body: bytes) -> Mapping[str, Any]:
-    """The JSON object of a body. Raises Fault."""
+    """The JSON object of a body. Raises BadRequest."""
     try:
-        value = json.loads(body)
+        value = json.loads(body, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         why = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise BadRequest(f"the body is no JSON: {why}") from None
@@ -68,38 +90,46 @@ def parsed(body: bytes) -> Mapping[str, Any]:
     raise BadRequest(f"the body is nested in more than {_MAX_DEPTH} levels")
 
 
+def _no_number(name: str) -> object:
+    raise ValueError(f"{name} is no number")
+
+
 def _children(value: object) -> list[object]:
     if isinstance(value, dict):
         return list(value.values())
     return value if isinstance(value, list) else []
 
 
-class TurnResponse(Response):
-    """Answers by a thread of its own. A client that goes away stops the turn, also while that waits for a lane."""
+class Answer(Response):
+    """Answers a request on a thread of its own. A client that goes away stops the turn, also one that waits for a lane.
 
-    def __init__(self, answer: Callable[[Outlet, Control], None]) -> None:
-        self._answer = answer
-        self.background = None
+    `comment_s`: a stream gets a comment line after so many seconds without anything else.
+    """
+
+    def __init__(self, door: Door, request: Request, answer: Answerer, comment_s: float) -> None:
+        self._door, self._request, self._answer, self._comment_s = door, request, answer, comment_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        control = Control()
-        outlet = Outlet()
-        threading.Thread(target=self._run, args=(outlet, control), name="ossia-serve-turn", daemon=True).start()
-        leaving = asyncio.create_task(_disconnected(receive))
-        sending = asyncio.create_task(_send_all(outlet, scope, receive, send))
-        try:
-            await asyncio.wait({leaving, sending}, return_when=asyncio.FIRST_COMPLETED)
-            if sending.done():
-                sending.result()
-        finally:
-            outlet.leave()
-            control.stop()
-            for task in (leaving, sending):
-                task.cancel()
+        with self._door.passing():
+            body = await read_body(self._request)
+            control, outlet = Control(), Outlet()
+            run = partial(self._run, body, outlet, control)
+            threading.Thread(target=run, name="ossia-serve-turn", daemon=True).start()
+            leaving = asyncio.create_task(_disconnected(receive))
+            sending = asyncio.create_task(_send_all(outlet, scope, receive, send, self._comment_s))
+            try:
+                await asyncio.wait({leaving, sending}, return_when=asyncio.FIRST_COMPLETED)
+                if sending.done():
+                    sending.result()
+            finally:
+                outlet.leave()
+                control.stop()
+                for task in (leaving, sending):
+                    task.cancel()
 
-    def _run(self, outlet: Outlet, control: Control) -> None:
+    def _run(self, body: bytes, outlet: Outlet, control: Control) -> None:
         try:
-            self._answer(outlet, control)
+            self._answer(parsed(body), outlet, control)
         except BaseException as error:
             outlet.put(error)
         finally:
@@ -111,12 +141,12 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-async def _send_all(outlet: Outlet, scope: Scope, receive: Receive, send: Send) -> None:
-    """Send the parts to the end; a streamed answer gets a comment line every 5 s while nothing else is sent."""
+async def _send_all(outlet: Outlet, scope: Scope, receive: Receive, send: Send, comment_s: float) -> None:
+    """Send the parts to the end; a stream gets comment lines while nothing else is sent."""
     start: Start | None = None
     while True:
         try:
-            parts = await asyncio.wait_for(outlet.take(), _COMMENT_EVERY_S if start and start.streamed else None)
+            parts = await asyncio.wait_for(outlet.take(), comment_s if start and start.streamed else None)
         except TimeoutError:
             await _send_body(send, _COMMENT, more=True)
             continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -14,21 +13,17 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route, Router
 
 from ossia.agent.serving.asked import BadRequest
-from ossia.cli.serve.answer import Answerer, TurnResponse, parsed, read_body, refused
-from ossia.cli.serve.faults import Fault, busy, ending, refusal_of
+from ossia.cli.serve.answer import Answer, Door, refused
+from ossia.cli.serve.faults import Fault, refusal_of
 from ossia.cli.serve.outlet import Outlet
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from starlette.types import Message, Receive, Scope, Send
 
     from ossia.agent.control import Control
     from ossia.agent.serving.asked import Api
     from ossia.cli.serve.guard import Guard
 
-MAX_REQUESTS = 256
-"""That are being answered or wait, each with a thread; beyond it they are refused."""
 _HEALTH = ("/health", "/v1/health")
 
 
@@ -48,31 +43,16 @@ class Service(Protocol):
         """The body of `GET /health`, for anyone."""
 
 
-class Door:
-    """Counts the requests under way, and lets no more in than there is room for, none while the server ends."""
-
-    def __init__(self, most: int = MAX_REQUESTS) -> None:
-        self.inside, self.closed, self._most = 0, False, most
-
-    @contextmanager
-    def passing(self) -> Iterator[None]:
-        """A request under way. Raises Fault."""
-        if self.closed:
-            raise ending()
-        if self.inside >= self._most:
-            raise busy(f"{self.inside} requests are waiting: ask again later")
-        self.inside += 1
-        try:
-            yield
-        finally:
-            self.inside -= 1
-
-
 class App:
-    """The ASGI application. `log` gets a line about each request: `"POST /v1/responses: 200 after 1.2 s"`."""
+    """The ASGI application. `log` gets a line about each request: `"POST /v1/responses: 200 after 1.2 s"`.
 
-    def __init__(self, service: Service, guard: Guard, door: Door, log: Callable[[str], object]) -> None:
-        self._service, self._guard, self._door, self._log = service, guard, door, log
+    `comment_s`: a stream gets a comment line after so many seconds without anything else.
+    """
+
+    def __init__(
+        self, service: Service, guard: Guard, door: Door, log: Callable[[str], object], *, comment_s: float = 5.0
+    ) -> None:
+        self._service, self._guard, self._door, self._log, self._comment_s = service, guard, door, log, comment_s
         self._routes = Router(
             [
                 Route("/v1/responses", partial(self._answer, "responses"), methods=["POST"]),
@@ -107,7 +87,7 @@ class App:
             self._log(f"{scope['method']} {scope['path']}: {how} {time.monotonic() - began:.1f} s")
 
     async def _answer(self, api: Api, request: Request) -> Response:
-        return _Passing(self._door, request, partial(self._service.answer, api))
+        return Answer(self._door, request, partial(self._service.answer, api), self._comment_s)
 
     async def _models(self, request: Request) -> Response:
         return JSONResponse(self._service.models())
@@ -117,19 +97,6 @@ class App:
 
     async def _health(self, request: Request) -> Response:
         return JSONResponse(self._service.health())
-
-
-class _Passing(Response):
-    """An answer, counted from before its body is read to after its last part."""
-
-    def __init__(self, door: Door, request: Request, answer: Answerer) -> None:
-        self._door, self._request, self._answer = door, request, answer
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._door.passing():
-            body = await read_body(self._request)
-            respond = TurnResponse(lambda outlet, stop: self._answer(parsed(body), outlet, stop))
-            await respond(scope, receive, send)
 
 
 def _refusal_of(scope: Scope, error: Exception) -> BadRequest:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ossia.cli.runtime.progress import Display
     from ossia.cli.settings.config import Resolved
 
-_STEP_S, _END_S = 0.1, 5.0
+_STEP_S, _CUT_S, _END_S = 0.1, 1.0, 5.0
 
 
 class Models:
@@ -92,12 +92,19 @@ class Models:
                 self._freeing.start()
                 self._display.detail(f"{self.name} is unloaded: nobody asked for {self._idle_s:g} s")
 
-    def close(self) -> None:
-        """Unload the model, at the end of the process. Each part that takes more than 5 s is given up."""
+    def close(self, *, cut: bool = False) -> None:
+        """Unload the model, at the end of the process. Each part that takes more than 5 s is given up.
+
+        `cut`: turns were stopped; wait for the end of their tools instead, at most a second.
+        """
         if self._freeing:
             self._freeing.join(_END_S)
         if lanes := self.loaded:
-            self._unload(lanes, _END_S)
+            give_up_at = time.monotonic() + _CUT_S
+            while cut and lanes.busy and time.monotonic() < give_up_at:
+                time.sleep(_STEP_S)
+            if not cut:
+                self._unload(lanes, _END_S)
 
     def _unload(self, lanes: Lanes, wait_s: float | None) -> None:
         """Store what the next load can use of the caches, and close the lanes."""

@@ -23,7 +23,8 @@ from ossia.cli.exits import ExitError
 from ossia.cli.serve.faults import body_of
 
 if TYPE_CHECKING:
-    from ossia.cli.serve.app import App, Door
+    from ossia.cli.serve.answer import Door
+    from ossia.cli.serve.app import App
 
 PATIENCE_S, DRAIN_S = 60.0, 30.0
 _LOOK_EVERY_S = 0.5
@@ -111,6 +112,7 @@ class Server:
             log_config=None,
             access_log=False,
             server_header=False,
+            timeout_keep_alive=30,  # clients give a connection up sooner, and none just as they use it
             timeout_graceful_shutdown=1,
         )
         self._uvicorn, self._socket, self._door = _Uvicorn(config, self._look), listening, door

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ossia.agent.lanes import Lanes
     from ossia.agent.serving.asked import Api, Asked
     from ossia.cli.runtime.progress import Display
-    from ossia.cli.serve.app import Door
+    from ossia.cli.serve.answer import Door
     from ossia.cli.serve.models import Models
     from ossia.cli.settings.config import Resolved
     from ossia.tools.build import ToolsSpec

@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
@@ -116,7 +117,8 @@ def _serve(
     from ossia.cli.runtime.assembly import collect, tools_spec
     from ossia.cli.runtime.ending import end_now, look_to_the_end
     from ossia.cli.runtime.progress import make_display
-    from ossia.cli.serve.app import App, Door
+    from ossia.cli.serve.answer import Door
+    from ossia.cli.serve.app import App
     from ossia.cli.serve.guard import Guard
     from ossia.cli.serve.models import Models
     from ossia.cli.serve.server import Server, bound, signals_to, url_of
@@ -144,7 +146,7 @@ def _serve(
         raise error
     try:
         service.close()
-        models.close()
+        models.close(cut=not whole)
         look_to_the_end(display.warn)
     except KeyboardInterrupt:
         whole = False
@@ -152,7 +154,8 @@ def _serve(
 
 
 def _log(line: str) -> None:
-    print(one_line(line), file=sys.stderr, flush=True)
+    with suppress(OSError):  # nobody reads it any more
+        print(one_line(line), file=sys.stderr, flush=True)
 
 
 def _no_log(line: str) -> None:
@@ -160,9 +163,10 @@ def _no_log(line: str) -> None:
 
 
 def _say_ending(display: Display, inside: int) -> None:
-    if inside:
+    with suppress(OSError):  # the terminal is closed
         what = "a request" if inside == 1 else f"{inside} requests"
-        display.note(f"ossia: ending after {what} under way (Ctrl-C: end now)")
+        if inside:
+            display.note(f"ossia: ending after {what} under way (Ctrl-C: end now)")
 
 
 def _greet(display: Display, url: str, model: str, served: Served, token: str | None, made: bool) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 
 from ossia.agent.control import Control
 from ossia.agent.serving.asked import BadRequest
-from ossia.cli.serve.app import App, Door
+from ossia.cli.serve.answer import Door
+from ossia.cli.serve.app import App
 from ossia.cli.serve.guard import Guard
 from ossia.cli.serve.outlet import Outlet, Start
 from ossia.cli.serve.server import Server, bound
@@ -104,12 +105,17 @@ class Running:
 
 @contextmanager
 def running(
-    service: Any = None, door: Door | None = None, *, tick: Callable[[], object] = lambda: None, **times: float
+    service: Any = None,
+    door: Door | None = None,
+    *,
+    tick: Callable[[], object] = lambda: None,
+    comment_s: float = 60,
+    **times: float,
 ) -> Iterator[Running]:
     """A server on a free port, of an `Echo` unless there is a `service`; drained at the end."""
     service, door, log = service or Echo(), door or Door(), list[str]()
     with bound("127.0.0.1", 0) as listening:
-        app = App(service, Guard("127.0.0.1", TOKEN), door, log.append)
+        app = App(service, Guard("127.0.0.1", TOKEN), door, log.append, comment_s=comment_s)
         server = Server(listening, app, door, tick=tick, **times)
         made = Running(server, service, log)
         try:

@@ -11,7 +11,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from ossia.cli.serve.app import Door
+from ossia.cli.serve.answer import Door
 from ossia.cli.serve.faults import Fault
 from ossia.cli.serve.guard import Guard
 from tests.cli.serve.running import TOKEN, Running, body_of, message_of, running, status_of
@@ -56,6 +56,18 @@ def test_a_request_is_answered_whole_or_streamed(server: Running) -> None:
     assert _events(streamed) == [b"data: a", b"data: b"]
 
 
+def test_a_stream_gets_comments_while_nothing_else_comes() -> None:
+    with running(comment_s=0.05) as server, server.connect() as connection:
+        connection.sendall(server.ask({"say": ["a"], "stream": True, "hold": True}))
+        came = b""
+        while came.count(b": waiting\n\n") < 2:
+            came += connection.recv(65536)
+        server.service.released.set()
+        while part := connection.recv(65536):
+            came += part
+    assert set(_events(came)) == {b"data: a", b": waiting"}
+
+
 def test_other_programs_see_the_models_and_whether_the_server_is_there(server: Running) -> None:
     assert json.loads(body_of(_get(server, "/v1/models")))["data"][0]["id"] == "etude"
     assert json.loads(body_of(_get(server, "/v1/models/etude")))["id"] == "etude"
@@ -90,6 +102,7 @@ def test_other_routes_are_refused_in_one_line(server: Running, path: str, method
         (b"{", (), 400, "the body is no JSON"),
         (b"[]", (), 400, "the body must be a JSON object, not list"),
         (b"\xff", (), 400, "the body is no JSON"),
+        (b'{"a": NaN}', (), 400, "the body is no JSON: NaN is no number"),
         (b'{"a":' * 65 + b"1" + b"}" * 65, (), 400, "the body is nested in more than 64 levels"),
         (b"[" * 100_000, (), 400, "the body is no JSON: nested too deep"),
         ({"say": []}, ("Content-Type: text/plain",), 415, "the body must be JSON"),

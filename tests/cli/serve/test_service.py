@@ -15,7 +15,7 @@ import pytest
 from ossia.agent.control import Control
 from ossia.cli.runtime.assembly import tools_spec
 from ossia.cli.runtime.progress import Display
-from ossia.cli.serve.app import Door
+from ossia.cli.serve.answer import Door
 from ossia.cli.serve.models import Models
 from ossia.cli.serve.service import Service
 from ossia.cli.settings.config import resolve
