@@ -221,15 +221,17 @@ class _Batch:
                 self._under_way -= 1
                 self._write(*done)
 
-    def _write(self, line: Line, found: str | int | None, report: Report) -> None:
+    def _write(self, line: Line, own_id: str | int | None, report: Report) -> None:
         if report.end == "stopped":
             return
         if isinstance(report.error, EngineFailed) and not isinstance(report.error, ServerRefused):
             raise report.error  # so would all the other questions
-        head = {"line": line.number, "id": found, "digest": line.digest, "model": report.model}
+        head = {"line": line.number, "id": own_id, "digest": line.digest, "model": report.model}
         refused = [one.to_json() for one in report.refused]
         result = to_json(report.result(exit_code=int(report.code)), 1)
         answer = {**head, "settings": self._digest, **result, "refused": refused}
+        if self._answers.path is None:  # the live line is on the same terminal, perhaps
+            self._display.line.erase()
         self._answers.add(line.number, json_line(answer, in_file=self._answers.path is not None))
         self._refused.update(one.name for one in report.refused)
         self._tally.add(line.number, int(report.code), report.sums.completion)

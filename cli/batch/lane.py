@@ -48,19 +48,17 @@ class Lane:
 
     def answer(self, line: Line) -> tuple[str | int | None, Report]:
         """The line's own id, and the account of its turn. Whatever breaks is in that, and breaks nothing else."""
-        report, found = (
-            Report(self.model.name, stopped=lambda: self._stopped, strict=self._settings.strict_approvals),
-            None,
-        )
+        strict, own_id = self._settings.strict_approvals, None
+        report = Report(self.model.name, stopped=lambda: self._stopped, strict=strict)
         try:
             value = value_of(line)
-            found = id_of(value)
+            own_id = id_of(value)
             self._ask(question_of(value, self._settings, self._schema, self._warn), line, report)
         except Exception as error:
             report.fail(error)
         if report.end == "error" and report.error is not None and exit_code(report.error) is None:
             self._warn(f"line {line.number}: {''.join(traceback.format_exception(report.error))}")
-        return found, report
+        return own_id, report
 
     def stop(self) -> None:
         """End the turn under way, and let no other one begin. From any thread."""

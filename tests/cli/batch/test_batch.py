@@ -86,10 +86,14 @@ def test_each_line_gets_its_answer_or_its_own_fault(tmp_path: Path) -> None:
 
 def test_the_answer_is_that_of_a_run(tmp_path: Path) -> None:
     """Whatever was asked before it, and in another lane, too."""
-    words = ["What is 48*17?", "Hello"]
-    done = ossia("batch", questions(tmp_path, *words, *words), "--model", "etude", "--parallel", "3")
-    results = [answers(ossia("run", "--model", "etude", "--jsonl", word).stdout)[-1] for word in words]
+    own = {"prompt": "Hello", "instructions": "@in.jsonl", "effort": "low", "max_tokens": 30}
+    done = ossia("batch", questions(tmp_path, *["What is 48*17?", own] * 2), "--model", "etude", "--parallel", "3")
+    as_run = ["run", "--model", "etude", "--jsonl"]
+    (tmp_path / "say").write_text("@in.jsonl")  # a line is data: no file is read
+    low = ("-e", "low", "-s", f"@{tmp_path / 'say'}", "--max-tokens", "30")
+    results = [answers(ossia(*as_run, *asked).stdout)[-1] for asked in (("What is 48*17?",), (*low, "Hello"))]
     for line, result in zip(answers(done.stdout), results * 2, strict=True):
+        assert line["usage"]["prompt"] == result["usage"]["prompt"]
         assert without_times([{**line, **result}]) == without_times([line])
 
 
