@@ -255,6 +255,6 @@ def test_events_in_an_event_loop(model: Scripted) -> None:
 
 
 def test_nothing_is_left_of_agents_that_are_over() -> None:
-    """Threads, files and processes of thirty. `python -m tests.oracle.agents` looks at the memory of a thousand."""
-    before, *_, after = (replace(held, objects=0, bytes=0) for held in tenths(30))
-    assert left_over(before, after, 27) == {}
+    """Threads, files and processes of twenty. `python -m tests.oracle.agents` looks at the memory of a thousand."""
+    found = [replace(held, objects=0, bytes=0) for held in tenths(20)]
+    assert left_over(found[4], found[-1], 10) == {}

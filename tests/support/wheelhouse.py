@@ -8,6 +8,9 @@ import zipfile
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
+_LEFT_OUT = {"..", "__pycache__", "tests", "third_party"}
+"""Parts of packages that no test needs: jedi's stubs are most of the files of a kernel's environment."""
+
 
 def pack_installed(names: list[str], folder: Path) -> None:
     """A wheel in `folder` of each installed package in `names`, and of all that they require."""
@@ -48,7 +51,7 @@ def write_wheel(name: str, version: str, code: str, folder: Path) -> None:
 def _pack(dist: Distribution, folder: Path) -> None:
     tag = re.findall(r"^Tag: (\S+)$", dist.read_text("WHEEL") or "", re.MULTILINE)
     name = re.sub(r"[-_.]+", "_", dist.metadata["Name"])
-    files = [file for file in dist.files or () if ".." not in file.parts and "__pycache__" not in file.parts]
+    files = [file for file in dist.files or () if not _LEFT_OUT.intersection(file.parts)]
     with zipfile.ZipFile(folder / f"{name}-{dist.version}-{_joined(tag)}.whl", "w") as wheel:
         for file in files:
             if file.name == "RECORD":  # hashes of files that aren't in here would be missed

@@ -1,23 +1,19 @@
-"""The built-in model through the whole path: real tools, a web site and a search service on loopback, MCP servers."""
+"""The built-in model through the whole path: real tools, a web site and a search service on loopback, an MCP server."""
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.command import OSSIA, line_of, ossia
-from tests.support.mcp_servers import over_http
+from tests.support.command import line_of, ossia
 from tests.support.site import Site
 
 SERVER = """\
-import sys
 from mcp.server.mcpserver import MCPServer
 
 server = MCPServer("Lamps", log_level="ERROR")
@@ -27,10 +23,7 @@ def set_lamp(room: str, level: int) -> str:
     \"\"\"Sets a lamp.\"\"\"
     return "bright copper wheel"
 
-if sys.argv[1:]:
-    server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[2]))
-else:
-    server.run("stdio")
+server.run("stdio")
 """
 WEATHER = '''\
 from typing import Literal
@@ -134,16 +127,12 @@ def test_a_new_file_in_a_workspace(work: Path) -> None:
     assert (work / "plants.md").read_text() == "black ferns\n"
 
 
-@pytest.mark.parametrize("over", ["stdio", "http"])
-def test_an_mcp_server(over: str, tmp_path: Path, home: Path) -> None:
+def test_an_mcp_server(tmp_path: Path) -> None:
     lamp = tmp_path / "lamp.py"
     lamp.write_text(SERVER)
-    with over_http(lamp) if over == "http" else nullcontext("") as address:
-        target = ["--url", address] if over == "http" else ["--", sys.executable, str(lamp)]
-        added = subprocess.run([str(OSSIA), "mcp", "add", "home", *target], capture_output=True, check=False)
-        assert added.returncode == 0, added.stderr
-        seen = subprocess.run([str(OSSIA), "mcp", "test", "home", "--accept"], capture_output=True, check=False)
-        assert seen.returncode == 0, seen.stderr
-        line = _asked("Call home__set_lamp with room kitchen and level 40.", "--tools", "python", "--yes")
+    for command in (("add", "home", "--", sys.executable, str(lamp)), ("test", "home", "--accept")):
+        done = ossia("mcp", *command)
+        assert done.returncode == 0, done.stderr
+    line = _asked("Call home__set_lamp with room kitchen and level 40.", "--tools", "python", "--yes")
     assert _calls(line) == [("functions.home__set_lamp", {"room": "kitchen", "level": 40})]
     assert line["answer"] == "The tool says: bright copper wheel"

@@ -80,8 +80,8 @@ def test_a_wrong_shape_is_refused_with_its_place(given: Any, said: str) -> None:
 def test_an_accepted_server_is_asked_about_as_any_tool(tmp_path: Path) -> None:
     with Lines("--engine", write_script(tmp_path, *CALL)) as agent:
         agent.request("initialize", protocolVersion=1)
+        session = agent.request("session/new", cwd=str(tmp_path), mcpServers=[STUDY])["result"]["sessionId"]
         for line in ("/mcp", "/mcp accept Study_server"):
-            session = agent.request("session/new", cwd=str(tmp_path), mcpServers=[STUDY])["result"]["sessionId"]
             agent.answer(agent.prompt(session, line))
         texts = [update_of(message).get("content") for message in agent.messages]
         shown = [content["text"] for content in texts if content]

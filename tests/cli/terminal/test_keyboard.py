@@ -90,15 +90,11 @@ def test_the_modes_are_back_after_a_signal_and_after_a_crash(tmp_path: Path) -> 
         assert "ZeroDivisionError" in python.text and keyboard_after(python.sent, pushed=1) == KITTY_STACK
 
 
-def test_plain_questions_are_answered_by_keys_alone(shell: Shell, tmp_path: Path, home: Path) -> None:
+def test_plain_questions_are_answered_by_keys_alone(shell: Shell, tmp_path: Path) -> None:
     """Enter and Ctrl-C in kitty's form, too; what the terminal sends of itself and what is pasted is no answer."""
     script = write_script(tmp_path, writes("a.txt"), answer("Done."))
-    pulled = home / ".local" / "share" / "ossia" / "models" / "a.gguf"
-    pulled.parent.mkdir(parents=True)
-    pulled.write_bytes(b"GGUF")
     commands = {
         f"trust {tmp_path}": ("y", 0),
-        f"models rm {pulled}": ("y", 0),
         f"run hi --engine {script} --workspace {tmp_path} --trust": ("y", 0),
         "run hi --engine http://nowhere.invalid:1": ("n", 2),
     }
