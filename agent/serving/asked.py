@@ -15,6 +15,9 @@ Hosted = Literal["web_search", "code_interpreter", "shell"]
 """A tool that a client asks for and the server runs, by the name of its type in the Responses API."""
 
 
+_LONGEST = 600
+
+
 class BadRequest(Exception):
     """A request that can't be answered. The message: one line that names the place, what was expected and what came.
 
@@ -24,7 +27,8 @@ class BadRequest(Exception):
     def __init__(
         self, message: str, *, status: int = 400, code: str | None = None, param: str | None = None
     ) -> None:
-        super().__init__(message)
+        line = " ".join(message.split())
+        super().__init__(line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…")
         self.status, self.code, self.param = status, code, param
 
 

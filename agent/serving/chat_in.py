@@ -57,9 +57,6 @@ def _functions(place: Json) -> tuple[Function, ...]:
         if kind not in ("function", "custom"):
             raise wrong(tool.field("type"), f"there is no tool {kind!r} here: function or custom", "unsupported_tool")
         about = tool.field(str(kind))
-        if kind == "custom" and about.field("format").there:  # one level deeper than in the Responses API
-            form = about.field("format")
-            about = Json({**about.value, "format": {**form.value, **(form.value.get("grammar") or {})}}, about.where)  # type: ignore[dict-item, attr-defined]
         functions.append(fields.function(about) if kind == "function" else fields.custom(about))
     return fields.distinct(functions, place)
 

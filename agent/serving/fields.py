@@ -103,7 +103,7 @@ def _part(part: Json, *, results: bool) -> str:
     if isinstance(part.value, str):
         return clean(part.value)
     kind = part.field("type")
-    if kind.value in _TEXT_PARTS:
+    if kind.text() in _TEXT_PARTS:
         return clean(part.field("text").text())
     if kind.value == "refusal":
         return clean(part.field("refusal").text())
@@ -185,11 +185,18 @@ def _schemas(text: str) -> tuple[str, dict[str, object] | None, dict[str, object
     """
     schema = json.loads(text)
     shown = flatten({"type": "object", **schema})
+    fault = _fault_of(text)
+    return (fault, shown, None) if fault else ("", schema, shown)
+
+
+@lru_cache(256)
+def _fault_of(text: str) -> str:
+    """The reason that sampling can't be held to a schema; "": it can."""
     try:
-        require_usable(schema)
+        require_usable(json.loads(text))
     except SchemaUnusable as error:
-        return str(error), shown, None
-    return "", schema, shown
+        return str(error)
+    return ""
 
 
 def custom(about: Json) -> Function:
@@ -198,6 +205,8 @@ def custom(about: Json) -> Function:
     described = clean(about.field("description").text_or_none() or "")
     form = about.field("format")
     if form.there and form.field("type").value == "grammar":
+        inner = form.field("grammar")  # the Chat API has it one level deeper
+        form = inner if inner.there else form
         grammar = form.field("definition").text()
         described += f"\n\n`input` follows this {form.field('syntax').text()} grammar:\n{clean(grammar)}"
     spec = ReturnedFunction.of(offered_name(name), described.strip(), _INPUT).spec
@@ -238,10 +247,8 @@ def answer(form: Json, about: Callable[[Json], Json]) -> ResponseFormat | None:
         case "json_schema":
             place = about(form).field("schema")
             place.entries()
-            try:
-                require_usable(place.value)
-            except SchemaUnusable as error:
-                raise wrong(place, f"this schema can't be used: {error}", "invalid_json_schema") from None
+            if fault := _fault_of(json.dumps(place.value)):
+                raise wrong(place, f"this schema can't be used: {fault}", "invalid_json_schema")
             name = about(form).field("name").text()
             return ResponseFormat(clean(name), place.value, about(form).field("description").text_or_none())
     raise form.field("type").wrong("text, json_object or json_schema")

@@ -112,9 +112,11 @@ def _choice(
     if kind in ("function", "custom"):
         return fields.chosen(place.field("name"), functions), functions, hosted
     if kind == "allowed_tools":
-        allowed = [(tool.field("type").value, tool.field("name").value) for tool in place.field("tools").items()]
-        names = {name for type_, name in allowed if type_ in ("function", "custom")}
-        kinds = {_HOSTED[type_] for type_, _ in allowed if isinstance(type_, str) and type_ in _HOSTED}
+        allowed = [
+            (tool.field("type").text(), tool.field("name").text_or_none()) for tool in place.field("tools").items()
+        ]
+        names = {name for kind, name in allowed if kind in ("function", "custom")}
+        kinds = {_HOSTED[kind] for kind, _ in allowed if kind in _HOSTED}
         mode = place.field("mode").value or "auto"
         if mode not in ("auto", "required"):
             raise place.field("mode").wrong("auto or required")

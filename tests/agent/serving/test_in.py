@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -163,3 +164,62 @@ def test_names_of_the_model() -> None:
     assert listed("etude", context_tokens=4096, created=1)["data"] == [
         {"id": "etude", "object": "model", "created": 1, "owned_by": "ossia", "context_window": 4096}
     ]
+
+
+def _places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    yield place
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inner:
+        yield from _places(one, (*place, key))
+
+
+def _changed(value: Any, place: tuple[Any, ...], new: Any) -> Any:
+    if not place:
+        return new
+    copy = value.copy()
+    copy[place[0]] = _changed(copy[place[0]], place[1:], new)
+    return copy
+
+
+def test_whatever_stands_anywhere_is_read_or_refused() -> None:
+    """In one line: a bug would be another exception."""
+    form = {"type": "json_schema", "name": "n", "schema": {"type": "object"}}
+    grammar = {"syntax": "lark", "definition": "x"}
+    function = {"name": "f", "arguments": "{}"}
+    bodies = {
+        responses_in.asked_of: {
+            "input": [
+                {"role": "user", "content": [{"type": "input_text", "text": "hi"}]},
+                {"type": "reasoning", "id": "rs", "summary": [{"type": "summary_text", "text": "s"}]},
+                {"type": "custom_tool_call", "id": "i", "call_id": "c", "name": "g", "input": "x"},
+                {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "1"}]},
+            ],
+            "tools": [{"type": "function", **ADD},
+                      {"type": "custom", "name": "g", "format": {"type": "grammar", **grammar}}],
+            "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "add"}]},
+            "text": {"format": form}, "reasoning": {"effort": "low"}, "temperature": 1, "max_output_tokens": 9,
+        },
+        chat_in.asked_of: {
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+                {"role": "assistant", "content": "p", "reasoning": "r",
+                 "tool_calls": [{"id": "c", "type": "function", "function": function}]},
+                {"role": "tool", "tool_call_id": "c", "content": "x"},
+            ],
+            "tools": [{"type": "function", "function": ADD},
+                      {"type": "custom", "custom": {"name": "g", "format": {"type": "grammar", "grammar": grammar}}}],
+            "tool_choice": {"type": "function", "function": {"name": "add"}},
+            "response_format": {"type": "json_schema", "json_schema": form}, "seed": 1, "stop": None,
+        },
+    }  # fmt: skip
+    odd = (None, -1.5, "x\ud800", [], {"type": []}, float("nan"))
+    refused = 0
+    for read, body in bodies.items():
+        for place in _places(body):
+            for value in odd:
+                try:
+                    read(_changed(body, place, value))
+                except BadRequest as error:
+                    refused += 1
+                    assert "\n" not in str(error)
+    assert refused > 300
