@@ -27,15 +27,17 @@ NO_BWRAP = os.devnull
 """As the program of bubblewrap: nothing that could start."""
 
 
-def confinement(name: str) -> sandbox.Confinement:
-    """How the model's Python is confined, by name; the test is skipped where it can't be had."""
+def confinement(name: str = "") -> sandbox.Confinement:
+    """How the model's Python is confined, by name; the test is skipped where it can't be had.
+
+    "": the strongest here, for what is the same under each.
+    """
     return _had(_for_python(name), name)
 
 
 def shell_confinement(name: str = "") -> sandbox.Confinement:
-    """The same for commands; "": the strongest here, for what is the same under each."""
-    found = _for_commands(name)
-    return _had(found, name or (found.name if found.name != "off" else "confinement"))
+    """The same for commands."""
+    return _had(_for_commands(name), name)
 
 
 @cache
@@ -49,8 +51,8 @@ def _for_commands(name: str) -> sandbox.Confinement:
 
 
 def _had(found: sandbox.Confinement, name: str) -> sandbox.Confinement:
-    if found.name != name:
-        pytest.skip(f"no {name} here: {found.reason}")
+    if found.name != name if name else found.name == "off":
+        pytest.skip(f"no {name or 'confinement'} here: {found.reason}")
     return found
 
 

@@ -65,6 +65,10 @@ def tool(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         made.close()
 
 
+under_the_strongest = pytest.mark.parametrize("tool", [""], ids=["strongest"], indirect=True, scope="module")
+"""For what is watched and taken in outside: it is the same under each confinement."""
+
+
 @pytest.fixture
 def attack(tool: PythonTool) -> Iterator[PythonTool]:
     """The tool with the prelude loaded, in a kernel that may have been restarted since."""
@@ -379,6 +383,7 @@ for folder in ('/dev/shm', '/tmp', '/home', os.environ['HOME'], '/run', '/'):
         assert "DONE" not in ran.text and "No space left on device" in ran.text
 
 
+@under_the_strongest
 @pytest.mark.parametrize(
     ("code", "why"),
     [
@@ -489,6 +494,7 @@ class Growth:
         return self._highest - self._before
 
 
+@under_the_strongest
 @pytest.mark.parametrize(
     "code",
     [
@@ -508,6 +514,7 @@ def test_a_flood_is_bounded(attack: PythonTool, code: str) -> None:
     assert len(ran.text) < 20_000 and "characters omitted]" in ran.text and not ran.result.error
 
 
+@under_the_strongest
 def test_a_flood_past_our_patches(attack: PythonTool) -> None:
     """Straight to the socket, messages larger than the client takes: it hangs up, and the kernel is replaced."""
     with Growth() as growth:
@@ -520,6 +527,7 @@ for _ in range(100):
     assert ran.text.startswith("[ERROR] the code broke the kernel's output; kernel restarted")
 
 
+@under_the_strongest
 def test_a_message_without_an_end(attack: PythonTool) -> None:
     """Past libzmq too: parts of one message, each of a size that is taken. The client keeps them till the last."""
     ran = run(attack, """
@@ -540,6 +548,7 @@ time.sleep(20)
     assert "kernel died (sent more output than can be taken in)" in ran.text
 
 
+@under_the_strongest
 def test_a_flood_between_two_calls_goes_nowhere(attack: PythonTool) -> None:
     """A thread that stays fills what it finds of our connections, when no watcher knows whose growth ours is."""
     run(attack, """
@@ -576,6 +585,7 @@ def test_a_socket_of_others_in_the_kernels_place(attack: PythonTool, tmp_path: P
         assert select.select([other], [], [], 0)[0] == []
 
 
+@under_the_strongest
 def test_a_kernel_that_hears_nobody_is_replaced(attack: PythonTool) -> None:
     run(attack, """
 for name in os.listdir('/proc/self/fd'):
@@ -592,6 +602,7 @@ for name in os.listdir('/proc/self/fd'):
     assert text.endswith("\n42")
 
 
+@under_the_strongest
 @pytest.mark.parametrize(
     "content",
     [
