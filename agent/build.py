@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ossia.agent.control import Control
 from ossia.agent.engine.scripted import CONTEXT_TOKENS, ScriptedEngine, read_script
@@ -16,7 +16,7 @@ from ossia.agent.errors import AgentError, EngineFailed, SettingRefused
 from ossia.agent.kv_cache import stored_prompts
 from ossia.agent.models.memory import GpuMemory, Memory, read_memory
 from ossia.agent.respond import LocalResponder, Tap
-from ossia.agent.worker import Worker
+from ossia.agent.worker import Worker, awaited
 from ossia.harmony.codec import Codec
 from ossia.harmony.tokenizer import Tokenizer
 from ossia.tools.host import Host, Loading, Notice, Report, silent
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from ossia.agent.models.spec import ModelSpec
     from ossia.agent.served.respond import ServedResponder
 
-_REPORT_S = 0.1
 _MAX_LOG_BYTES = 1 << 20
-_R = TypeVar("_R")
 
 
 @dataclass(slots=True)
@@ -108,7 +106,7 @@ class Begun:
             raise SettingRefused(f"--raw shows ids, and the server of {self.name} gives none: leave it out")
         if self.note:
             self._report(Notice("note", self.note))
-        loaded = _awaited(self._loading, self._report, self._now)
+        loaded = awaited(self._loading, lambda: self._report(self._now()))
         for notice in loaded.notices:
             self._report(notice)
         self._report(Loading(""))
@@ -197,7 +195,7 @@ def _remote(spec: ModelSpec, host: Host, report: Report, worker: Worker, stop: C
 
     asking = worker.submit(connected)
     try:
-        servers = _awaited(asking, report, lambda: Loading("asking the server"))
+        servers = awaited(asking, lambda: report(Loading("asking the server")))
     except BaseException:
         if not asking.done():
             stop.stop()
@@ -231,7 +229,7 @@ def _local(spec: ModelSpec, host: Host, report: Report, worker: Worker, began: f
     from ossia.agent.models.resolve import resolve
 
     gpus = worker.submit(_gpus)  # loads the library; if the model is named, while its header is read
-    looked = None if spec.model else _awaited(gpus, report, lambda: Loading("loading the model"))
+    looked = None if spec.model else awaited(gpus, lambda: report(Loading("loading the model")))
     model = resolve(spec.model, locations=locations(host), memory=read_memory(looked))
     for line in model.notes:
         report(Notice("warning", line))
@@ -278,15 +276,6 @@ def _notices_of(model: ModelFile, planned: Plan) -> tuple[Notice, ...]:
     details = where, ": ".join(memory_lines(planned))
     warnings = (Notice("warning", line) for line in planned.warnings)
     return (*warnings, *(Notice("detail", line) for line in details))
-
-
-def _awaited(future: Future[_R], report: Report, now: Callable[[], Loading]) -> _R:
-    """The future's result; until then `now` is reported. It waits in steps, since Windows can't interrupt a wait."""
-    while not future.done():
-        report(now())
-        with suppress(TimeoutError):
-            future.exception(timeout=_REPORT_S)
-    return future.result()
 
 
 def free_memory() -> Memory:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
-from typing import Any, NoReturn
+from typing import Any
 
 from ossia.agent.errors import SchemaUnusable
+from ossia.tools.calls.coerce import STRICT
 
 NAME = "answer"
 """The name of the schema in the prompt."""
@@ -33,7 +33,7 @@ def fault_of(text: str, schema: Any) -> str | None:
     from referencing.exceptions import Unresolvable
 
     try:
-        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+        value = json.loads(text, **STRICT)
         fault = best_match(_draft_of(schema)(schema, registry=Registry()).iter_errors(value))
     except (ValueError, RecursionError) as error:
         return f"it isn't JSON ({_line(str(error))})"
@@ -61,14 +61,3 @@ def _draft_of(schema: Any) -> Any:
 def _line(message: str) -> str:
     flat = " ".join(message.split())
     return flat if len(flat) <= _CHARS else f"{flat[: _CHARS - 1]}…"
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} isn't a number of JSON")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if math.isinf(number):  # it couldn't be written as JSON again
-        raise ValueError(f"{_line(text)} is too large a number")
-    return number

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from ossia.agent.control import Control
 
 _R = TypeVar("_R")
+_STEP_S = 0.05
 Idle = Callable[[Control], float | None]
 
 
@@ -107,3 +108,12 @@ class Worker:
                 if idle is self._idle:
                     again_s = 0.0 if control.stopped and again_s is None else again_s
                     self._idle_at = None if again_s is None else time.monotonic() + again_s
+
+
+def awaited(future: Future[_R], tick: Callable[[], object] = lambda: None) -> _R:
+    """The result of a future; until then `tick` is called. It waits in steps, since Windows can't interrupt a wait."""
+    while not future.done():
+        tick()
+        with suppress(TimeoutError):
+            future.exception(timeout=_STEP_S)
+    return future.result()

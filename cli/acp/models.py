@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from ossia.agent.control import Control
-from ossia.agent.worker import Worker
+from ossia.agent.worker import Worker, awaited
 from ossia.cli.acp.rpc import INVALID_REQUEST, RpcError
 from ossia.cli.runtime.assembly import begin_model, model_spec
 
@@ -64,7 +64,7 @@ class Models:
             if stop.stopped:
                 raise Stopped
         try:
-            yield awaited(self._load(resolved()), stop, lambda: show(self._display.line.text))
+            yield unless_stopped(self._load(resolved()), stop, lambda: show(self._display.line.text))
         finally:
             self._turn.release()
 
@@ -76,7 +76,7 @@ class Models:
         loading = self._loading
         if loading is None or self._spec != model_spec(resolved, stays=True):
             return False
-        awaited(loading, stop)
+        unless_stopped(loading, stop)
         return True
 
     def change(self, resolved: Resolved, *, back: Resolved, use: Callable[[Resolved], object]) -> None:
@@ -128,12 +128,12 @@ class Models:
             loading.set_exception(error)
 
 
-def awaited(future: Future[_R], stop: Control, tick: Callable[[], object] = lambda: None) -> _R:
+def unless_stopped(future: Future[_R], stop: Control, tick: Callable[[], object] = lambda: None) -> _R:
     """The result of a future; `tick` is called until then. Raises `Stopped` once `stop` is stopped."""
-    while not stop.stopped:
+
+    def check() -> None:
+        if stop.stopped:
+            raise Stopped
         tick()
-        with suppress(TimeoutError):
-            future.exception(_STEP_S)
-        if future.done():
-            return future.result()
-    raise Stopped
+
+    return awaited(future, check)

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from ossia.tools.calls.coerce import STRICT
+
 PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 MAX_LINE_BYTES = 32 << 20
 _MAX_WAITING_BYTES = 8 << 20
@@ -163,7 +165,7 @@ class Connection:
         self, line: bytes, methods: Mapping[str, Method], notifications: Mapping[str, Callable[[Params], None]]
     ) -> None:
         try:
-            message = json.loads(line.decode("utf-8"), parse_constant=_no_constant)
+            message = json.loads(line.decode("utf-8"), **STRICT)
         except (ValueError, RecursionError) as error:
             return self._fail(None, RpcError(PARSE_ERROR, f"expected a line of JSON: {error}"))
         if not isinstance(message, dict):
@@ -291,7 +293,3 @@ def _line(message: Mapping[str, object]) -> bytes:
 def _whole(value: object) -> Any:
     """The value with a "?" for each half of a surrogate pair: neither files nor SQLite take one."""
     return json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
-
-
-def _no_constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON")

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import IO, Any, NoReturn
+from typing import IO, Any
 
 from ossia.agent.events import ApprovalAsked, Decision
 from ossia.agent.stream.events import Event, Notice, Refused
@@ -26,6 +26,7 @@ from ossia.agent.stream.publish import Publisher
 from ossia.agent.turn import Turn
 from ossia.cli.oneshot.ask import Asker
 from ossia.cli.runtime.approval_text import answers, decision_of
+from ossia.tools.calls.coerce import STRICT
 
 MAX_BYTES = 1_000_000
 """The longest line."""
@@ -63,7 +64,7 @@ def read_order(line: bytes) -> Order | Refused:
     if len(line) > MAX_BYTES:
         return Refused(shown, f"expected a line of at most {MAX_BYTES:,} bytes")
     try:
-        keys = json.loads(line.decode("utf-8"), parse_constant=_refuse)
+        keys = json.loads(line.decode("utf-8"), **STRICT)
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError, too
         return Refused(shown, f"expected one JSON object a line, as UTF-8: {error}")
     if not isinstance(keys, dict):
@@ -214,7 +215,3 @@ def _taken_stdin() -> IO[bytes]:
     if hasattr(os, "set_blocking"):  # a parent may have made it non-blocking
         os.set_blocking(ours, True)
     return os.fdopen(ours, "rb")
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")

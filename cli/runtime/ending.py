@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import NoReturn, TypeVar
 
 from ossia.agent.control import Control
-from ossia.agent.worker import Worker
+from ossia.agent.worker import Worker, awaited
 from ossia.cli.exits import ExitCode
 from ossia.cli.streams import stdout
 from ossia.cli.terminal.keyboard import give_keys_back
 
 _R = TypeVar("_R")
-_WAIT_S = 0.02
 
 
 def stoppable(job: Callable[[], _R], control: Control) -> _R:
@@ -37,13 +34,6 @@ def stoppable(job: Callable[[], _R], control: Control) -> _R:
         raise
     finally:
         worker.close()
-
-
-def awaited(work: Future[_R]) -> _R:
-    """The result of the work; Ctrl-C ends the wait."""
-    while not work.done():
-        time.sleep(_WAIT_S)  # in steps, since Windows can't interrupt a wait
-    return work.result()
 
 
 def look_to_the_end(warn: Callable[[str], None]) -> None:

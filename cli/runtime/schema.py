@@ -9,10 +9,9 @@ from typing import Any
 
 from ossia.agent.errors import SchemaUnusable
 from ossia.agent.schema import NAME, not_enforced, require_usable
-from ossia.agent.worker import Worker
+from ossia.agent.worker import Worker, awaited
 from ossia.cli.clean import one_line
 from ossia.cli.exits import ExitError
-from ossia.cli.runtime.ending import awaited
 from ossia.harmony.messages import ResponseFormat
 
 _WRAPS = ("name", "schema", "strict", "description")

@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 _WHOLE = re.compile(r"[+-]?\d{1,18}(?:\.0*)?")
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
@@ -242,7 +242,7 @@ def innermost(text: str) -> object:
 
 
 def _decoded(text: str) -> object:
-    decoder = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite, strict=False)
+    decoder = json.JSONDecoder(**STRICT, strict=False)
     value, end = decoder.raw_decode(text)
     if any(opening in text[end:] for opening in "{["):
         raise NotJsonError("more than one JSON value. Send one call with one JSON object")
@@ -258,6 +258,10 @@ def _finite(text: str) -> float:
     if not math.isfinite(number):
         raise ValueError(f"{text} is too large a number")
     return number
+
+
+STRICT: Final[Mapping[str, Any]] = {"parse_constant": _refuse, "parse_float": _finite}
+"""For `json.loads`: NaN, infinity and 1e999, which couldn't be written as JSON again, are a ValueError."""
 
 
 def _mended(match: re.Match[str]) -> str:

@@ -143,7 +143,7 @@ def test_the_guide_can_be_turned_off_by_a_setting(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("constant", ["NaN", "-Infinity"])
 def test_json_has_no_such_numbers(constant: str) -> None:
-    assert fault_of(f'{{"a": {constant}}}', {}) == f"it isn't JSON ({constant} isn't a number of JSON)"
+    assert fault_of(f'{{"a": {constant}}}', {}) == f"it isn't JSON ({constant} is not JSON)"
     assert fault_of('{"a": -1e999}', {}) == "it isn't JSON (-1e999 is too large a number)"
 
 
