@@ -20,6 +20,7 @@ from ossia.harmony.tokens import CONSTRAIN
 from ossia.tools.functions.naming import PREFIX, offered_name
 from ossia.tools.functions.returned import ReturnedFunction
 from ossia.tools.functions.schema import flatten
+from ossia.tools.spec import ToolSpec
 
 MAX_FUNCTIONS = 512
 _EFFORTS: Final[Mapping[str, Effort]] = {
@@ -163,30 +164,31 @@ def with_preambles(items: Sequence[Item]) -> tuple[Item, ...]:
 
 def function(about: Json, namespace: str | None = None) -> Function:
     """A client's function: `{"name", "description", "parameters", "strict"}`."""
-    name = about.field("name").text()
-    parameters, shown = None, None
-    place = about.field("parameters")
-    if place.value:
+    name, place = about.field("name").text(), about.field("parameters")
+    if place.there:
         place.entries()
-        fault, parameters, shown = _schemas(json.dumps(place.value))
-        if fault and about.field("strict").value is True:
-            raise wrong(place, f"can't be held to this schema: {fault}", "invalid_function_parameters")
     described = clean(about.field("description").text_or_none() or "")
-    spec = ReturnedFunction.of(recipient(name, namespace).removeprefix(PREFIX), described, parameters, shown=shown).spec
+    fault, spec = _spec(recipient(name, namespace), described, json.dumps(place.value) if place.value else "")
+    if fault and about.field("strict").value is True:
+        raise wrong(place, f"can't be held to this schema: {fault}", "invalid_function_parameters")
     return Function(name, spec, namespace=namespace)
 
 
-@lru_cache(256)
-def _schemas(text: str) -> tuple[str, dict[str, object] | None, dict[str, object] | None]:
-    """The fault of a schema ("": none), the schema that calls are held to, and the one to be shown.
+@lru_cache(1024)
+def _spec(name: str, description: str, schema: str) -> tuple[str, ToolSpec]:
+    """The fault of a function's schema ("": none), and the function.
 
-    One that sampling can't be held to is made simpler. The same objects come back for the same text: the prompt's head
+    One that sampling can't be held to is made simpler. The same object comes back for the same texts: the prompt's head
     is rendered once.
     """
-    schema = json.loads(text)
-    shown = flatten({"type": "object", **schema})
-    fault = _fault_of(text)
-    return (fault, shown, None) if fault else ("", schema, shown)
+    name = name.removeprefix(PREFIX)
+    if not schema:
+        return "", ReturnedFunction.of(name, description, None).spec
+    parameters = json.loads(schema)
+    shown = flatten({"type": "object", **parameters})
+    if fault := _fault_of(schema):
+        return fault, ReturnedFunction.of(name, description, shown).spec
+    return "", ReturnedFunction.of(name, description, parameters, shown=shown).spec
 
 
 @lru_cache(256)
