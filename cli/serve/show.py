@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from collections.abc import Callable, Mapping
 
 _ANY_KEY = "none"
@@ -33,7 +34,8 @@ def _openai(url: str, model: str, token: str | None) -> str:
 
 
 def _codex(url: str, model: str, token: str | None) -> str:
-    key = [f"experimental_bearer_token = {json.dumps(token)}"] if token else []
+    echo = ["cmd", "/c", "echo"] if sys.platform == "win32" else ["echo"]
+    command, *words = *echo, token or _ANY_KEY
     return "\n".join(
         [
             "# ~/.codex/config.toml",
@@ -44,7 +46,10 @@ def _codex(url: str, model: str, token: str | None) -> str:
             'name = "ossia"',
             f"base_url = {json.dumps(url)}",
             'wire_api = "responses"',
-            *key,
+            "",
+            "[model_providers.ossia.auth]  # a command: only then Codex asks how long the context is",
+            f"command = {json.dumps(command)}",
+            f"args = {json.dumps(words)}",
         ]
     )
 

@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from tests.support.command import write_script
+from tests.support.command import ossia, write_script
 from tests.support.serve import Address, serving
 
 TIMEOUT_S = 300
@@ -85,22 +85,8 @@ _YEAR = json.dumps(
         "additionalProperties": False,
     }
 )
-_CONFIG = """
-model = "{model}"
-model_provider = "ossia"
-web_search = "disabled"
-[model_providers.ossia]
-name = "ossia"
-base_url = "{url}"
-wire_api = "responses"
-[model_providers.ossia.auth]
-command = "echo"
-args = ["{token}"]
-[agents]
-enabled = false
-[features]
-goals = false
-"""
+_BRIEF = 'web_search = "disabled"\n{}\n[agents]\nenabled = false\n[features]\ngoals = false\n'
+"""Around the settings of Codex: fewer tools, so that étude's context has room."""
 _SHELL = "<|channel|>commentary to=functions.exec_command <|constrain|>json<|message|>{}<|call|>"
 _PATCH = "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: hello.txt\n@@\n-two\n+zwei\n*** End Patch\nEOF"
 _STEPS = (
@@ -207,7 +193,10 @@ def _usage(said: str) -> dict[str, int]:
 def _codex(program: str, address: Address, folder: Path, model: str, *words: str) -> str:
     home = folder / "home"
     home.mkdir(exist_ok=True)
-    (home / "config.toml").write_text(_CONFIG.format(model=model, url=address.url, token=address.token))
+    given = ("--model", "etude", "--port", str(address.port), "--token", address.token)
+    printed = ossia("serve", "--print", "codex", *given)
+    assert printed.returncode == 0, printed.stderr
+    (home / "config.toml").write_text(_BRIEF.format(printed.stdout.decode().replace('"etude"', f'"{model}"')))
     flags = ("--skip-git-repo-check", "--json", "--dangerously-bypass-approvals-and-sandbox")
     own = {"CODEX_HOME": str(home), "TMPDIR": str(folder / "work")}  # it puts no helpers into a temporary folder
     return run(program, "exec", *words[:-1], *flags, words[-1], env=own, cwd=folder / "work")

@@ -193,7 +193,7 @@ def test_the_settings_of_clients_name_the_address_the_model_and_the_token(home: 
         "name": "ossia",
         "base_url": "http://127.0.0.1:9000/v1",
         "wire_api": "responses",
-        "experimental_bearer_token": "a-token",
+        "auth": {"command": "echo", "args": ["a-token"]},
     }
     compile(shown["openai"], "openai", "exec")
     assert 'base_url="http://127.0.0.1:9000/v1", api_key="a-token"' in shown["openai"]
