@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from ossia.agent.engine.cache import Checkpoint
 
 MAX_BYTES = 1 << 30
-"""Of all of them; beyond it those that were parked longest ago are dropped. gpt-oss-20b takes about 25 kB a token."""
+MAX_CACHES = 64
+"""Beyond either, those that were parked longest ago are dropped. gpt-oss-20b takes about 25 kB a token; of a small
+model the bytes would hold thousands of conversations, most of which nobody goes on with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +29,8 @@ class ParkedCache:
 class Parked:
     """The parked caches of a model's lanes, by the conversations' keys. Thread-safe. Never on disk."""
 
-    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
-        self._max_bytes = max_bytes
+    def __init__(self, max_bytes: int = MAX_BYTES, max_caches: int = MAX_CACHES) -> None:
+        self._max_bytes, self._max_caches = max_bytes, max_caches
         self._caches: dict[str, ParkedCache] = {}  # the first one was parked longest ago
         self._lock = threading.Lock()
 
@@ -37,10 +39,13 @@ class Parked:
         with self._lock:
             self._caches.pop(key, None)
             self._caches[key] = cache
-            while sum(one.size_bytes for one in self._caches.values()) > self._max_bytes:
+            while self._bytes() > self._max_bytes or len(self._caches) > self._max_caches:
                 del self._caches[next(iter(self._caches))]
 
     def take(self, key: str) -> ParkedCache | None:
         """The conversation's cache, which isn't kept any longer. None: there is none."""
         with self._lock:
             return self._caches.pop(key, None)
+
+    def _bytes(self) -> int:
+        return sum(one.size_bytes for one in self._caches.values())

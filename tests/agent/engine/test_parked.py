@@ -62,3 +62,10 @@ def test_those_parked_longest_ago_make_room() -> None:
     assert (parked.take("a"), parked.take("a"), parked.take("c")) == (cache, None, cache)
     parked.put("d", replace(cache, state=bytearray(101)))
     assert parked.take("d") is None
+
+
+def test_no_more_than_so_many_are_parked() -> None:
+    parked = Parked(max_caches=2)
+    for key in ("a", "b", "c"):
+        parked.put(key, ParkedCache((1, 2), (), bytearray(1)))
+    assert [parked.take(key) is not None for key in ("a", "b", "c")] == [False, True, True]
