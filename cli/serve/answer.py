@@ -17,6 +17,7 @@ from ossia.agent.control import Control
 from ossia.agent.serving.asked import BadRequest
 from ossia.cli.serve.faults import Fault, body_of, busy, ending, refusal_of
 from ossia.cli.serve.outlet import Item, Outlet, Start
+from ossia.tools.calls.coerce import STRICT
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -76,7 +77,7 @@ def _too_long() -> Fault:
 def parsed(body: bytes) -> Mapping[str, Any]:
     """The JSON object of a body. Raises BadRequest."""
     try:
-        value = json.loads(body, parse_constant=_no_number)
+        value = json.loads(body, **STRICT)
     except (ValueError, RecursionError) as error:
         why = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise BadRequest(f"the body is no JSON: {why}") from None
@@ -88,10 +89,6 @@ def parsed(body: bytes) -> Mapping[str, Any]:
         if not level:
             return value
     raise BadRequest(f"the body is nested in more than {_MAX_DEPTH} levels")
-
-
-def _no_number(name: str) -> object:
-    raise ValueError(f"{name} is no number")
 
 
 def _children(value: object) -> list[object]:

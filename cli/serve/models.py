@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ossia.agent.kv_cache import save_prompt_cache
 from ossia.agent.lanes import Lanes, LaneStopped
-from ossia.agent.worker import Worker
+from ossia.agent.worker import Worker, awaited
 from ossia.cli.runtime.assembly import begin_model
 
 if TYPE_CHECKING:
@@ -66,17 +66,16 @@ class Models:
 
         Raises LaneStopped once `stop` is stopped, and the errors of a load.
         """
+
+        def check() -> None:
+            if stop.stopped:
+                raise LaneStopped
+            on_wait()
+
         with self._lock:
             self._users += 1
         try:
-            loading = self.begin()
-            while not loading.done():
-                on_wait()
-                with suppress(TimeoutError):
-                    loading.exception(_STEP_S)
-                if stop.stopped:
-                    raise LaneStopped
-            yield loading.result()
+            yield awaited(self.begin(), check)
         finally:
             with self._lock:
                 self._users -= 1

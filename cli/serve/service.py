@@ -115,7 +115,6 @@ class _Answer:
         self._asked, self._outlet, self._stop, self._door, self._ahead = asked, outlet, stop, door, ahead
         self._writer: ResponsesWriter | ChatWriter | None = None
         self._refused: BaseException | None = None
-        self._waits = True
 
     def see(self, event: Event) -> None:
         """Send an event, or keep it for the whole answer."""
@@ -129,9 +128,7 @@ class _Answer:
                 if self._door.closed:  # it would begin only now
                     self._refused = ending()
                     self._stop.stop()
-            case Loading():
-                pass
-            case _:
+            case _ if not isinstance(event, Loading):
                 assert self._writer is not None
                 self._send(self._writer.see(event))
 

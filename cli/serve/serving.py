@@ -135,7 +135,7 @@ def _serve(
         collect(spec, resolved, display, cast("Tokenizer", None)).close()  # faults and warnings now, not to a client
         models = Models(resolved, display, lanes=served.parallel, idle_s=idle_s)
         service = Service(models, resolved, spec, display, door, only_look=token is None, save=served.save)
-        app = App(service, Guard(served.host, token), door, _log if resolved.settings.verbose else _no_log)
+        app = App(service, Guard(served.host, token), door, _log if resolved.settings.verbose else lambda line: None)
         server = Server(listening, app, door, tick=models.look, on_drain=partial(_say_ending, display))
         with signals_to(server.drain):
             _greet(display, url_of(served.host, server.port), models.name, served, token, made)
@@ -156,10 +156,6 @@ def _serve(
 def _log(line: str) -> None:
     with suppress(OSError):  # nobody reads it any more
         print(one_line(line), file=sys.stderr, flush=True)
-
-
-def _no_log(line: str) -> None:
-    pass
 
 
 def _say_ending(display: Display, inside: int) -> None:
