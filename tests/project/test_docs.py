@@ -36,6 +36,8 @@ NOT_RUN = {
     "OSSIA_ENGINE=team *": "a server",
     "ossia --engine hf *": "a server",
     "ossia models pull *": "the hub",
+    "ossia serve": "a server goes on",
+    "ossia serve * --parallel 2": "a server goes on",
     "ossia mcp test*": "another program",
     "ossia mcp login *": "a browser",
     "ossia run --allow files__read_text_file *": "another program",
@@ -47,7 +49,7 @@ NOT_RUN = {
 }
 """Lines of ours that can't run here, by what they need. Their flags are checked nevertheless."""
 
-PROGRAMS = {"bash", "cd", "git", "pip", "pipx", "uv", "ray", "vllm"}
+PROGRAMS = {"bash", "cd", "curl", "git", "pip", "pipx", "uv", "ray", "vllm"}
 """Programs of others in the pages: only the part of a line that is ours is run."""
 
 CODES = {"ossia undo": 1, "ossia trust --revoke .": 2, '*"count": -1*': 1, '*"noon"*': 1}
