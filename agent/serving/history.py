@@ -69,13 +69,15 @@ def _known(items: tuple[Item, ...], memory: Memory) -> tuple[Given | None, tuple
     """The last response that the history holds, the same up to there; the instructions before; the items behind it."""
     leading = next((at for at, item in enumerate(items) if not _is_developers(item)), len(items))
     lead = tuple(item.message.text for item in items[:leading] if item.message is not None)
-    digest, at, ends = b"", leading, []
+    digest, at = b"", leading
+    ends: list[tuple[bytes, int, tuple[Item, ...]]] = []
     for group in _groups(items[leading:]):
         digest, at = roll(digest, _shown(group)), at + len(group)
         if _is_models(group[0]):
-            ends.append((digest, at))
-    for digest, at in reversed(ends):
-        if (given := memory.with_digest(digest)) is not None:
+            ends.append((digest, at, group))
+    for digest, at, group in reversed(ends):
+        named = (given for item in group if (given := _given(item, memory)) and given.digest == digest)
+        if (given := next(named, None) or memory.with_digest(digest)) is not None:
             return given, lead, items[at:]
     return None, lead, items[leading:]
 

@@ -149,6 +149,13 @@ def test_conversations_that_are_the_same_so_far() -> None:
     assert [given and given.key for given in map(memory.with_digest, [b"same"] * 3)] == ["key a", "key b", "key b"]
 
 
+def test_a_result_answers_its_own_call_though_others_made_the_same_one(tmp_path: Path) -> None:
+    with serving(tmp_path, *[CALL] * 3, *[DONE] * 4) as served:
+        calls = [_answer(served, USER)[1].calls[0].id for _ in range(3)]
+        for call_id in (*reversed(calls), calls[0]):
+            assert _answer(served, USER, _call(call_id), _output(call_id))[1].text == "It is 1."
+
+
 def test_memory_is_bounded() -> None:
     memory = Memory(max_bytes=10_000, max_responses=50)
     entries: tuple[Entry, ...] = ()
