@@ -180,20 +180,9 @@ def _scripted(spec: ModelSpec, file: Path, host: Host, report: Report) -> tuple[
 
 
 def _remote(spec: ModelSpec, host: Host, report: Report, worker: Worker, stop: Control, began: float) -> Begun:
-    from ossia.agent.engine.remote.connect import Connected, connect
+    from ossia.agent.engine.remote.connect import connect_lanes
 
-    def connected() -> list[Connected]:
-        made = list[Connected]()
-        try:
-            for lane in range(spec.lanes):
-                made.append(connect(spec, host, silent if lane else report, stop))
-        except BaseException:
-            for one in made:
-                one.engine.close()
-            raise
-        return made
-
-    asking = worker.submit(connected)
+    asking = worker.submit(lambda: connect_lanes(spec, host, report, stop))
     try:
         servers = awaited(asking, lambda: report(Loading("asking the server")))
     except BaseException:

@@ -35,7 +35,6 @@ with bare("llama_cpp") as VERSION:
 
 _MOST_THREADS = 512  # GGML_MAX_N_THREADS; OpenMP ends the process when it can't start a thread
 _DONE, _ABORTED = 0, 2  # what llama_decode returns
-_NO_LOGITS: Logits = np.empty(0, np.float32)
 _SWA_FULL = False
 """True, llama.cpp's default, would keep the whole context in the sliding-window layers too: with gpt-oss-20b, twice the
 memory. `agent.engine.cache` keeps checkpoints instead."""
@@ -156,14 +155,13 @@ class Native:
     def step(self, parts: Sequence[Part]) -> list[Logits] | None:
         """Decode parts of several sequences at once. Returns the logits of each, valid until the next step.
 
-        Without meaning for a part that wants none. None: it was aborted. For one thread only, inside `gate`: OpenMP
-        makes new threads for each thread that decodes.
+        Those of a part that wants none are empty. None: it was aborted. Call it inside `gate`.
         """
         batch, rows = self._batch.filled_with(parts)
         if not self._run(batch):
             return None
-        wanted = zip(parts, rows, strict=True)
-        return [self._logits(row) if part.logits else _NO_LOGITS for part, row in wanted]
+        nothing: Logits = np.empty(0, np.float32)
+        return [self._logits(row) if part.logits else nothing for part, row in zip(parts, rows, strict=True)]
 
     def _run(self, batch: Any) -> bool:
         _LOG.errors.clear()
@@ -268,9 +266,7 @@ def _fingerprint(path: Path, settings: LlamaSettings, native: Native) -> str:
 def _load_error(path: Path, what: str) -> ModelUnusable | OutOfMemory:
     reason = _LOG.reason
     if any(_MEMORY_FAULT.search(error) for error in _LOG.errors):
-        less = (
-            "a smaller --context, a larger --n-cpu-moe" if lib.llama_supports_gpu_offload() else "a smaller --context"
-        )
+        less = "a smaller --context" + (", a larger --n-cpu-moe" if lib.llama_supports_gpu_offload() else "")
         return OutOfMemory(f"{path}: not enough memory for {what} ({reason}): use {less} or close programs")
     return ModelUnusable(f"{path}: llama.cpp can't use this file ({reason}): download it again, or use another one")
 

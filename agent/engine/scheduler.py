@@ -1,7 +1,8 @@
 """Several generations at once on one loaded model: a thread steps all lanes that wait, in one batch.
 
-Most of a step's time goes into reading the weights, so a step for eight lanes hardly takes longer than for one. Each
-lane's generation runs on a thread of its own, as if it were alone; its decoder hands over what is to be decoded, and
+A step for several lanes reads the weights once, so it takes less time than a step for each: with a 0.8 GB model on one
+busy core 8.5 ms for one lane, 42 ms for eight; where memory is slower than arithmetic, the gain is larger. Each lane's
+generation runs on a thread of its own, as if it were alone; its decoder hands over what is to be decoded, and
 waits for the step that does it.
 """
 
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
 
 _LEAST_PATIENCE_S, _MOST_PATIENCE_S = 0.002, 0.02
 _SHARE_BESIDE = 4
-"""While others write, a step takes this share of the ids of a prompt that it takes otherwise."""
+"""While others write, a step takes a quarter of the ids of a prompt that it takes otherwise.
+
+With a 0.8 GB model on one thread, reading 600 ids beside a lane that writes took 9.5 s in whole steps of 64 ids, 10.1 s
+in quarters, 11.9 s in eighths; that lane's text stood still for up to 1.2, 0.45 and 0.26 s.
+"""
 
 
 class Scheduler:

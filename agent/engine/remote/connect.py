@@ -19,7 +19,7 @@ from ossia.agent.models.memory import read_memory
 from ossia.agent.models.resolve import locate, resolve
 from ossia.agent.vocabulary import own_tokenizer, tokenizer_for
 from ossia.harmony.tokenizer import Tokenizer
-from ossia.tools.host import Host, Notice, Report
+from ossia.tools.host import Host, Notice, Report, silent
 from ossia.tools.text import one_line
 
 if TYPE_CHECKING:
@@ -72,6 +72,19 @@ def connect(spec: ModelSpec, host: Host, report: Report, stop: Control) -> Conne
     except BaseException:
         client.close()
         raise
+
+
+def connect_lanes(spec: ModelSpec, host: Host, report: Report, stop: Control) -> list[Connected]:
+    """The same, with a connection for each lane of `spec`."""
+    made = list[Connected]()
+    try:
+        for lane in range(spec.lanes):
+            made.append(connect(spec, host, silent if lane else report, stop))
+    except BaseException:
+        for one in made:
+            one.engine.close()
+        raise
+    return made
 
 
 @dataclass(frozen=True, slots=True)
