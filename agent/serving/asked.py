@@ -12,7 +12,7 @@ from ossia.tools.spec import ToolSpec
 Api = Literal["responses", "chat"]
 
 Hosted = Literal["web_search", "code_interpreter", "shell"]
-"""A tool that a client asks for and the server runs, by the name of its type in the Responses API."""
+"""A tool run by the server, by the name of its type in the Responses API."""
 
 
 _LONGEST = 600

@@ -1,4 +1,4 @@
-"""What both APIs have in common: numbers, texts, functions, the form of the answer."""
+"""The parts common to both APIs: numbers, texts, functions, the form of the answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _INPUT: Mapping[str, object] = {
 
 @contextmanager
 def faults() -> Iterator[None]:
-    """Raise BadRequest, with the place as its `param`, for the faults that `Json` finds in the block."""
+    """Raise BadRequest, with the place as its `param`, for a ConversationError of the block."""
     try:
         yield
     except ConversationError as error:
@@ -74,7 +74,7 @@ def flag(place: Json, default: bool) -> bool:
 
 
 def refuse(body: Json, fields: Mapping[str, Collection[Any]]) -> None:
-    """Raise BadRequest for a field that changes the answer and can't be honoured: other values than these."""
+    """Raise BadRequest for other values of these fields: they would change the answer, and can't be honoured."""
     for name, fine in fields.items():
         place = body.field(name)
         if place.there and place.value not in fine:
@@ -84,7 +84,7 @@ def refuse(body: Json, fields: Mapping[str, Collection[Any]]) -> None:
 
 
 def effort(place: Json) -> Effort | None:
-    """The effort; those that gpt-oss doesn't know are the next one that it does."""
+    """The effort, or the nearest one of gpt-oss's; None for null."""
     if not place.there:
         return None
     found = _EFFORTS.get(place.text())
@@ -114,7 +114,7 @@ def _part(part: Json, *, results: bool) -> str:
 
 
 def clean(text: str) -> str:
-    """The text, with `\N{REPLACEMENT CHARACTER}` for half a surrogate pair, which JSON can spell and no prompt hold."""
+    """The text, with `\N{REPLACEMENT CHARACTER}` for half a surrogate pair, as JSON can spell it."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -150,7 +150,7 @@ def said(text: str) -> Message:
 
 
 def with_preambles(items: Sequence[Item]) -> tuple[Item, ...]:
-    """The items, what the model said right before it called a function in the channel of preambles."""
+    """The items, with words right before a call in the channel of preambles."""
     found = [*items]
     for place, (item, following) in enumerate(pairwise(items)):
         message, then = item.message, following.message
@@ -202,7 +202,7 @@ def _fault_of(text: str) -> str:
 
 
 def custom(about: Json) -> Function:
-    """A custom tool: a function of one text, whose form is only described."""
+    """A custom tool: a function of one text. Its form is only described."""
     name = about.field("name").text()
     described = clean(about.field("description").text_or_none() or "")
     form = about.field("format")
@@ -216,7 +216,7 @@ def custom(about: Json) -> Function:
 
 
 def distinct(functions: list[Function], place: Json) -> tuple[Function, ...]:
-    """The functions. Raises BadRequest for two that the model couldn't tell apart, and for too many."""
+    """The functions. Raises BadRequest for too many, and for two of one name to the model."""
     if len(functions) > MAX_FUNCTIONS:
         raise wrong(place, f"at most {MAX_FUNCTIONS} functions, not {len(functions)}")
     by_name: dict[str, Function] = {}
@@ -227,7 +227,7 @@ def distinct(functions: list[Function], place: Json) -> tuple[Function, ...]:
 
 
 def chosen(name: Json, functions: Collection[Function]) -> str:
-    """The recipient of the function that must be called."""
+    """The recipient of the function to be called."""
     found = next((one for one in functions if one.name == name.text()), None)
     if found is None:
         raise wrong(name, f"there is no function {name.value!r} among tools")
@@ -238,7 +238,7 @@ def chosen(name: Json, functions: Collection[Function]) -> str:
 
 
 def answer(form: Json, about: Callable[[Json], Json]) -> ResponseFormat | None:
-    """The schema of the answer; None: any text. `about` gives where the schema and its name stand."""
+    """The schema of the answer; None: any text. `about` gives the place of the schema and its name."""
     if not form.there:
         return None
     match form.field("type").value:
@@ -252,5 +252,6 @@ def answer(form: Json, about: Callable[[Json], Json]) -> ResponseFormat | None:
             if fault := _fault_of(json.dumps(place.value)):
                 raise wrong(place, f"this schema can't be used: {fault}", "invalid_json_schema")
             name = about(form).field("name").text()
-            return ResponseFormat(clean(name), place.value, about(form).field("description").text_or_none())
+            described = clean(about(form).field("description").text_or_none() or "")
+            return ResponseFormat(clean(name), place.value, described or None)
     raise form.field("type").wrong("text, json_object or json_schema")

@@ -1,4 +1,4 @@
-"""The conversation that a request is about: what this process knows of it, and what the client says beyond that."""
+"""The conversation of a request: known to this process up to a point, from there on as its client says it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Start:
     session_id: str | None = None
 
     def session(self) -> Session:
-        """A session that begins with it, the last turn left open."""
+        """A new session with it, the last turn left open."""
         return Session(entries=self.entries, ends=self.ends, summary=self.summary)
 
 
@@ -66,7 +66,7 @@ def begin(asked: Asked, memory: Memory) -> Start:
 
 
 def _known(items: tuple[Item, ...], memory: Memory) -> tuple[Given | None, tuple[str, ...], tuple[Item, ...]]:
-    """The last response that the history holds, the same up to there; the instructions before; the items behind it."""
+    """The last known response in a history that is the same up to it; the instructions before; the items behind it."""
     leading = next((at for at, item in enumerate(items) if not _is_developers(item)), len(items))
     lead = tuple(item.message.text for item in items[:leading] if item.message is not None)
     digest, at = b"", leading
@@ -83,7 +83,7 @@ def _known(items: tuple[Item, ...], memory: Memory) -> tuple[Given | None, tuple
 
 
 def _groups(items: Sequence[Item]) -> Iterator[tuple[Item, ...]]:
-    """The items one by one, those of the model that follow each other together."""
+    """The items one by one; several of the model in a row together."""
     group: list[Item] = []
     for item in items:
         if group and not (_is_models(item) and _is_models(group[0])):
@@ -108,7 +108,7 @@ def _shown(items: Sequence[Item]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(slots=True)
 class _Slot:
-    """An entry. If it is a call whose result its client has or owes: its id, and the result."""
+    """An entry; of a call with a result from the client, its id and the result, if it came."""
 
     entry: Entry
     result: Entry | None = None
@@ -135,7 +135,7 @@ class _Reader:
                 self.slots[-1].call_id = self.base.call
 
     def read(self, group: tuple[Item, ...], memory: Memory) -> None:
-        """Read the model's items that follow each other, or another item."""
+        """Read several items of the model, or another one."""
         item = group[0]
         if not self.slots and item.message is not None and _is_developers(item):
             self.lead.append(item.message.text)
@@ -151,7 +151,7 @@ class _Reader:
             self._add(Entry(item.message, 0, typed="" if item.message.role == "user" else None))
 
     def start(self) -> Start:
-        """All that was read. Raises BadRequest if there is nothing to answer."""
+        """The whole of it. Raises BadRequest if there is nothing to answer."""
         last = self.slots[-1] if self.slots else None
         if last is None or not (last.result or last.entry.message.role in ("user", "developer", "tool")):
             call = f": {last.call_id} has no result" if last and is_call(last.entry.message) else ""
@@ -226,6 +226,6 @@ def _given(item: Item, memory: Memory) -> Given | None:
 
 
 def _agree(group: Sequence[Item], given: Given) -> bool:
-    """True if the client has left what it shows as it was. Some leave out what was said beside a call."""
+    """True if the client sends the response back unchanged. Some leave out the words beside a call."""
     theirs, ours = _shown(group), given.shown
     return theirs in (ours, tuple(part for part in ours if part[0] != SAID), ())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ossia.harmony.tokenizer import Tokenizer
 
 MAX_TOOLSETS = 8
-"""Conversations whose tools stay alive between their turns: each may have a Python kernel."""
+"""Toolsets kept alive between turns: each may have a Python kernel."""
 
 _UNUSED = ""
 _FAMILIES: Final[Mapping[Hosted, tuple[str, ...]]] = {
@@ -40,7 +40,7 @@ _NEEDED: Final[Mapping[Hosted, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """What the owner of the server allows its clients: the tools of `spec` and its rules.
+    """The owner's tools for clients, and the rules about them, by `spec`.
 
     `yes` answers questions that aren't firm. `always`: every client is offered all of them, whatever it asks for;
     otherwise only those hosted tools that it asks for, and no functions or MCP servers. `only_look`: nothing that
@@ -72,7 +72,7 @@ class Lent:
 
 
 class Tools:
-    """The toolsets of conversations, by their keys. Thread-safe. `report` gets the notices of each that is built."""
+    """The toolsets of conversations, by their keys. Thread-safe. `report` gets the notices of building them."""
 
     def __init__(self, owner: Owner, host: Host, report: Report, *, most: int = MAX_TOOLSETS) -> None:
         self.owner, self._host, self._report, self._most = owner, host, report, most
@@ -111,14 +111,14 @@ class Tools:
             one.close()
 
     def close(self) -> None:
-        """End the tools of all conversations that have no turn."""
+        """End the tools of all conversations without a turn."""
         with self._lock:
             idle, self._idle = list(self._idle.values()), OrderedDict()
         for tools in idle:
             tools.close()
 
     def _off(self, tools: Toolset, asked: Asked) -> frozenset[str]:
-        """The tools that this request isn't offered."""
+        """The names of the tools not offered to this request."""
         wanted = tuple(prefix for family in asked.hosted for prefix in _FAMILIES[family])
         here = [spec for spec in tools.toolbox.every_spec if not spec.returned]
         offered = [spec for spec in here if self.owner.always or spec.name.startswith(wanted)] if _hosts(asked) else []
@@ -155,11 +155,11 @@ class Tools:
 
 
 def _hosts(asked: Asked) -> bool:
-    """True for a request that lets tools run here."""
+    """True if tools may run here for this request."""
     return asked.tool_choice != "none" and asked.max_calls != 0
 
 
 def _looks(spec: ToolSpec) -> bool:
-    """True for a tool that does nothing but read what is here."""
+    """True for a tool without any effect but reading."""
     runs = spec.present.language in ("python", "bash")
     return spec.provenance == "built-in" and spec.effects <= {"read"} and not runs

@@ -1,4 +1,4 @@
-"""The responses that were given lately, so that a conversation goes on with the very ids that were sampled."""
+"""The responses given lately: a conversation goes on with the very ids that were sampled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_RESPONSES = 4096
 _ID_BYTES = 36  # of a sampled id: an int and its place in a tuple
 
 Shown = tuple[tuple[str, str], ...]
-"""What a client sees of messages, in a form that survives its way: `(("user", "hi"),)`, `(("said", "Hello!"),)`,
+"""Messages as a client sees them, in a form that survives its way: `(("user", "hi"),)`, `(("said", "Hello!"),)`,
 `(("functions.add", '{"a": 1}'),)`. No reasoning: clients leave it out."""
 SAID = "said"
 
@@ -51,7 +51,7 @@ class Given:
 
     @property
     def own(self) -> tuple[Entry, ...]:
-        """The entries that the response added."""
+        """The entries added by the response."""
         return self.entries[self.begins :]
 
 
@@ -98,7 +98,7 @@ class Memory:
         return found or (self._beyond.of(mark) if self._beyond and mark else None)
 
     def with_digest(self, digest: bytes) -> Given | None:
-        """The response after which its client has a conversation of this digest.
+        """The last response of a conversation with this digest.
 
         Of conversations that are the same so far each is given once: their tools aren't the same.
         """
@@ -131,7 +131,7 @@ class Memory:
 
 
 def _mark_in(identifier: str) -> str | None:
-    """The mark in an id of ours: of `"resp_1f2e"`, `"msg_1f2e_0"`, `"call_1f2e_3"` it is `"1f2e"`."""
+    """The mark in an id: of `"resp_1f2e"`, `"msg_1f2e_0"`, `"call_1f2e_3"` it is `"1f2e"`."""
     parts = identifier.split("_")
     return parts[1] if len(parts) > 1 else None
 
@@ -142,8 +142,7 @@ def _bytes_of(entry: Entry) -> int:
 
 
 def shown(messages: Collection[Message]) -> Shown:
-    """What a client sees of messages that stand together. However it parts what the model said, the form is the same.
-    """
+    """Messages in a row as a client sees them, however it parts the model's words."""
     others = [(message.role, message.text.strip()) for message in messages if message.role != "assistant"]
     said = "".join("".join(message.text.split()) for message in messages if _is_said(message))
     calls = [(message.recipient or "", _arguments(message.text)) for message in messages if is_call(message)]

@@ -1,4 +1,4 @@
-"""The model that is served: its name, as clients write it, and what they read about it."""
+"""The served model: its name, as clients write it, and its description for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ You are a coding agent on the user's machine, in the folder that <environment_co
 3. Run the tests, or what you changed, and mend what fails. Go on until the task is done; don't stop to ask.
 4. Follow the AGENTS.md files. Don't commit, and leave alone what isn't yours.
 5. In the end say in a few lines what you changed and what you saw work; say what is missing, too."""
-"""The instructions that Codex gives a model which brings none of its own."""
+"""The instructions of Codex for this model."""
 
 
 def id_of(name: str) -> str:

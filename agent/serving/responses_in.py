@@ -16,7 +16,7 @@ _UNSUPPORTED: Final = {
     "background": (False,), "conversation": (), "prompt": (), "top_logprobs": (0,), "presence_penalty": (0,),
     "frequency_penalty": (0,), "n": (1,), "context_management": (), "modalities": (["text"],),
 }  # fmt: skip
-"""Fields that would change the answer, and the only values of them that mean what is done anyway."""
+"""Fields that would change the answer, each with the values of no effect."""
 _HOSTED: Final[Mapping[str, Hosted]] = {
     "web_search": "web_search", "web_search_2025_08_26": "web_search", "web_search_preview": "web_search",
     "web_search_preview_2025_03_11": "web_search", "code_interpreter": "code_interpreter", "shell": "shell",
@@ -27,7 +27,7 @@ _BY_ID: Final = frozenset(
         *("mcp_approval_request", "mcp_approval_response", "file_search_call", "image_generation_call"),
     }
 )
-"""Items of tools that ran at a server. Those of ours are known by their ids; of others nothing is used."""
+"""Items of tools run by a server: known by their ids, else of no use."""
 
 
 def asked_of(body: object) -> Asked:
@@ -96,7 +96,7 @@ def _tools(place: Json) -> tuple[tuple[Function, ...], frozenset[Hosted]]:
 
 
 def _require_here(tool: Json) -> None:
-    """Raise BadRequest for a shell that the client would run: it would be run twice."""
+    """Raise BadRequest for a shell of the client's own: its commands would run twice."""
     environment = tool.field("environment")
     if environment.there and environment.field("type").value == "local":
         raise wrong(environment, "a shell of the client's own must be a function", "unsupported_tool")
@@ -105,7 +105,7 @@ def _require_here(tool: Json) -> None:
 def _choice(
     place: Json, functions: tuple[Function, ...], hosted: frozenset[Hosted]
 ) -> tuple[str, tuple[Function, ...], frozenset[Hosted]]:
-    """The choice, and the tools that it leaves."""
+    """The choice, and the tools left by it."""
     if not place.there or place.value in ("auto", "none", "required"):
         return str(place.value or "auto"), functions, hosted
     kind = place.field("type").value

@@ -1,4 +1,4 @@
-"""The responses on disk: each conversation is a stored session, and a list says which response is where in it."""
+"""The responses on disk: a stored session for each conversation, and a list of the responses in them."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Stored:
         return self._given(line) if line is not None else None
 
     def with_digest(self, digest: bytes) -> Given | None:
-        """The response after which its client has a conversation of this digest."""
+        """The last response of a conversation with this digest; None: it isn't stored."""
         with self._lock:
             mark = self._by_digest.get(digest.hex())
         return self.of(mark) if mark is not None else None
@@ -67,7 +67,7 @@ class Stored:
         return OpenSession(session, self._store, self._store.keep(session, workspace=workspace))
 
     def close(self, opened: OpenSession, given: Given) -> None:
-        """The turn is over: note where its response is."""
+        """Give the session back after its turn, and list the response."""
         self._store.release(opened.session)
         line = {
             "mark": given.mark, "session": opened.session_id, "entries": len(given.entries), "turns": len(given.ends),

@@ -129,7 +129,7 @@ class Talks:
             save_session_cache(model.engine, self._host.kv, model.last_read)
 
     def close(self) -> None:
-        """End the tools that wait for the next turn of their conversations."""
+        """End the tools of all conversations."""
         self._tools.close()
 
     def _answer(self, asked: Asked, start: Start, place: _Place, stop: Control, see: See) -> stream.Result:
@@ -225,7 +225,7 @@ class _Place:
 
 
 def _given(asked: Asked, start: Start, place: _Place, opened: OpenSession, seen: Shown) -> Given:
-    """The response that a turn has given."""
+    """The response of a turn."""
     session = opened.session
     last = session.entries[-1].message
     return Given(
@@ -246,7 +246,7 @@ def _given(asked: Asked, start: Start, place: _Place, opened: OpenSession, seen:
 
 
 def _shown(events: Sequence[stream.Event]) -> Shown:
-    """What a client saw of a turn: the texts, and the call that it is to run."""
+    """A turn as its client saw it: the texts, and the call of its function."""
     said = [event.delta for event in events if isinstance(event, stream.Text)]
     messages = [Message("assistant", ("".join(said),), channel=FINAL)]
     called: dict[str, stream.ToolCall] = {}

@@ -28,8 +28,8 @@ def test_it_goes_on_after_a_restart(tmp_path: Path) -> None:
         assert result.session_id is not None
     with serving(tmp_path, AGAIN, AGAIN, AGAIN, save=True) as served:
         served.answer(_asked("Once more", second.id))
-        told = served.text()
-        assert [told.count(text) for text in ("Hi<|end|>", "Hello!<|end|>", "Go<|end|>", "Bye.<|end|>")] == [1] * 4
+        prompt = served.text()
+        assert [prompt.count(text) for text in ("Hi<|end|>", "Hello!<|end|>", "Go<|end|>", "Bye.<|end|>")] == [1] * 4
         served.answer(_asked("Otherwise", first.id))  # another way from there: in a session of its own
         assert "Hello!<|end|>" in served.text() and "Bye.<|end|>" not in served.text()
         with closing(SessionStore(served.host.sessions, now=lambda: 0.0)) as store:
