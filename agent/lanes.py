@@ -90,12 +90,6 @@ class Lanes:
                 lane.busy = False
                 self._changed.notify_all()
 
-    def rename(self, key: str, new: str) -> None:
-        """The conversation goes on under another key."""
-        with self._changed:
-            for lane in self._lanes:
-                lane.key = new if lane.key == key else lane.key
-
     def close(self, wait_s: float | None = None) -> None:
         """Refuse further turns, and free the model once those under way have ended; wait at most so long for that."""
         with self._changed:
@@ -116,18 +110,21 @@ class Lanes:
                     if self._closed:
                         raise EngineFailed("the model is closed")
                     before = self._waiting.index(ticket)
-                    free = [lane for lane in self._lanes if not lane.busy]
-                    if free and not before:
-                        return self._chosen(free, key)
+                    if self._free and not before:
+                        return self._chosen(self._free, key)
                 on_wait(before + 1)
                 with self._changed:
-                    self._changed.wait(_STEP_S)
+                    self._changed.wait_for(lambda: self._closed or (self._free and self._waiting[0] is ticket), _STEP_S)
                 if stop.stopped:
                     raise LaneStopped
         finally:
             with self._changed:
                 self._waiting.remove(ticket)
                 self._changed.notify_all()
+
+    @property
+    def _free(self) -> list[_Lane]:
+        return [lane for lane in self._lanes if not lane.busy]
 
     def _chosen(self, free: Sequence[_Lane], key: str | None) -> _Lane:
         lane = min(free, key=lambda lane: (key is None or lane.key != key, lane.key is not None, lane.used))
