@@ -89,7 +89,8 @@ class Models:
                 self._loading = None
                 self._freeing = threading.Thread(target=self._unload, args=(lanes, None), daemon=True)
                 self._freeing.start()
-                self._display.detail(f"{self.name} is unloaded: nobody asked for {self._idle_s:g} s")
+                with suppress(OSError):  # nobody reads it any more
+                    self._display.detail(f"{self.name} is unloaded: nobody asked for {self._idle_s:g} s")
 
     def close(self, *, cut: bool = False) -> None:
         """Unload the model, at the end of the process. Each part that takes more than 5 s is given up.

@@ -79,7 +79,8 @@ def serve(flags: Mapping[str, object], served: Served, show: str | None = None) 
     from ossia.cli.settings.workspace import resolve_with_folder
 
     idle_s = seconds(served.idle)
-    served = replace(served, token=served.token or os.environ.pop(tokens.VARIABLE, None))
+    variable = os.environ.pop(tokens.VARIABLE, None)  # commands and servers that are started don't get it
+    served = replace(served, token=variable or None if served.token is None else served.token)
     resolved, folder = resolve_with_folder(flags)
     token, made = token_of(served, resolved)
     if show is not None:
@@ -159,10 +160,11 @@ def _log(line: str) -> None:
 
 
 def _say_ending(display: Display, inside: int) -> None:
+    if not inside:
+        return
     with suppress(OSError):  # the terminal is closed
         what = "a request" if inside == 1 else f"{inside} requests"
-        if inside:
-            display.note(f"ossia: ending after {what} under way (Ctrl-C: end now)")
+        display.note(f"ossia: ending after {what} under way (Ctrl-C: end now)")
 
 
 def _greet(display: Display, url: str, model: str, served: Served, token: str | None, made: bool) -> None:

@@ -15,7 +15,7 @@ def curl(url: str, model: str, header: str) -> str:
     """A command to try the server with. `header`: that of the token, as a word of the shell; "": none."""
     body = json.dumps({"model": model, "input": "What is 48*17?"})
     key = f"-H {header} " if header else ""
-    return f"curl {url}/responses {key}-H 'Content-Type: application/json' -d {shlex.quote(body)}"
+    return f"curl {shlex.quote(f'{url}/responses')} {key}-H 'Content-Type: application/json' -d {shlex.quote(body)}"
 
 
 def _curl(url: str, model: str, token: str | None) -> str:

@@ -86,7 +86,7 @@ def test_what_cant_be_served_is_refused_in_one_line(tmp_path: Path) -> None:
     for arguments, code, begin in (
         (("--model", "nope"), 3, "no model 'nope'"),
         (("--idle", "soon"), 2, "--idle: must be a time"),
-        (("--token", "a b"), 2, "--token: must be visible ASCII"),
+        *(((("--token", token)), 2, "--token: must be visible ASCII") for token in ("a b", "", "\u00e4")),
         (("--print", "emacs"), 2, "--print: must be one of codex, openai, llm, curl, not 'emacs'"),
         (("--print", "curl", "--port", "0"), 2, "--print: needs the port"),
         (("--host", "nowhere.invalid"), 2, "--host nowhere.invalid: can't be listened on"),
