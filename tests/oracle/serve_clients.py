@@ -87,11 +87,11 @@ _YEAR = json.dumps(
 )
 _BRIEF = 'web_search = "disabled"\n{}\n[agents]\nenabled = false\n[features]\ngoals = false\n'
 """Around the settings of Codex: fewer tools, so that étude's context has room."""
-_SHELL = "<|channel|>commentary to=functions.exec_command <|constrain|>json<|message|>{}<|call|>"
-_PATCH = "apply_patch <<'EOF'\n*** Begin Patch\n*** Update File: hello.txt\n@@\n-two\n+zwei\n*** End Patch\nEOF"
+_CALL = "<|channel|>commentary to=functions.{} <|constrain|>json<|message|>{}<|call|>"
+_PATCH = "*** Begin Patch\n*** Update File: hello.txt\n@@\n-two\n+zwei\n*** End Patch\n"
 _STEPS = (
-    _SHELL.format(json.dumps({"cmd": "cat hello.txt"})),
-    _SHELL.format(json.dumps({"cmd": _PATCH})),
+    _CALL.format("exec_command", json.dumps({"cmd": "cat hello.txt"})),
+    _CALL.format("apply_patch", json.dumps({"input": _PATCH})),
     "<|channel|>final<|message|>The second line is zwei.<|return|>",
 )
 
