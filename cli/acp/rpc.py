@@ -168,40 +168,41 @@ class Connection:
             message = json.loads(line.decode("utf-8"), **STRICT)
         except (ValueError, RecursionError) as error:
             return self._fail(None, RpcError(PARSE_ERROR, f"expected a line of JSON: {error}"))
-        if not isinstance(message, dict):
-            why = "a batch isn't answered: send a message a line" if isinstance(message, list) else "expected an object"
-            return self._fail(None, RpcError(INVALID_REQUEST, why))
-        request, method = message.get("id"), message.get("method")
-        if not (request is None or (isinstance(request, int | str) and not isinstance(request, bool))):
-            return self._fail(None, RpcError(INVALID_REQUEST, "id: expected a number or a text"))
-        if message.get("jsonrpc") != "2.0":
-            return self._fail(request, RpcError(INVALID_REQUEST, 'jsonrpc: expected "2.0"'))
-        if method is None and ("result" in message) != ("error" in message):
+        request = message.get("id") if isinstance(message, dict) else None
+        if fault := _fault_of(message):
+            return self._fail(request if _is_id(request) else None, RpcError(INVALID_REQUEST, fault))
+        if message.get("method") is None:
             return self._answered(message)
-        if not isinstance(method, str):
-            return self._fail(request, RpcError(INVALID_REQUEST, "method: expected a text"))
         params = message.get("params", {})
-        if rb"\ud" in line.lower():
-            params = _whole(params)
+        return self._call(message, _whole(params) if rb"\ud" in line.lower() else params, methods, notifications)
+
+    def _call(
+        self,
+        message: Mapping[str, Any],
+        params: object,
+        methods: Mapping[str, Method],
+        notifications: Mapping[str, Callable[[Params], None]],
+    ) -> None:
+        """Call a method, and answer; or hear a notification."""
+        request, method = message.get("id"), message["method"]
         try:
             if not isinstance(params, dict):
                 raise RpcError(INVALID_PARAMS, "params: expected an object")
             if "id" not in message:
                 if heard := notifications.get(method):
                     heard(params)
-                return None
+                return
             if method not in methods:
                 raise RpcError(UNKNOWN_METHOD, f"there is no method {method!r}")
             answer = methods[method](params)
         except Exception as error:
             if "id" in message:
                 self._fail(request, self._error_of(error))
-            return None
+            return
         if isinstance(answer, Future):
             answer.add_done_callback(lambda future: self._reply(request, future))
         else:
             self._send_result(request, answer)
-        return None
 
     def _reply(self, request: object, future: Future[Mapping[str, object] | Reply]) -> None:
         if error := future.exception():
@@ -270,6 +271,22 @@ class _Writer:
             with self._changed:
                 self._bytes -= len(line)
                 self._changed.notify_all()
+
+
+def _fault_of(message: object) -> str:
+    """The fault in the form of a message; "": none."""
+    if not isinstance(message, dict):
+        return "a batch isn't answered: send a message a line" if isinstance(message, list) else "expected an object"
+    if not _is_id(message.get("id")):
+        return "id: expected a number or a text"
+    if message.get("jsonrpc") != "2.0":
+        return 'jsonrpc: expected "2.0"'
+    answers = message.get("method") is None and ("result" in message) != ("error" in message)
+    return "" if answers or isinstance(message.get("method"), str) else "method: expected a text"
+
+
+def _is_id(value: object) -> bool:
+    return value is None or (isinstance(value, int | str) and not isinstance(value, bool))
 
 
 def _line(message: Mapping[str, object]) -> bytes:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Literal
 
+from ossia.agent.conversation import OpenSession
 from ossia.agent.sessions.session import UserText
 from ossia.cli.clean import one_line
 from ossia.cli.exits import ExitError
@@ -18,7 +19,7 @@ from ossia.cli.oneshot.prompt import question_of
 from ossia.cli.oneshot.report import Report
 from ossia.cli.oneshot.running import Run
 from ossia.cli.runtime.consent import agree
-from ossia.cli.runtime.progress import make_display
+from ossia.cli.runtime.progress import Display, make_display
 from ossia.cli.runtime.schema import read_schema
 from ossia.cli.runtime.session import ELSEWHERE, Resume, moved_from, open_session
 from ossia.cli.runtime.skills import skill_named, skills_of, with_skill
@@ -27,6 +28,7 @@ from ossia.cli.settings.table import Settings
 from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.terminal.keyboard import plain_keys
 from ossia.cli.words import count
+from ossia.tools.folder import Folder
 
 _NO_SCHEMA = "off"
 
@@ -99,20 +101,12 @@ def _prepared(
     orders = Orders(lines.write) if control is not None else None
     given = schema if schema != _NO_SCHEMA else None
     answer = read_schema(given, of="--schema", warn=display.warn) if given is not None else None
-    text = skill_named(skill, skills_of(folder)).called((prompt or "").strip()) if skill is not None else ""
-    typed = f"/{skill} {prompt or ''}".strip() if skill is not None else prompt
-    said = UserText(question_of(typed, quiet=settings.quiet, piped=control is None), typed or "")
-    said = with_skill(said, text) if text else said
+    said = _said(prompt, skill, folder, quiet=settings.quiet, piped=control is None)
     if save and settings.private and resolved.origins["private"] == "--private":
         raise ExitError("use --save or --private, not both")
     for warning in resolved.warnings:
         display.warn(warning)
-    opened = open_session(resolved, folder, resume=resume, save=save)
-    for problem in filter(None, [opened.problem, moved_from(opened.worked_in, folder)]):
-        display.warn(problem)
-    if opened.resumed:
-        turns = count(len(opened.session.ends), "turn")
-        display.aside(f'continuing "{one_line(opened.title)}" ({turns}){f"; {ELSEWHERE}" if opened.elsewhere else ""}')
+    opened = _opened(open_session(resolved, folder, resume=resume, save=save), folder, display)
     if opened.session.options.planning != settings.plan:
         opened.session.options = replace(opened.session.options, planning=settings.plan)
     if schema is not None:
@@ -120,6 +114,25 @@ def _prepared(
     elif opened.session.options.response_format:
         display.note("ossia: the answer follows the session's schema; --schema off ends that", "note")
     return Run(resolved, folder, display, opened, lines if settings.jsonl else None, orders), said
+
+
+def _said(prompt: str | None, skill: str | None, folder: Folder | None, *, quiet: bool, piped: bool) -> UserText:
+    """The question, typed, piped or of a skill."""
+    if skill is None:
+        return UserText(question_of(prompt, quiet=quiet, piped=piped), prompt or "")
+    text = skill_named(skill, skills_of(folder)).called((prompt or "").strip())
+    typed = f"/{skill} {prompt or ''}".strip()
+    return with_skill(UserText(question_of(typed, quiet=quiet, piped=piped), typed), text)
+
+
+def _opened(opened: OpenSession, folder: Folder | None, display: Display) -> OpenSession:
+    """The session, once its problems and its length are reported."""
+    for problem in filter(None, [opened.problem, moved_from(opened.worked_in, folder)]):
+        display.warn(problem)
+    if opened.resumed:
+        turns = count(len(opened.session.ends), "turn")
+        display.aside(f'continuing "{one_line(opened.title)}" ({turns}){f"; {ELSEWHERE}" if opened.elsewhere else ""}')
+    return opened
 
 
 def _require_control(control: str | None, settings: Settings, prompt: str | None, skill: str | None) -> None:
