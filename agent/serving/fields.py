@@ -23,6 +23,7 @@ from ossia.tools.functions.schema import flatten
 from ossia.tools.spec import ToolSpec
 
 MAX_FUNCTIONS = 512
+_MAX_CACHED = 64 << 10  # characters of a schema: what is cached stays small
 _EFFORTS: Final[Mapping[str, Effort]] = {
     "none": "low", "minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high",
 }  # fmt: skip
@@ -168,13 +169,15 @@ def function(about: Json, namespace: str | None = None) -> Function:
     if place.there:
         place.entries()
     described = clean(about.field("description").text_or_none() or "")
-    fault, spec = _spec(recipient(name, namespace), described, json.dumps(place.value) if place.value else "")
+    schema = json.dumps(place.value) if place.value else ""
+    made = _spec if len(schema) + len(described) < _MAX_CACHED else _spec.__wrapped__
+    fault, spec = made(recipient(name, namespace), described, schema)
     if fault and about.field("strict").value is True:
         raise wrong(place, f"can't be held to this schema: {fault}", "invalid_function_parameters")
     return Function(name, spec, namespace=namespace)
 
 
-@lru_cache(1024)
+@lru_cache(512)
 def _spec(name: str, description: str, schema: str) -> tuple[str, ToolSpec]:
     """The fault of a function's schema ("": none), and the function.
 
@@ -186,7 +189,7 @@ def _spec(name: str, description: str, schema: str) -> tuple[str, ToolSpec]:
         return "", ReturnedFunction.of(name, description, None).spec
     parameters = json.loads(schema)
     shown = flatten({"type": "object", **parameters})
-    if fault := _fault_of(schema):
+    if fault := _fault(parameters):
         return fault, ReturnedFunction.of(name, description, shown).spec
     return "", ReturnedFunction.of(name, description, parameters, shown=shown).spec
 
@@ -199,6 +202,11 @@ def _fault_of(text: str) -> str:
     except SchemaUnusable as error:
         return str(error)
     return ""
+
+
+def _fault(schema: object) -> str:
+    text = json.dumps(schema)
+    return _fault_of(text) if len(text) < _MAX_CACHED else _fault_of.__wrapped__(text)
 
 
 def custom(about: Json) -> Function:
@@ -249,7 +257,7 @@ def answer(form: Json, about: Callable[[Json], Json]) -> ResponseFormat | None:
         case "json_schema":
             place = about(form).field("schema")
             place.entries()
-            if fault := _fault_of(json.dumps(place.value)):
+            if fault := _fault(place.value):
                 raise wrong(place, f"this schema can't be used: {fault}", "invalid_json_schema")
             name = about(form).field("name").text()
             described = clean(about(form).field("description").text_or_none() or "")

@@ -11,7 +11,6 @@ from ossia.agent.kinds import is_answer
 from ossia.agent.serving.asked import Asked, BadRequest, Item
 from ossia.agent.serving.memory import SAID, Given, Memory, roll, shown
 from ossia.agent.sessions.session import Entry, Session, Summary, UserText
-from ossia.harmony.messages import is_call
 from ossia.tools.spec import INTERRUPTED, Taint
 
 _OUTSIDE: frozenset[Taint] = frozenset({"outside"})
@@ -108,11 +107,10 @@ def _shown(items: Sequence[Item]) -> tuple[tuple[str, str], ...]:
 
 @dataclass(slots=True)
 class _Slot:
-    """An entry; of a call with a result from the client, its id and the result, if it came."""
+    """An entry, and the result of a call that its client ran."""
 
     entry: Entry
     result: Entry | None = None
-    call_id: str | None = None
 
 
 @dataclass(slots=True)
@@ -123,6 +121,7 @@ class _Reader:
     lead: list[str]
     slots: list[_Slot] = field(default_factory=list)
     ends: list[TurnEnd | None] = field(default_factory=list)
+    owed: dict[str, _Slot] = field(default_factory=dict)  # the calls without a result, by their ids
     digest: bytes = b""
     key: str | None = None
 
@@ -131,8 +130,7 @@ class _Reader:
             self.slots += [_Slot(entry) for entry in self.base.entries]
             self.ends += self.base.ends
             self.digest, self.key = self.base.digest, self.base.key
-            if self.slots:
-                self.slots[-1].call_id = self.base.call
+            self._owe(self.base.call)
 
     def read(self, group: tuple[Item, ...], memory: Memory) -> None:
         """Read several items of the model, or another one."""
@@ -154,7 +152,7 @@ class _Reader:
         """The whole of it. Raises BadRequest if there is nothing to answer."""
         last = self.slots[-1] if self.slots else None
         if last is None or not (last.result or last.entry.message.role in ("user", "developer", "tool")):
-            call = f": {last.call_id} has no result" if last and is_call(last.entry.message) else ""
+            call = f": {next(reversed(self.owed))} has no result" if self.owed else ""
             message = f"input: must end with a message of the user or the result of a call{call}"
             raise BadRequest(message, param="input")
         said = None
@@ -162,14 +160,10 @@ class _Reader:
             said = UserText(last.entry.message.text, typed="")
             self.slots.pop()
             self.ends.pop()
-        entries: list[Entry] = []
-        for slot in self.slots:
-            entries.append(slot.entry)
-            if slot.result is not None:
-                entries.append(slot.result)
-            elif slot.call_id is not None:
-                result = result_message(slot.entry.message, f"[{INTERRUPTED['user']}]")
-                entries.append(Entry(result, slot.entry.turn, error=True))
+        for slot in self.owed.values():
+            result = result_message(slot.entry.message, f"[{INTERRUPTED['user']}]")
+            slot.result = Entry(result, slot.entry.turn, error=True)
+        entries = [entry for slot in self.slots for entry in (slot.entry, slot.result) if entry is not None]
         base = self.base
         return Start(
             tuple(entries),
@@ -187,7 +181,13 @@ class _Reader:
     def _add(self, entry: Entry, call_id: str | None = None) -> None:
         if not self.ends:
             self.ends.append(None)
-        self.slots.append(_Slot(replace(entry, turn=len(self.ends) - 1), call_id=call_id))
+        self.slots.append(_Slot(replace(entry, turn=len(self.ends) - 1)))
+        self._owe(call_id)
+
+    def _owe(self, call_id: str | None) -> None:
+        """Note that the last entry is a call of this id, and that its client owes its result."""
+        if call_id is not None:
+            self.owed[call_id] = self.slots[-1]
 
     def _read_models(self, group: tuple[Item, ...], memory: Memory) -> None:
         found = {given.mark: given for item in group for given in [_given(item, memory)] if given is not None}
@@ -196,7 +196,7 @@ class _Reader:
             self.key = given.key
             for entry in given.own:
                 self._add(entry)
-            self.slots[-1].call_id = given.call
+            self._owe(given.call)
             self.ends[-1] = given.ends[-1]
             return
         for item in group:
@@ -209,8 +209,7 @@ class _Reader:
 
     def _read_result(self, item: Item) -> None:
         assert item.message is not None
-        open_calls = (slot for slot in reversed(self.slots) if slot.call_id is not None and slot.result is None)
-        slot = next((slot for slot in open_calls if slot.call_id == item.call_id), None)
+        slot = self.owed.pop(item.call_id or "", None)
         if slot is None:
             message = f"{item.where}: there is no call {item.call_id!r} before it that has no result yet"
             raise BadRequest(message, param=item.where)

@@ -15,7 +15,7 @@ from ossia.agent.events import TurnEnd
 from ossia.agent.sessions.session import Entry, Summary
 from ossia.harmony.messages import ANALYSIS, Message, is_call
 
-MAX_BYTES = 256 << 20
+MAX_BYTES = 128 << 20
 MAX_RESPONSES = 4096
 _ID_BYTES = 36  # of a sampled id: an int and its place in a tuple
 

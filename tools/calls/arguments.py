@@ -15,6 +15,7 @@ from typing import Any, cast
 from ossia.tools.calls.coerce import MAX_CHARS, Misfit, NotJsonError, first_value, fitted, innermost, mapping, unfenced
 from ossia.tools.calls.names import resolve_name
 from ossia.tools.calls.patch_commands import BEGIN, command_patch
+from ossia.tools.calls.patterns import without_patterns
 from ossia.tools.spec import ToolFailed, ToolSpec
 
 NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -64,7 +65,8 @@ class ArgumentReader:
 
     def __init__(self, spec: ToolSpec) -> None:
         self._spec = spec
-        self._schema = spec.parameters or NO_ARGUMENTS
+        schema = spec.parameters or NO_ARGUMENTS
+        self._schema = without_patterns(schema) if spec.returned else schema
         self._validator: Any = None
 
     def read(self, text: str) -> object:

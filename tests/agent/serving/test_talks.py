@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ossia.agent.serving.asked import Asked, BadRequest, Function, Item
-from ossia.harmony.messages import COMMENTARY, FINAL, Message
+from ossia.harmony.messages import COMMENTARY, FINAL, Message, ResponseFormat
 from ossia.tools.functions.returned import ReturnedFunction
 from tests.support import serving as script
 from tests.support.serving import serving
@@ -73,3 +73,16 @@ def test_a_call_that_is_required(choice: str, tmp_path: Path) -> None:
         _, result = served.answer(_asked(_user("Hello!"), functions=(ADD, DOUBLE), tool_choice=choice, seed=1))
         assert result.end == "called"
         assert choice == "required" or result.calls[0].name == choice
+
+
+def test_a_clients_regular_expressions_hold_nobody_up(tmp_path: Path) -> None:
+    """Python would match this one for years. The guide, which has another engine, follows them."""
+    evil = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
+    words = f'{{"a": "{"a" * 40}!"}}'
+    function = Function("f", ReturnedFunction.of("f", "", evil).spec)
+    call = script.CALL.format("Hm.", "functions.f", words)
+    with serving(tmp_path, call, script.FINAL.format(words)) as served:
+        _, result = served.answer(_asked(_user("Go"), functions=(function,)))
+        assert result.end == "called"
+        _, result = served.answer(_asked(_user("Go"), answer=ResponseFormat("a", evil)))
+        assert result.text == words
