@@ -250,10 +250,10 @@ def test_a_client_that_sends_without_end_is_cut(server: Running) -> None:
 def test_half_requests_are_cut() -> None:
     with running(patience_s=0.5) as server:
         whole = server.ask({"say": []}, close=False)
-        for half in (b"", whole[:20], whole[:-2]):
-            with server.connect() as connection:
-                connection.sendall(half)
-                assert _ends(connection)
+        with server.connect() as silent, server.connect() as begun, server.connect() as nearly:
+            begun.sendall(whole[:20])
+            nearly.sendall(whole[:-2])
+            assert all(map(_ends, (silent, begun, nearly)))
         with server.connect() as connection:  # one byte now and then is no request either
             for byte in whole[:200]:
                 try:
