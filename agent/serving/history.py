@@ -77,7 +77,7 @@ def _known(items: tuple[Item, ...], memory: Memory) -> tuple[Given | None, tuple
     for digest, at, group in reversed(ends):
         named = (given for item in group if (given := _given(item, memory)) and given.digest == digest)
         if (given := next(named, None) or memory.with_digest(digest)) is not None:
-            return given, lead, items[at:]
+            return _as_named(given, group), lead, items[at:]
     return None, lead, items[leading:]
 
 
@@ -191,7 +191,7 @@ class _Reader:
 
     def _read_models(self, group: tuple[Item, ...], memory: Memory) -> None:
         found = {given.mark: given for item in group for given in [_given(item, memory)] if given is not None}
-        given = next(iter(found.values())) if len(found) == 1 else None
+        given = _as_named(next(iter(found.values())), group) if len(found) == 1 else None
         if given is not None and given.own and _agree(group, given):
             self.key = given.key
             for entry in given.own:
@@ -222,6 +222,12 @@ def _given(item: Item, memory: Memory) -> Given | None:
         if identifier is not None and (given := memory.of(identifier)) is not None:
             return given
     return None
+
+
+def _as_named(given: Given, group: Sequence[Item]) -> Given:
+    """The response with its call under the id that the client has for it: some clients give calls ids of their own."""
+    named = group[-1].call_id
+    return given if given.call is None or named is None else replace(given, call=named)
 
 
 def _agree(group: Sequence[Item], given: Given) -> bool:

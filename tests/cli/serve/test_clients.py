@@ -131,13 +131,20 @@ def test_a_chat_is_parsed_as_the_model_it_was_asked_for(client: OpenAI) -> None:
     assert isinstance(answer.choices[0].message.parsed, Year)
 
 
-def test_a_loop_of_tools_in_a_chat(client: OpenAI) -> None:
+@pytest.mark.parametrize("own_ids", [False, True])
+def test_a_loop_of_tools_in_a_chat(client: OpenAI, own_ids: bool) -> None:
+    """Some clients, ossia among them, give calls ids of their own."""
     messages: list[Any] = [{"role": "user", "content": CALLED}]
     first = client.chat.completions.create(model="etude", messages=messages, tools=[CHAT_LAMP], temperature=0)
     assert first.choices[0].finish_reason == "tool_calls"
     (call,) = cast("list[Any]", first.choices[0].message.tool_calls)
     assert json.loads(call.function.arguments) == {"room": "kitchen", "level": 40}
-    messages += [first.choices[0].message, {"role": "tool", "tool_call_id": call.id, "content": DONE}]
+    call_id = "call_1" if own_ids else call.id
+    given = call.model_dump() | {"id": call_id}
+    messages += [
+        {"role": "assistant", "tool_calls": [given]},
+        {"role": "tool", "tool_call_id": call_id, "content": DONE},
+    ]
     second = client.chat.completions.create(model="etude", messages=messages, tools=[CHAT_LAMP], temperature=0)
     assert DONE in (second.choices[0].message.content or "")
 
