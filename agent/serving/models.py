@@ -68,5 +68,5 @@ def listed(model: str, *, context_tokens: int | None, created: int) -> dict[str,
     }
     about = {"id": name, "object": "model", "created": created, "owned_by": "ossia"}
     if context_tokens:
-        about["context_window"] = context_tokens
+        about["context_length"] = context_tokens
     return {"object": "list", "data": [about], "models": [codex]}

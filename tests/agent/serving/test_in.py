@@ -162,7 +162,7 @@ def test_names_of_the_model() -> None:
         require("gpt-4o", "gpt-oss-20b")
     assert raised.value.status == 404
     assert listed("etude", context_tokens=4096, created=1)["data"] == [
-        {"id": "etude", "object": "model", "created": 1, "owned_by": "ossia", "context_window": 4096}
+        {"id": "etude", "object": "model", "created": 1, "owned_by": "ossia", "context_length": 4096}
     ]
 
 
