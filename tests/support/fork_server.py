@@ -50,6 +50,9 @@ IMPORTED = (
     *("ossia.tools.undo.journal", "ossia.tools.functions.user", "ossia.tools.mcp.servers", "ossia.tools.mcp._http"),
     *("ossia.tools.mcp._server", "ossia.tools.fetch.loader"),
     *("ossia.cli.serve.serving", "ossia.cli.serve.service"),
+    *("ossia.agent.engine.llama", "numpy.ctypeslib", "numpy.random", "ossia.cli.doctor.examine"),
+    *("ossia.cli.eval.evaluation", "ossia.tools.sandbox._command_process", "ossia.tools.sandbox._kernel_launcher"),
+    *("ossia.tools.toolchains.find", "ossia.tools.toolchains.summary"),
     *("asyncio", "csv", "filelock", "idna", "jsonschema", "jupyter_client", "mcp", "psutil", "sqlite3"),
     *("tiktoken", "tomllib", "typer", "uuid", "webencodings", "zmq"),
 )
