@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from ossia.agent.errors import SchemaUnusable
+from ossia.tools.calls.checked import CheckTooLong, faults
 from ossia.tools.calls.coerce import STRICT
 
 NAME = "answer"
@@ -29,12 +30,13 @@ def require_usable(schema: Any) -> None:
 def fault_of(text: str, schema: Any) -> str | None:
     """The fault of an answer by its schema: `"it isn't JSON (…)"`. None: it follows it. No `$ref` is fetched."""
     from jsonschema.exceptions import best_match
-    from referencing import Registry
     from referencing.exceptions import Unresolvable
 
     try:
         value = json.loads(text, **STRICT)
-        fault = best_match(_draft_of(schema)(schema, registry=Registry()).iter_errors(value))
+        fault = best_match(faults(value, schema, _draft_of(schema)))
+    except CheckTooLong as error:
+        return f"it can't be checked: {error}"
     except (ValueError, RecursionError) as error:
         return f"it isn't JSON ({_line(str(error))})"
     except Unresolvable as error:

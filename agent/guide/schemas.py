@@ -13,13 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ossia.agent.errors import SchemaUnusable
+from ossia.agent.guide.written_out import written_out
 from ossia.harmony.tokenizer import Tokenizer
+from ossia.tools.calls.checked import byte_tokenizer
 
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
 
 _MAX_BYTES = 64 << 10
 """The time to compile grows with the square of the size: 0.15 s for 70 kB of properties, 16 s for a megabyte."""
+_MAX_WRITTEN_OUT, _MAX_LEVELS = 256 << 10, 128
 _MAX_DEPTH = 64  # llguidance reads 128 levels of JSON
 
 # Between two values: a blank, or a line end and an indentation, as json.dumps and models write it. With more, a model
@@ -110,7 +113,7 @@ def require_usable(schema: object) -> None:
 
 def _try(grammar: str) -> None:
     """Begin a value, on a vocabulary of bytes: a `$ref` to itself, or too many properties, show within `{"`."""
-    matcher = Matcher(_matcher(_native_tokenizer(_Tokens.of_bytes()), grammar), _BYTES + 1)
+    matcher = Matcher(_matcher(byte_tokenizer(), grammar), _BYTES + 1)
     for token in b'{"\0':
         for forced in matcher.forced():
             matcher.take(forced)
@@ -142,6 +145,10 @@ def _grammar(schema: object) -> str:
         raise SchemaUnusable(f"it isn't JSON ({error})") from None
     if len(text.encode("utf-8", "surrogatepass")) > _MAX_BYTES:
         raise SchemaUnusable(f"it is larger than {_MAX_BYTES >> 10} KiB")
+    if '"$ref"' in text or '"allOf"' in text:
+        size = written_out(own)
+        if size.length > _MAX_WRITTEN_OUT or size.levels > _MAX_LEVELS:
+            raise SchemaUnusable("it is too large, or too deep, with each $ref written out: use fewer, or no allOf")
     return f"start: value {_TRAILING}\nvalue: %json {text}\n"
 
 
@@ -219,11 +226,6 @@ class _Tokens:
         ]
         special = [token for token, text in enumerate(tokens) if text.startswith(b"\xff<")]
         return cls(tokens, special, tokenizer.control.endoftext, tokenizer.encode)
-
-    @classmethod
-    def of_bytes(cls) -> _Tokens:
-        tokens = [*(bytes((byte,)) for byte in range(_BYTES)), b"\xff<end>"]
-        return cls(tokens, (_BYTES,), _BYTES, lambda text: list(text.encode()))
 
     def __call__(self, text: bytes) -> list[int]:
         found: list[int] = self._encode(text.decode())

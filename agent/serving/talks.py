@@ -31,7 +31,6 @@ from ossia.agent.stream.publish import Publisher
 from ossia.agent.turn import Tapped
 from ossia.harmony.messages import COMMENTARY, FINAL, Effort, Message, is_call
 from ossia.tools.build import Toolset
-from ossia.tools.calls.patterns import without_patterns
 from ossia.tools.host import Host, Notice, Report, silent
 
 _SAVED_S = 5.0
@@ -146,7 +145,7 @@ class Talks:
         conversation.use(model, tools)
         if opened.resumed and not held and model.last_read != opened.session_id:
             conversation.load_cache()
-        schema = without_patterns(asked.answer.schema) if asked.answer else None  # the guide follows them
+        schema = asked.answer.schema if asked.answer else None
         account = Account(
             model.name, schema, tools.origin, stopped=lambda: stop.stopped, states=list(session.states)
         )

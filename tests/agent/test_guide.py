@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -249,6 +249,32 @@ def test_a_schema_that_cannot_be_followed_is_one_line(schema: Any, told: str) ->
     with pytest.raises(SchemaUnusable) as error:
         require_usable(schema)
     assert str(error.value).startswith(told) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("count", "part"),
+    [
+        (30, lambda ref: {**ref, "allOf": [ref]}),  # without a bound it takes gigabytes
+        (30, lambda ref: {"properties": {"a": ref}, "allOf": [{"properties": {"a": ref}}]}),
+        (30, lambda ref: {"enum": ["a", "b"], "anyOf": [ref, ref]}),
+        (900, lambda ref: {"properties": {"a": ref}}),  # the library's stack overflows, and the process is gone
+        (200, lambda ref: {"items": ref}),
+    ],
+)
+def test_a_schema_that_is_large_only_when_it_is_written_out(count: int, part: Callable[[object], object]) -> None:
+    parts = {f"a{n}": part({"$ref": f"#/$defs/a{n + 1}"}) for n in range(count)}
+    with pytest.raises(SchemaUnusable, match="too large, or too deep, with each \\$ref written out"):
+        require_usable({"$ref": "#/$defs/a0", "$defs": {**parts, f"a{count}": {"const": "abc"}}})
+
+
+def test_a_schema_that_refers_to_itself_or_to_another_by_its_id() -> None:
+    tree = {"type": "object", "properties": {"of": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}}
+    require_usable({"$defs": {"tree": tree}, "$ref": "#/$defs/tree"})
+    require_usable({"$defs": {"tree": tree}, "allOf": [{"$ref": "#/$defs/tree"}], "required": ["of"]})
+    named = {f"a{n}": {"$id": f"https://a.test/{n}", "items": {"$ref": f"/{n + 1}"}} for n in range(200)}
+    named["end"] = {"$id": "https://a.test/200"}
+    with pytest.raises(SchemaUnusable, match="too deep"):
+        require_usable({"$id": "https://a.test/", "$defs": named, "$ref": "/0"})
 
 
 def test_a_deep_schema() -> None:

@@ -10,12 +10,12 @@ import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any, cast
+from typing import cast
 
+from ossia.tools.calls.checked import CheckTooLong, faults
 from ossia.tools.calls.coerce import MAX_CHARS, Misfit, NotJsonError, first_value, fitted, innermost, mapping, unfenced
 from ossia.tools.calls.names import resolve_name
 from ossia.tools.calls.patch_commands import BEGIN, command_patch
-from ossia.tools.calls.patterns import without_patterns
 from ossia.tools.spec import ToolFailed, ToolSpec
 
 NO_ARGUMENTS: Mapping[str, object] = {"type": "object", "properties": {}, "additionalProperties": False}
@@ -61,13 +61,11 @@ _DEFAULTS: Mapping[str, Mapping[str, object]] = {
 
 
 class ArgumentReader:
-    """Reads the arguments of one tool's calls; its schema is compiled once."""
+    """Reads the arguments of one tool's calls."""
 
     def __init__(self, spec: ToolSpec) -> None:
         self._spec = spec
-        schema = spec.parameters or NO_ARGUMENTS
-        self._schema = without_patterns(schema) if spec.returned else schema
-        self._validator: Any = None
+        self._schema = spec.parameters or NO_ARGUMENTS
 
     def read(self, text: str) -> object:
         """The arguments in the tool's form: a dict, or `text` itself for a tool that takes raw text.
@@ -163,13 +161,10 @@ class ArgumentReader:
         return isinstance(name, str) and resolve_name(name, (self._spec.name,)) is not None
 
     def _check(self, args: object) -> None:
-        if self._validator is None:
-            from jsonschema import Draft202012Validator  # takes 60 ms, and python never needs it
-            from referencing import Registry
-
-            # With an empty registry a `$ref` to elsewhere is an error; without one it would be fetched.
-            self._validator = Draft202012Validator(self._schema, registry=Registry())
-        fault = next(self._validator.iter_errors(args), None)
+        try:
+            fault = next(faults(args, self._schema), None)
+        except CheckTooLong as error:
+            raise ToolFailed(f"Error: the arguments of {self._spec.name} can't be checked: {error}") from None
         if fault is not None:
             place = "/".join(map(str, fault.absolute_path)) or "arguments"
             raise ToolFailed(

@@ -223,3 +223,13 @@ def test_whatever_stands_anywhere_is_read_or_refused() -> None:
                     refused += 1
                     assert "\n" not in str(error)
     assert refused > 300
+
+
+def test_a_schema_that_would_take_for_ever_costs_a_line() -> None:
+    """An answer's is refused; a function's is made simpler, as any that can't be followed."""
+    parts = {f"a{n}": {"$ref": f"#/$defs/a{n + 1}", "allOf": [{"$ref": f"#/$defs/a{n + 1}"}]} for n in range(40)}
+    schema = {"type": "object", "properties": {"a": {"$ref": "#/$defs/a0"}}, "$defs": {**parts, "a40": {"const": "x"}}}
+    with pytest.raises(BadRequest, match="with each \\$ref written out"):
+        _responses(text={"format": {"type": "json_schema", "name": "a", "schema": schema}})
+    asked = _responses(tools=[{"type": "function", "name": "f", "parameters": schema}])
+    assert "$ref" not in str(asked.functions[0].spec.parameters)

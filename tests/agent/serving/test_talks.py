@@ -76,13 +76,13 @@ def test_a_call_that_is_required(choice: str, tmp_path: Path) -> None:
 
 
 def test_a_clients_regular_expressions_hold_nobody_up(tmp_path: Path) -> None:
-    """Python would match this one for years. The guide, which has another engine, follows them."""
-    evil = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
+    """Python would match this one for years, also from a place where no schema stands."""
+    evil = {"type": "object", "properties": {"a": {"$ref": "#/default"}}, "default": {"pattern": "^(a+)+$"}}
     words = f'{{"a": "{"a" * 40}!"}}'
     function = Function("f", ReturnedFunction.of("f", "", evil).spec)
     call = script.CALL.format("Hm.", "functions.f", words)
-    with serving(tmp_path, call, script.FINAL.format(words)) as served:
+    with serving(tmp_path, call, script.FINAL.format("No."), script.FINAL.format(words)) as served:
         _, result = served.answer(_asked(_user("Go"), functions=(function,)))
-        assert result.end == "called"
+        assert [(one.status, "does not match" in one.output) for one in result.calls] == [("failed", True)]
         _, result = served.answer(_asked(_user("Go"), answer=ResponseFormat("a", evil)))
-        assert result.text == words
+        assert result.text is None and result.error is not None and "does not match" in result.error
