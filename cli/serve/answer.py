@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 MAX_BODY_BYTES = 16 << 20
 """Of a request: some hundred times what a context of 131,072 tokens holds, pictures and escapes included."""
+_MAX_BYTES = 64 << 20
+"""Of the bodies under way: once it is read, one takes up to 25 times its bytes, until it is answered."""
 _MAX_DEPTH = 64
 MAX_REQUESTS = 256
 """That are being answered or wait, each with a thread; beyond it they are refused."""
@@ -37,24 +39,32 @@ class Door:
     """Counts the requests under way, and lets no more in than there is room for, none while the server ends."""
 
     def __init__(self, most: int = MAX_REQUESTS) -> None:
-        self.inside, self.closed, self._most = 0, False, most
+        self.inside, self.closed, self._most, self._bytes = 0, False, most, 0
 
     @contextmanager
-    def passing(self) -> Iterator[None]:
-        """A request under way. Raises Fault."""
+    def passing(self) -> Iterator[Callable[[int], None]]:
+        """A request under way, which gives the bytes of its body as they come. Raises Fault, as that does."""
         if self.closed:
             raise ending()
         if self.inside >= self._most:
             raise busy(f"{self.inside} requests are waiting: ask again later")
+        held = 0
+
+        def hold(count: int) -> None:
+            nonlocal held
+            if self._bytes + count > _MAX_BYTES:
+                raise busy(f"the requests that wait have {_MAX_BYTES >> 20} MiB together: ask again later")
+            self._bytes, held = self._bytes + count, held + count
+
         self.inside += 1
         try:
-            yield
+            yield hold
         finally:
-            self.inside -= 1
+            self.inside, self._bytes = self.inside - 1, self._bytes - held
 
 
-async def read_body(request: Request) -> bytes:
-    """The body of a request. Raises Fault for another type than JSON, and for one that is too long."""
+async def read_body(request: Request, hold: Callable[[int], None]) -> bytes:
+    """The body of a request; `hold` gets the bytes of each part. Raises Fault for no JSON, and for one too long."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise Fault("the body must be JSON: send it with `Content-Type: application/json`", status=415)
     if request.headers.get("content-encoding", "identity").lower() != "identity":
@@ -64,6 +74,7 @@ async def read_body(request: Request) -> bytes:
             raise _too_long()
     body = bytearray()
     async for chunk in request.stream():
+        hold(len(chunk))
         body += chunk
         if len(body) > MAX_BODY_BYTES:
             raise _too_long()
@@ -107,8 +118,8 @@ class Answer(Response):
         self._door, self._request, self._answer, self._comment_s = door, request, answer, comment_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._door.passing():
-            body = await read_body(self._request)
+        with self._door.passing() as hold:
+            body = await read_body(self._request, hold)
             control, outlet = Control(), Outlet()
             run = partial(self._run, body, outlet, control)
             threading.Thread(target=run, name="ossia-serve-turn", daemon=True).start()

@@ -31,6 +31,7 @@ _LOOK_EVERY_S = 0.5
 _MAX_BEHIND_BYTES = 1 << 20
 """Of further requests that a connection sends while one is answered."""
 _BACKLOG = 128
+_MAX_CONNECTIONS = 512
 _SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK")
 
 
@@ -55,16 +56,36 @@ def url_of(host: str, port: int) -> str:
     return f"http://[{host}]:{port}/v1" if ":" in host else f"http://{host}:{port}/v1"
 
 
+def most_connections() -> int:
+    """The connections that may be open at once: half of what this process may have."""
+    limit = os.sysconf("SC_OPEN_MAX") if hasattr(os, "sysconf") else -1
+    return min(_MAX_CONNECTIONS, limit // 2) if limit > 0 else _MAX_CONNECTIONS
+
+
 class Protocol(H11Protocol):
     """One connection. What isn't whole in time, in or out, is cut: it costs a socket, and no more."""
 
     waits_since: float | None = None
     """When the request under way began to come, or the answer to wait for its reader; None: neither is."""
+    made = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Too many cost those at rest the longest their place: descriptors are there for the others' work."""
+        super().connection_made(transport)
+        self.made = time.monotonic()
+        there = [one for one in cast("set[Protocol]", self.connections) if not one.transport.is_closing()]
+        if len(there) > most_connections():
+            others = (one for one in there if one.at_rest and one is not self)
+            min(others, key=lambda one: one.made, default=self).transport.abort()
+
+    @property
+    def at_rest(self) -> bool:
+        """True while no request is answered."""
+        return self.cycle is None or self.cycle.response_complete
 
     def look(self, now: float, patience_s: float) -> None:
         """Cut the connection if its client is too slow. Called every second."""
-        at_rest = self.cycle is None or self.cycle.response_complete
-        reading = at_rest or self.cycle.more_body
+        reading = self.at_rest or self.cycle.more_body
         kept_alive = self.timeout_keep_alive_task is not None  # uvicorn ends that wait itself
         if not ((reading and not kept_alive) or self.transport.get_write_buffer_size()):
             self.waits_since = None

@@ -45,7 +45,7 @@ def faults(value: object, schema: Any, draft: Any = None) -> Iterator[Any]:
             raise CheckTooLong("its schema has too much to check: write it with fewer $ref, anyOf and allOf")
         return changed(self, **changes)
 
-    bounded: Any = extend(draft or Draft202012Validator, _BOUNDED)
+    bounded: Any = extend(draft or Draft202012Validator, _BOUNDED)  # type: ignore[no-untyped-call]
     bounded.evolve = evolve
     try:
         yield from bounded(schema, registry=Registry()).iter_errors(value)
@@ -86,7 +86,7 @@ def _pattern(validator: Any, pattern: object, value: object, schema: Any) -> Ite
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
-def _pattern_properties(validator: Any, patterns: Mapping[str, object], value: object, schema: Any) -> Iterator[Any]:
+def _pattern_properties(validator: Any, patterns: Mapping[str, object], value: Any, schema: Any) -> Iterator[Any]:
     for pattern, inner in patterns.items() if isinstance(value, dict) else ():
         for name in value:
             if matches(pattern, name):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 
 import pytest
 
 from ossia.cli.serve.answer import Door
 from ossia.cli.serve.faults import Fault
 from ossia.cli.serve.guard import Guard
+from ossia.cli.serve.server import most_connections
 from tests.cli.serve.running import TOKEN, Running, body_of, message_of, running, status_of
 
 _STEP_S, _MOST_S = 0.02, 60.0
@@ -245,6 +247,35 @@ def test_a_client_that_sends_without_end_is_cut(server: Running) -> None:
         connection.sendall(server.ask({"say": ["a"], "hold": True}, close=False))
         while True:
             connection.sendall(b"x" * 65536)
+
+
+def test_large_bodies_that_wait_together_are_refused(server: Running) -> None:
+    """Read, they would fill the memory."""
+    large = server.ask({"say": ["x" * 15_000_000], "hold": True}, close=False)
+    with ExitStack() as stack:
+        for _ in range(4):
+            stack.enter_context(connection := server.connect())
+            connection.sendall(large)
+            assert server.service.began.acquire(timeout=_MOST_S)
+        with server.connect() as connection:
+            connection.sendall(large)
+            answer = connection.recv(65536)
+        assert (status_of(answer), message_of(answer)[:31]) == (503, "the requests that wait have 64 ")
+        assert status_of(server.exchange(server.ask({"say": []}))) == 200
+        server.service.released.set()
+    assert all(server.service.stopped.acquire(timeout=_MOST_S) for _ in range(4))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of a process")
+def test_connections_that_ask_nothing_leave_room_for_others(server: Running) -> None:
+    with server.connect() as asking, ExitStack() as stack:
+        asking.sendall(server.ask({"say": ["a"], "hold": True}))
+        assert server.service.began.acquire(timeout=_MOST_S)
+        idle = [stack.enter_context(server.connect()) for _ in range(most_connections() + 2)]
+        assert status_of(server.exchange(server.ask({"say": []}))) == 200
+        assert all(_ends(one) for one in idle[:3])
+        server.service.released.set()
+        assert status_of(asking.recv(65536)) == 200
 
 
 def test_half_requests_are_cut() -> None:
