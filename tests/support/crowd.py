@@ -13,27 +13,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.support.marks import Mark, numbers_of, one_line, request_for, streamed_numbers
 from tests.support.serve import Address
 
 DEADLINE_S = 120
 """For each wait on a socket."""
 _LONG_BYTES = 100 << 20
 _PIECE = b" " * (1 << 16)
-
-_YEAR = {
-    "type": "object",
-    "properties": {"year": {"type": "integer", "minimum": 1000, "maximum": 9999}},
-    "required": ["year"],
-    "additionalProperties": False,
-}
-_LEVEL = {
-    "type": "object",
-    "properties": {"room": {"type": "string"}, "level": {"type": "integer"}},
-    "required": ["room", "level"],
-    "additionalProperties": False,
-}
-_HOW = "Set a lamp to a level."
-_PATHS = {"responses": "/v1/responses", "chat": "/v1/chat/completions"}
 
 
 @dataclass
@@ -86,19 +72,19 @@ class Client:
 
     def _whole(self) -> str:
         with self._marked() as mark:
-            return self._judged(mark, _values(self._json("POST", *self._request(mark))))
+            return self._judged(mark, numbers_of(self._json("POST", *self._request(mark))))
 
     def _streamed(self) -> str:
         with self._marked() as mark:
             path, body = self._request(mark)
             events = list(self._events(path, body))
-            return self._judged(mark, _streamed_values(events))
+            return self._judged(mark, streamed_numbers(events))
 
     def _in_two_turns(self) -> str:
         with self._marked() as mark, self._marked() as second:
             _, body = self._request(mark, "responses")
             first = self._json("POST", "/v1/responses", body)
-            self._judged(mark, _values(first))
+            self._judged(mark, numbers_of(first))
             calls = [one for one in first["output"] if one["type"] == "function_call"]
             _, body = self._request(second, "responses", "json")
             results = [{"type": "function_call_output", "call_id": one["call_id"], "output": "done"} for one in calls]
@@ -107,7 +93,7 @@ class Client:
             answer = self._json("POST", "/v1/responses", body)
             if answer["previous_response_id"] != first["id"]:
                 self._fault(f"another conversation goes on: {answer['previous_response_id']}")
-            return self._judged(second, _values(answer), earlier=mark)
+            return self._judged(second, numbers_of(answer), earlier=mark)
 
     # -- those that don't ----------------------------------------------------------------------------------------------
 
@@ -127,7 +113,7 @@ class Client:
         with self._marked() as mark:
             path, body = self._request(mark)
             events = list(self._events(path, body, pause_s=0.02))
-            return self._judged(mark, _streamed_values(events))
+            return self._judged(mark, streamed_numbers(events))
 
     def _half(self) -> str:
         path, body = self._request(1234)
@@ -172,7 +158,7 @@ class Client:
             path = self._draw.choice(("/v1/responses", "/v1/chat/completions"))
             self._send(connection, "POST", path, self._draw.choice(bodies))
             reply = connection.getresponse()
-            _one_line(reply.read())
+            one_line(reply.read())
             if reply.status not in (400, 404):
                 self._fault(f"nonsense: {reply.status}")
             return str(reply.status)
@@ -184,35 +170,19 @@ class Client:
 
     def _refused(self, connection: http.client.HTTPConnection, status: int) -> str:
         reply = connection.getresponse()
-        _one_line(reply.read())
+        one_line(reply.read())
         if reply.status != status:
             self._fault(f"{reply.status}, not {status}")
         return str(reply.status)
 
     # -- what is sent --------------------------------------------------------------------------------------------------
 
-    def _marked(self) -> _Mark:
-        return _Mark(self._draw, self._seen.lock, self._open)
+    def _marked(self) -> Mark:
+        return Mark(self._draw, self._seen.lock, self._open)
 
     def _request(self, mark: int, api: str = "", form: str = "") -> tuple[str, dict[str, Any]]:
         api = api or self._draw.choice(("responses", "chat"))
-        form = form or self._draw.choice(("text", "json", "call"))
-        asked = {
-            "text": f"Say: {mark}",
-            "json": f"Ada was born in {mark}",
-            "call": f"Call set_lamp with room kitchen and level {mark}",
-        }[form]
-        if api == "responses":
-            schema = {"type": "json_schema", "name": "year", "schema": _YEAR, "strict": True}
-            tool = {"type": "function", "name": "set_lamp", "description": _HOW, "parameters": _LEVEL}
-            body: dict[str, Any] = {"input": asked, "max_output_tokens": 400}
-            more: dict[str, dict[str, Any]] = {"json": {"text": {"format": schema}}, "call": {"tools": [tool]}}
-        else:
-            schema = {"type": "json_schema", "json_schema": {"name": "year", "schema": _YEAR, "strict": True}}
-            tool = {"type": "function", "function": {"name": "set_lamp", "description": _HOW, "parameters": _LEVEL}}
-            body = {"messages": [{"role": "user", "content": asked}], "max_completion_tokens": 400}
-            more = {"json": {"response_format": schema}, "call": {"tools": [tool]}}
-        return _PATHS[api], {"model": "etude", "temperature": 0, **body, **more.get(form, {})}
+        return request_for(mark, api, form or self._draw.choice(("text", "json", "call")))
 
     def _connection(self) -> _Connection:
         return _Connection(self._address.host, self._address.port, timeout=DEADLINE_S)
@@ -261,40 +231,20 @@ class Client:
 
     def _judged(self, mark: int, values: list[int], *, earlier: int | None = None) -> str:
         """Own: the mark is there. Off: the model misread it. An open mark of another conversation is a fault."""
-        if mark in values:
-            self._seen.own += 1
-            return "own"
         with self._seen.lock:
-            others = [value for value in values if value in self._open and value != earlier]
-        if others:
-            self._fault(f"the answer to {mark} has another's mark: {others}")
-            return "another's"
-        self._seen.off += 1
-        return "off"
+            others = [value for value in values if value in self._open and value not in (mark, earlier)]
+            if mark in values:
+                self._seen.own += 1
+                return "own"
+            if not others:
+                self._seen.off += 1
+                return "off"
+        self._fault(f"the answer to {mark} has another's mark: {others}")
+        return "another's"
 
     def _fault(self, text: str) -> None:
         with self._seen.lock:
             self._seen.faults.append(text)
-
-
-class _Mark:
-    """A number that no other request under way has: 1000 to 9999."""
-
-    def __init__(self, draw: random.Random, lock: threading.Lock, open_marks: set[int]) -> None:
-        self._draw, self._lock, self._open = draw, lock, open_marks
-
-    def __enter__(self) -> int:
-        with self._lock:
-            self._mark = next(mark for mark in iter(self._number, None) if mark not in self._open)
-            self._open.add(self._mark)
-        return self._mark
-
-    def __exit__(self, *error: object) -> None:
-        with self._lock:
-            self._open.remove(self._mark)
-
-    def _number(self) -> int:
-        return self._draw.randrange(1000, 10_000)
 
 
 class _Connection(http.client.HTTPConnection):
@@ -303,46 +253,6 @@ class _Connection(http.client.HTTPConnection):
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _values(answer: Mapping[str, Any]) -> list[int]:
-    """The numbers of an answer: of its text, and of its calls' arguments."""
-    if answer["object"] == "response":
-        texts = [one["arguments"] for one in answer["output"] if one["type"] == "function_call"]
-        texts += [part["text"] for one in answer["output"] if one["type"] == "message" for part in one["content"]]
-    else:
-        message = answer["choices"][0]["message"]
-        texts = [one["function"]["arguments"] for one in message.get("tool_calls") or ()]
-        texts.append(message.get("content") or "")
-    return _numbers(texts)
-
-
-def _streamed_values(events: list[dict[str, Any]]) -> list[int]:
-    """As `_values`, of a stream, of its deltas alone. Raises ValueError for a stream without an end."""
-    if events and events[0].get("object") == "chat.completion.chunk":
-        choices = [one for event in events for one in event["choices"]]
-        if not [one for one in choices if one.get("finish_reason")]:
-            raise ValueError("the stream has no end")
-        calls = [call for one in choices for call in one["delta"].get("tool_calls") or ()]
-        texts = ["".join(one["delta"].get("content") or "" for one in choices)]
-        return _numbers([*texts, "".join(call["function"].get("arguments") or "" for call in calls)])
-    if not events or events[-1]["type"] not in ("response.completed", "response.incomplete"):
-        raise ValueError(f"the stream has no end: {events[-1:]}")
-    deltas = ("response.output_text.delta", "response.function_call_arguments.delta")
-    values = _numbers(["".join(event["delta"] for event in events if event["type"] in deltas)])
-    if values != _values(events[-1]["response"]):
-        raise ValueError("the deltas aren't the response")
-    return values
-
-
-def _numbers(texts: list[str]) -> list[int]:
-    return [int(word) for text in texts for word in "".join(c if c.isdigit() else " " for c in text).split()]
-
-
-def _one_line(body: bytes) -> None:
-    message = json.loads(body)["error"]["message"]
-    if not message or "\n" in message:
-        raise ValueError(f"not one line: {message!r}")
 
 
 def crowd(address: Address, *, requests: int, clients: int, seed: int, seen: Seen | None = None) -> Seen:
