@@ -22,7 +22,8 @@ class Start:
 
     `said` begins that turn; None: the last one goes on. `digest`: of all of it. `key`: of the conversation, None for a
     new one. `date`: its first one, None for a new one. `lead`: the instructions that came as messages. The first
-    `known` entries are those of the stored session `session_id`, if it has one.
+    `known` entries are those of the stored session `session_id`, if it has one. `after`: the mark of the last response
+    in it that was given here.
     """
 
     entries: tuple[Entry, ...]
@@ -35,6 +36,7 @@ class Start:
     lead: tuple[str, ...]
     known: int = 0
     session_id: str | None = None
+    after: str | None = None
 
     def session(self) -> Session:
         """A new session with it, the last turn left open."""
@@ -124,12 +126,13 @@ class _Reader:
     owed: dict[str, _Slot] = field(default_factory=dict)  # the calls without a result, by their ids
     digest: bytes = b""
     key: str | None = None
+    after: str | None = None
 
     def __post_init__(self) -> None:
         if self.base is not None:
             self.slots += [_Slot(entry) for entry in self.base.entries]
             self.ends += self.base.ends
-            self.digest, self.key = self.base.digest, self.base.key
+            self.digest, self.key, self.after = self.base.digest, self.base.key, self.base.mark
             self._owe(self.base.call)
 
     def read(self, group: tuple[Item, ...], memory: Memory) -> None:
@@ -176,6 +179,7 @@ class _Reader:
             tuple(self.lead),
             len(base.entries) if base else 0,
             base.session_id if base else None,
+            self.after,
         )
 
     def _add(self, entry: Entry, call_id: str | None = None) -> None:
@@ -193,7 +197,7 @@ class _Reader:
         found = {given.mark: given for item in group for given in [_given(item, memory)] if given is not None}
         given = _as_named(next(iter(found.values())), group) if len(found) == 1 else None
         if given is not None and given.own and _agree(group, given):
-            self.key = given.key
+            self.key, self.after = given.key, given.mark
             for entry in given.own:
                 self._add(entry)
             self._owe(given.call)

@@ -58,11 +58,13 @@ class Lent:
     """Tools for one turn, but those in `off`.
 
     `used`: one of those that run here may have been called, so that they are the conversation's own from now on.
+    `ended`: the turn came to its end; otherwise its client will ask again.
     """
 
     toolset: Toolset
     off: frozenset[str]
     used: bool = True
+    ended: bool = False
 
     @property
     def folder(self) -> Folder | None:
@@ -72,7 +74,11 @@ class Lent:
 
 
 class Tools:
-    """The toolsets of conversations, by their keys. Thread-safe. `report` gets the notices of building them."""
+    """The toolsets of conversations, by the marks of the responses that left them. Thread-safe.
+
+    So whoever goes on from an earlier response, as others may whose conversations began the same, gets new ones.
+    `report` gets the notices of building them.
+    """
 
     def __init__(self, owner: Owner, host: Host, report: Report, *, most: int = MAX_TOOLSETS) -> None:
         self.owner, self._host, self._report, self._most = owner, host, report, most
@@ -81,15 +87,15 @@ class Tools:
         self._lock = threading.Lock()
 
     @contextmanager
-    def lent(self, key: str, asked: Asked) -> Iterator[Lent]:
-        """The tools of this conversation, its client's functions among them, for one turn.
+    def lent(self, after: str | None, mark: str, asked: Asked) -> Iterator[Lent]:
+        """The tools as the response `after` left them, with the client's functions, for the turn of response `mark`.
 
         Raises BadRequest for a hosted tool that is off, and for a function of the name of the owner's.
         """
         hosted = _hosts(asked) and (bool(asked.hosted) or self.owner.always)
         with self._lock:
-            own = self._idle.pop(key, None) if hosted else None
-            base = own or (self._idle.pop(_UNUSED, None) if hosted else None)
+            own = self._idle.pop(after, None) if after is not None else None
+            base = (own or self._idle.pop(_UNUSED, None)) if hosted else None
         if base is None:
             base = self._built(self.owner.spec if hosted else ToolsSpec(trained=(), rules=self.owner.spec.rules))
         lent = None
@@ -97,14 +103,18 @@ class Tools:
             lent = self._lent(base, asked)
             yield lent
         finally:
+            left_by = mark if after is None or (lent is not None and lent.ended) else after
             used = own is not None or (lent is not None and lent.used)
-            self._give_back(key if used else _UNUSED, base, hosted=hosted)
+            self._keep({left_by if used else _UNUSED: base} if hosted else {left_by: own} if own else {})
+            if not hosted:
+                base.close()
 
-    def _give_back(self, key: str, tools: Toolset, *, hosted: bool) -> None:
-        closing = [tools]
+    def _keep(self, tools: Mapping[str, Toolset]) -> None:
+        closing = []
         with self._lock:
-            if hosted and key not in self._idle:
-                self._idle[key] = closing.pop()
+            for mark, one in tools.items():
+                closing += [one] if mark in self._idle else []
+                self._idle.setdefault(mark, one)
             while len(self._idle) > self._most:
                 closing.append(self._idle.popitem(last=False)[1])
         for one in closing:

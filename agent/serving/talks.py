@@ -101,7 +101,7 @@ class Talks:
         mark = secrets.token_hex(12)
         key = start.key or mark
         lane = f"client's {asked.key}" if asked.key is not None else key
-        with self._tools.lent(key, asked) as lent:
+        with self._tools.lent(start.after, mark, asked) as lent:
             now = int(self._host.now().timestamp())
             see(Begun(f"resp_{mark}", mark, now, self.model))
             try:
@@ -109,7 +109,8 @@ class Talks:
                     lane, stop=stop, on_wait=lambda before: see(Waiting(before))
                 ) as model:  # fmt: skip
                     result = self._answer(asked, start, _Place(mark, key, lane, model, lent), stop, see)
-                lent.used = result.end in ("stopped", "error") or any(one.status != "returned" for one in result.calls)
+                lent.ended = result.end not in ("stopped", "error")
+                lent.used = not lent.ended or any(one.status != "returned" for one in result.calls)
             except LaneStopped:
                 result = stream.Result("stopped")
             see(result)

@@ -137,17 +137,35 @@ def test_a_turn_may_have_so_many_calls(tmp_path: Path, root: Path) -> None:
         assert (result.end, result.text, len(result.calls)) == ("steps", "Done.", 2)
 
 
-def test_each_conversation_has_a_python_of_its_own(tmp_path: Path) -> None:
-    def runs(code: str) -> str:
-        return f"<|channel|>analysis to=python code<|message|>{code}<|call|>"
+def _runs(code: str) -> str:
+    return f"<|channel|>analysis to=python code<|message|>{code}<|call|>"
 
-    owner = Owner(ToolsSpec(trained=("python",), unconfined=True, rules=(Rule("python", "allow"),)))
-    steps = [runs("x = 1"), DONE, DONE, runs("print(x + 1)"), DONE, runs("print(x)"), DONE]
-    with serving(tmp_path, *steps, owner=owner) as served:
-        body = {"tools": [{"type": "code_interpreter"}], "prompt_cache_key": "the same"}
+
+PYTHON = Owner(ToolsSpec(trained=("python",), unconfined=True, rules=(Rule("python", "allow"),)))
+CODE = {"tools": [{"type": "code_interpreter"}]}
+
+
+def test_each_conversation_has_a_python_of_its_own(tmp_path: Path) -> None:
+    steps = [_runs("x = 1"), DONE, DONE, DONE, _runs("print(x + 1)"), DONE, _runs("print(x)"), DONE]
+    with serving(tmp_path, *steps, owner=PYTHON) as served:
+        body = {**CODE, "prompt_cache_key": "the same"}
         begun, _ = served.answer(_asked(**body))
         begun, _ = served.answer(_asked(previous_response_id=begun.id, **body))
+        begun, _ = served.answer(_asked(previous_response_id=begun.id))  # without a tool
         _, result = served.answer(_asked(previous_response_id=begun.id, **body))
         assert result.calls[0].output == "2"
         _, result = served.answer(_asked(**body))  # another conversation, whatever key its client sends
         assert "NameError" in result.calls[0].output
+
+
+def test_who_goes_on_from_the_same_beginning_has_a_python_of_their_own(tmp_path: Path) -> None:
+    """A greeting is the beginning of many conversations."""
+    begin = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Done."}]
+    steps = [DONE, _runs("x = 1"), DONE, _runs("print(x)"), DONE, _runs("print(x + 1)"), DONE]
+    with serving(tmp_path, *steps, owner=PYTHON) as served:
+        served.answer(_asked("Hi", **CODE))
+        first, _ = served.answer(_asked(input=[*begin, {"role": "user", "content": "Keep it"}], **CODE))
+        _, result = served.answer(_asked(input=[*begin, {"role": "user", "content": "Show it"}], **CODE))
+        assert "NameError" in result.calls[0].output
+        _, result = served.answer(_asked(previous_response_id=first.id, **CODE))
+        assert result.calls[0].output == "2"
