@@ -196,7 +196,10 @@ class LaneDecoder:
         self.number, self.batch_tokens = number, native.batch_tokens
         self.may_use_fewer_threads = False
         self.is_open = True
-        self._scheduler, self._step_tokens = scheduler, native.step_tokens
+        self._scheduler = scheduler
+        # Beside a whole step of a prompt there is room for an id of each other lane: those who write come first, and
+        # it would wait for the end of their answers.
+        self._step_tokens = min(native.step_tokens, max(1, native.batch_tokens - native.lanes + 1))
         self._logits: Logits = np.empty(native.vocabulary_size, np.float32)
         # The scheduler's, which has a lock for them.
         self.outcomes = SimpleQueue[bool | Exception]()  # one for each part

@@ -22,11 +22,11 @@ from tests.support.site import wait_until
 class Steps:
     """A context (`Native`) whose steps end when the test says so. Each lane's logits are the number of the step."""
 
-    batch_tokens, step_tokens, vocabulary_size = 64, 32, 4
+    batch_tokens, vocabulary_size = 64, 4
     may_use_fewer_threads = False
 
-    def __init__(self, lanes: int) -> None:
-        self.lanes, self.gate, self.count = lanes, Gate(), 0
+    def __init__(self, lanes: int, step_tokens: int) -> None:
+        self.lanes, self.step_tokens, self.gate, self.count = lanes, step_tokens, Gate(), 0
         self.begun = queue.Queue[list[tuple[int, int]]]()  # of each step: its sequences, and how many ids of each
         self.ends = queue.Queue[str]()
         self.closed = False
@@ -49,8 +49,8 @@ class Steps:
 class Bench:
     """Lanes on such steps, each with a thread."""
 
-    def __init__(self, lanes: int, pool: ThreadPoolExecutor) -> None:
-        self.native: Any = Steps(lanes)
+    def __init__(self, lanes: int, pool: ThreadPoolExecutor, step_tokens: int) -> None:
+        self.native: Any = Steps(lanes, step_tokens)
         self.lanes = Scheduler(self.native).lanes
         self._pool = pool
 
@@ -75,12 +75,12 @@ class Bench:
 
 
 @pytest.fixture
-def bench() -> Iterator[Callable[[int], Bench]]:
+def bench() -> Iterator[Callable[..., Bench]]:
     benches = list[Bench]()
     with ThreadPoolExecutor(8) as pool:
 
-        def make(lanes: int) -> Bench:
-            benches.append(Bench(lanes, pool))
+        def make(lanes: int, step_tokens: int = 32) -> Bench:
+            benches.append(Bench(lanes, pool, step_tokens))
             return benches[-1]
 
         yield make
@@ -145,6 +145,25 @@ def test_beside_one_who_writes_a_prompt_is_read_in_smaller_parts(bench: Callable
     few.write(reader)()
     assert reader.step_tokens == 32, "it hasn't fetched its ids meanwhile: nobody waits for it"
     end()
+
+
+def test_a_prompt_that_fills_a_step_is_read_beside_those_who_write(bench: Callable[..., Bench]) -> None:
+    """Its part was made while nobody wrote. Who writes comes first, and would leave no room for it in any step."""
+    few = bench(3, step_tokens=64)
+    few.lanes[1].open(Control())
+    whole = few.lanes[1].step_tokens
+    ends = [few.write(few.lanes[lane]) for lane in (0, 2)]
+    blocked = few.decode(0, 1)
+    few.begun()
+    rest = [few.decode(1, whole), few.decode(2, 1)]
+    _until_asked(few, 1, 2)
+    ends[0]()
+    few.end()
+    assert blocked.result(60)
+    assert few.begun() == [(2, 1), (1, whole)]
+    few.end()
+    assert all(one.result(60) for one in rest)
+    ends[1]()
 
 
 def test_prompts_alone_share_a_step_as_far_as_it_goes(bench: Callable[[int], Bench]) -> None:
