@@ -84,7 +84,7 @@ class Tools:
         self.owner, self._host, self._report, self._most = owner, host, report, most
         self._grants = Grants(host.data)
         self._idle: OrderedDict[str, Toolset] = OrderedDict()  # those that nobody has used have a key of their own
-        self._lock = threading.Lock()
+        self._lock, self._closed = threading.Lock(), False
 
     @contextmanager
     def lent(self, after: str | None, mark: str, asked: Asked) -> Iterator[Lent]:
@@ -113,17 +113,19 @@ class Tools:
         closing = []
         with self._lock:
             for mark, one in tools.items():
-                closing += [one] if mark in self._idle else []
-                self._idle.setdefault(mark, one)
+                if self._closed or mark in self._idle:
+                    closing.append(one)
+                else:
+                    self._idle[mark] = one
             while len(self._idle) > self._most:
                 closing.append(self._idle.popitem(last=False)[1])
         for one in closing:
             one.close()
 
     def close(self) -> None:
-        """End the tools of all conversations without a turn."""
+        """End the tools of all conversations, those of a turn under way with it."""
         with self._lock:
-            idle, self._idle = list(self._idle.values()), OrderedDict()
+            idle, self._idle, self._closed = list(self._idle.values()), OrderedDict(), True
         for tools in idle:
             tools.close()
 
