@@ -156,9 +156,7 @@ def refusal(result: ToolResult, call: ToolCall | None, questions: Sequence[Appro
     found = (one for one in reversed(questions) if one.call == result.id or (one.name, one.arguments) == same)
     if (asked := next(found, None)) is None:  # a rule denied it, and the result says which
         return result.output
-    rules = asked.always or asked.wider or (() if asked.firm else (asked.name.removeprefix(PREFIX),))
-    flags = " ".join(f"--allow {shlex.quote(rule)}" for rule in rules)
-    way = f"The server's owner can allow it: {flags}" if flags else "No rule can allow it"
+    way = f"The server's owner can allow it: {asked.allow}" if asked.allow else "No rule can allow it"
     return f"refused: {asked.reason}. {way}"
 
 

@@ -93,7 +93,7 @@ class Approval:
     `language`. `reason`: for asking. `firm`: a person must answer. `always`: the rules that an "always" stores;
     `wider`: the same for any arguments; empty: not offered. `session`, `edits`: an answer may hold for the session,
     or for all later edits. `fault`: the changed arguments can't be used. `form`: a server of MCP asks for these
-    values.
+    values. `allow`: ossia's flags that would allow the call; "": none would.
     """
 
     id: str
@@ -112,6 +112,7 @@ class Approval:
     edits: bool = False
     fault: str = ""
     form: Mapping[str, str] | None = None
+    allow: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from ossia.agent.kinds import is_answer, model_kind
 from ossia.agent.stream import events as stream
 from ossia.agent.stream.account import Account, arguments_of
 from ossia.harmony.messages import Delta, Repaired
+from ossia.tools.approval.flags import flags_for
 from ossia.tools.outcome import diff_in
 from ossia.tools.saying import saying
 from ossia.tools.spec import Preview, ToolCall, ToolResult, ToolSpec
@@ -190,6 +191,7 @@ class Publisher:
             asked.edits,
             asked.fault,
             asked.form,
+            flags_for(asked) if asked.form is None else "",
         )
 
     def _decided(self, decided: events.ApprovalDecided) -> stream.ApprovalDecided:

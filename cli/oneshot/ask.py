@@ -7,7 +7,6 @@ says how to allow such a call.
 from __future__ import annotations
 
 import json
-import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,11 +23,11 @@ from ossia.cli.terminal.fold import hanging
 from ossia.cli.terminal.keyboard import Keyboard, plain_keys
 from ossia.cli.visible import seen, seen_line
 from ossia.cli.words import reason_in
-from ossia.tools.approval.needs import covers
-from ossia.tools.approval.policy import BY_RULE, FROM_OUTSIDE
+from ossia.tools.approval.flags import flags_for
+from ossia.tools.approval.policy import FROM_OUTSIDE
 from ossia.tools.calls.results import RAN_ONCE
 
-_SHOWN_LINES, _SHOWN_CHARS, _SHOWN_RULES = 40, 1000, 3
+_SHOWN_LINES, _SHOWN_CHARS = 40, 1000
 _PIECE_ROWS = 500  # terminals keep as many that have left the screen
 _GREEN, _RED, _BOLD, _PLAIN = "\x1b[32m", "\x1b[31m", "\x1b[1m", "\x1b[0m"
 
@@ -51,7 +50,7 @@ class Unasked:
 
 def unasked(asked: ApprovalAsked) -> Unasked:
     """The call of this question, if nobody can be asked."""
-    return Unasked(asked.call.id, asked.call.name, asked.reason, _way(asked))
+    return Unasked(asked.call.id, asked.call.name, asked.reason, flags_for(asked))
 
 
 NOBODY, PLANNING = ", since nobody could be asked", " while a plan is made"
@@ -219,7 +218,7 @@ def _shortened(line: str) -> str:
 
 def _why_not(asked: ApprovalAsked, nobody: str) -> str:
     """`container.exec was refused: …`, or that it wasn't run again, and how to allow it."""
-    way = _way(asked)
+    way = flags_for(asked)
     helps = f"{way} allows it" if way else "no flag allows what that rule may forbid"
     if asked.preview.needs and not way:
         helps = "a rule answers only for one simple command, without && and the like"
@@ -227,32 +226,3 @@ def _why_not(asked: ApprovalAsked, nobody: str) -> str:
     again = asked.reason.startswith(RAN_ONCE)
     what = "ran once, failed, and wasn't run again" if again else "was refused"
     return f"{asked.call.name} {what}: {asked.reason.removeprefix(f'{RAN_ONCE}; ')}, and {nobody}; {helps}"
-
-
-def _way(asked: ApprovalAsked) -> str:
-    """The flags that would allow exactly this call, or else its tool. A call with a caution needs a pattern.
-
-    A rule that says to ask is stricter than any that allows: there it is the answer to the question.
-    """
-    if asked.reason.startswith(BY_RULE):
-        return "" if asked.firm else "--yes"
-    if asked.preview.needs:
-        return " ".join(map(_giving, asked.rules))
-    name = asked.call.name.removeprefix("functions.")
-    careful = bool(asked.preview.caution)
-    rules = asked.rules or tuple(f"{name}:{subject}" for subject in asked.preview.subjects if careful)
-    if 0 < len(rules) <= _SHOWN_RULES and not any(char in rule for rule in rules for char in "*?"):
-        return " ".join(f"--allow {_quoted(rule)}" for rule in rules)
-    return f"--allow {f'{name}:PATTERN' if careful else name}"
-
-
-def _giving(rule: str) -> str:
-    """The flag for a rule that gives a command what it needs; one for git's folder would hold for a single message."""
-    name, _, command = rule.partition(":")
-    if name == "container.exec[git]" and covers("git *", command):
-        return "--allow-git"
-    return f"--allow-network {_quoted(command)}" if name == "container.exec[network]" else f"--allow {_quoted(rule)}"
-
-
-def _quoted(rule: str) -> str:
-    return shlex.quote(rule) if "'" in rule else f"'{rule}'"

@@ -108,7 +108,8 @@ def test_an_answer_that_is_cut(tmp_path: Path) -> None:
 def test_a_refused_call_and_citations() -> None:
     text = "They swim[1]."
     sources = (stream.Source(1, "Capy", "http://a.test/capy", places=((9, 12),)),)
-    question = stream.Approval("call_2/1", "call_2", RUN.name, RUN.arguments, "", "", "", "it runs a command")
+    why, allow = "it runs a command", "--allow container.exec"
+    question = stream.Approval("call_2/1", "call_2", RUN.name, RUN.arguments, "", "", "", why, allow=allow)
     refused = stream.ToolResult("call_2", "refused", "This call needs approval")
     before = stream.Text("I look.", 0, preamble=True)
     events = [stream.Reasoning("Hm.", 0), before, RUN, question, refused, stream.Text(text, 2)]

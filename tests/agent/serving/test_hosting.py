@@ -93,6 +93,8 @@ def test_texts_of_a_clients_tools_are_from_outside(tmp_path: Path, root: Path) -
         with serving(tmp_path, step, DONE, owner=_owner(root, *rules, yes=True)) as served:
             _, result = served.answer(_asked(**body))
             assert _statuses(result) == [("repo_browser.apply_patch", status)]
+            allows = [event.allow for event in served.events if isinstance(event, stream.Approval)]
+            assert allows == (["--allow repo_browser.apply_patch"] if status == "refused" else [])
 
 
 def test_an_owner_who_lets_clients_only_look(tmp_path: Path, root: Path) -> None:

@@ -210,15 +210,15 @@ def test_a_refused_call_says_which_rule_would_allow_it() -> None:
         output: list[Json] = follow(written([made, question, decided, end, DONE]))["output"]
         return output[-1]
 
-    ran = refused(RUN, always=("container.exec:make",))["output"][0]
+    ran = refused(RUN, allow="--allow container.exec:make")["output"][0]
     assert ran["outcome"]["exit_code"] == 126
     assert ran["stderr"] == "refused: it runs a command. The server's owner can allow it: --allow container.exec:make"
-    searched = refused(SEARCH)
+    searched = refused(SEARCH, allow="--allow browser.search")
     assert searched["status"] == "failed" and searched["error"].endswith("--allow browser.search")
     code = refused(stream.ToolCall("python", "1", "call_1"), firm=True)
     assert code["outputs"][0]["logs"].endswith("No rule can allow it")
     again = stream.ToolCall("python", "1", "call_2")
-    question = stream.Approval("call_1/1", "call_1", "python", "1", "", "", "", "it can run code")
+    question = stream.Approval("call_1/1", "call_1", "python", "1", "", "", "", "it can run code", allow="--allow python")
     unasked = [stream.ToolResult(name, "refused", "This call needs approval") for name in ("call_1", "call_2")]
     output = follow(written([replace(again, id="call_1"), question, unasked[0], again, unasked[1], DONE]))["output"]
     assert [item["outputs"][0]["logs"].endswith("--allow python") for item in output] == [True, True]
