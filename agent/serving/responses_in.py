@@ -20,6 +20,7 @@ _UNSUPPORTED: Final = {
 _HOSTED: Final[Mapping[str, Hosted]] = {
     "web_search": "web_search", "web_search_2025_08_26": "web_search", "web_search_preview": "web_search",
     "web_search_preview_2025_03_11": "web_search", "code_interpreter": "code_interpreter", "shell": "shell",
+    "container": "shell",  # as gpt-oss names it
 }  # fmt: skip
 _BY_ID: Final = frozenset(
     {

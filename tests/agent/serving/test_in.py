@@ -65,11 +65,12 @@ def test_what_stands_beside_the_input() -> None:
     rest = {"temperature": 0, "top_p": 0.5, "prompt_cache_key": "k", "stream": True, "metadata": {"a": "b"}, "x": 1}
     asked = _responses(
         instructions="Be kind.", reasoning={"effort": "xhigh"}, text={"format": form, "verbosity": "low"}, store=False,
-        max_output_tokens=9, max_tool_calls=2, previous_response_id="resp_1", tools=[{"type": "web_search_preview"}],
+        max_output_tokens=9, max_tool_calls=2, previous_response_id="resp_1",
+        tools=[{"type": "web_search_preview"}, {"type": "container"}],
         **rest,
     )  # fmt: skip
     assert (asked.instructions, asked.effort, asked.max_tokens, asked.max_calls) == ("Be kind.", "high", 9, 2)
-    assert (asked.previous, asked.hosted, asked.store) == ("resp_1", {"web_search"}, False)
+    assert (asked.previous, asked.hosted, asked.store) == ("resp_1", {"web_search", "shell"}, False)
     chat = _chat(
         reasoning_effort="minimal", response_format={"type": "json_schema", "json_schema": form}, seed=7, max_tokens=9,
         **rest,
