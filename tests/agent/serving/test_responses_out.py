@@ -218,7 +218,8 @@ def test_a_refused_call_says_which_rule_would_allow_it() -> None:
     code = refused(stream.ToolCall("python", "1", "call_1"), firm=True)
     assert code["outputs"][0]["logs"].endswith("No rule can allow it")
     again = stream.ToolCall("python", "1", "call_2")
-    question = stream.Approval("call_1/1", "call_1", "python", "1", "", "", "", "it can run code", allow="--allow python")
+    why, allow = "it can run code", "--allow python"
+    question = stream.Approval("call_1/1", "call_1", "python", "1", "", "", "", why, allow=allow)
     unasked = [stream.ToolResult(name, "refused", "This call needs approval") for name in ("call_1", "call_2")]
     output = follow(written([replace(again, id="call_1"), question, unasked[0], again, unasked[1], DONE]))["output"]
     assert [item["outputs"][0]["logs"].endswith("--allow python") for item in output] == [True, True]
