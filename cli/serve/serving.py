@@ -92,13 +92,16 @@ def serve(flags: Mapping[str, object], served: Served, show: str | None = None) 
 def _shown(client: str, served: Served, resolved: Resolved, token: str | None) -> str:
     from ossia.agent.serving.models import id_of
     from ossia.cli.serve.server import url_of
-    from ossia.cli.serve.show import CLIENTS
+    from ossia.cli.serve.show import CLIENTS, codex
 
     if client not in CLIENTS:
         raise ExitError(f"--print: must be one of {', '.join(CLIENTS)}, not {client!r}")
     if not served.port:
         raise ExitError("--print: needs the port of the server: --port 8321")
-    return CLIENTS[client](url_of(served.host, served.port), id_of(_name(resolved.settings)), token)
+    url, name = url_of(served.host, served.port), id_of(_name(resolved.settings))
+    if client == "codex" and served.token is None:
+        return codex(url, name, token, paths.token_file())
+    return CLIENTS[client](url, name, token)
 
 
 def _name(settings: Settings) -> str:

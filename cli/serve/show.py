@@ -6,6 +6,7 @@ import json
 import shlex
 import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 _ANY_KEY = "none"
 """For clients that want a key where none is needed."""
@@ -33,9 +34,11 @@ def _openai(url: str, model: str, token: str | None) -> str:
     )
 
 
-def _codex(url: str, model: str, token: str | None) -> str:
-    echo = ["cmd", "/c", "echo"] if sys.platform == "win32" else ["echo"]
-    command, *words = *echo, token or _ANY_KEY
+def codex(url: str, model: str, token: str | None, file: Path | None = None) -> str:
+    """The settings of Codex. `file`: where the token is, so that no command line has it."""
+    windows = ["cmd", "/c"] if sys.platform == "win32" else []
+    reading = ["type" if windows else "cat", str(file)] if token and file else ["echo", token or _ANY_KEY]
+    command, *words = *windows, *reading
     return "\n".join(
         [
             "# ~/.codex/config.toml",
@@ -71,7 +74,7 @@ def _llm(url: str, model: str, token: str | None) -> str:
 
 
 CLIENTS: Mapping[str, Callable[[str, str, str | None], str]] = {
-    "codex": _codex,
+    "codex": codex,
     "openai": _openai,
     "llm": _llm,
     "curl": _curl,

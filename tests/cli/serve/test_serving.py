@@ -199,3 +199,5 @@ def test_the_settings_of_clients_name_the_address_the_model_and_the_token(home: 
     assert 'base_url="http://127.0.0.1:9000/v1", api_key="a-token"' in shown["openai"]
     assert 'api_base: "http://127.0.0.1:9000/v1"' in shown["llm"] and "--value a-token" in shown["llm"]
     assert not (home / _TOKEN_FILE).exists()
+    made = tomllib.loads(ossia_here("serve", "--print", "codex", "--model", "etude", "--yes").stdout.decode())
+    assert made["model_providers"]["ossia"]["auth"]["args"][-1] == str(home / _TOKEN_FILE)  # in no command line
