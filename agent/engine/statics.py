@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ossia.agent.engine.base import Prompt
     from ossia.agent.engine.cache import Checkpoint, PrefixCache
 
+_STEP_S = 0.05  # of a wait: nobody who stops a turn waits for the lock, which may be held for as long as a step takes
+
 
 class Shelf:
     """The static parts that one lane holds, for its siblings to see. `Shelf.row(memories)` makes one for each lane.
@@ -57,24 +59,16 @@ class Shelf:
         parts = [prompt.ids[: part.length] for part in prompt.static]
         if not parts or cache.shared(prompt.ids) >= len(parts[-1]):
             return
-        forget = control.on_stop(self._wake)
-        try:
-            with self._changed:
-                while self._promised(parts) > len(self._best(parts)[0]) and not control.stopped:
-                    self._changed.wait()
-                best, owner = self._best(parts)
-                if owner is not None and len(best) > cache.shared(prompt.ids):
-                    points = [point for ids, point in owner._held if ids == best[: len(ids)]]
-                    cache.clear()
-                    if self._memory.share(owner._memory, len(best), points[-1].saved):
-                        cache.adopt(best, points)
-                self._reading = parts[-1] if len(best) < len(parts[-1]) else ()
-        finally:
-            forget()
-
-    def _wake(self) -> None:
         with self._changed:
-            self._changed.notify_all()
+            while self._promised(parts) > len(self._best(parts)[0]) and not control.stopped:
+                self._changed.wait(_STEP_S)
+            best, owner = self._best(parts)
+            if owner is not None and len(best) > cache.shared(prompt.ids):
+                points = [point for ids, point in owner._held if ids == best[: len(ids)]]
+                cache.clear()
+                if self._memory.share(owner._memory, len(best), points[-1].saved):
+                    cache.adopt(best, points)
+            self._reading = parts[-1] if len(best) < len(parts[-1]) else ()
 
     def _best(self, parts: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], Shelf | None]:
         found = [(part, one) for part in parts for one in self._row if any(part == ids for ids, _ in one._held)]
