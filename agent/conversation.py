@@ -108,7 +108,7 @@ class Conversation:
     ) -> Turn:
         """Begin a turn; the one before is over. `on_event`: see `Turn`. Needs a model and tools in use.
 
-        None: go on with the one before, whose returned call has its result now (`Session.answer_call`).
+        None: go on with the one before, whose returned call has its result now.
         """
         assert self.model is not None and self.tools is not None
         assert self.turn is None or self.turn.done.done()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ossia.agent.errors import EngineFailed
+from ossia.agent.worker import WaitStopped
 
 if TYPE_CHECKING:
     from ossia.agent.build import Model
@@ -23,10 +24,6 @@ class Stopped(Protocol):
 
     @property
     def stopped(self) -> bool: ...
-
-
-class LaneStopped(Exception):
-    """The wait for a lane was stopped."""
 
 
 @dataclass(slots=True)
@@ -79,7 +76,7 @@ class Lanes:
     ) -> Iterator[Model]:
         """A lane's model for one turn. `on_wait` gets the number of turns that come before, some ten times a second.
 
-        `key` None: the conversation comes never again. Raises LaneStopped once `stop` is stopped, EngineFailed once
+        `key` None: the conversation comes never again. Raises WaitStopped once `stop` is stopped, EngineFailed once
         the lanes are closed.
         """
         lane = self._take(key, stop, on_wait)
@@ -116,7 +113,7 @@ class Lanes:
                 with self._changed:
                     self._changed.wait_for(lambda: self._closed or (self._free and self._waiting[0] is ticket), _STEP_S)
                 if stop.stopped:
-                    raise LaneStopped
+                    raise WaitStopped
         finally:
             with self._changed:
                 self._waiting.remove(ticket)

@@ -37,7 +37,7 @@ def run_turn(
 ) -> Turn:
     """Answer `user_text`: generate, run what the model calls, generate again, until a `final` or a limit.
 
-    None: go on with the last turn, whose returned call has its result now (`Session.answer_call`).
+    None: go on with the last turn, whose returned call has its result now.
 
     Yields events as they happen; after an `ApprovalAsked` the caller sends a `Decision` (None refuses). The last event
     is always `TurnEnded`: its `error` says what broke, and the session has everything that came. After

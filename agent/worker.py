@@ -110,9 +110,20 @@ class Worker:
                     self._idle_at = None if again_s is None else time.monotonic() + again_s
 
 
-def awaited(future: Future[_R], tick: Callable[[], object] = lambda: None) -> _R:
-    """The result of a future; until then `tick` is called. It waits in steps, since Windows can't interrupt a wait."""
+class WaitStopped(Exception):
+    """A wait was stopped."""
+
+
+def awaited(
+    future: Future[_R], tick: Callable[[], object] = lambda: None, *, stop: Control | None = None
+) -> _R:
+    """The result of a future; until then `tick` is called. It waits in steps, since Windows can't interrupt a wait.
+
+    Raises WaitStopped once `stop` is stopped.
+    """
     while not future.done():
+        if stop and stop.stopped:
+            raise WaitStopped
         tick()
         with suppress(TimeoutError):
             future.exception(timeout=_STEP_S)

@@ -16,7 +16,7 @@ from ossia.agent.conversation import Conversation, OpenSession
 from ossia.agent.errors import SessionsError
 from ossia.agent.events import ApprovalAsked, Decision
 from ossia.agent.kv_cache import change_conversation, save_session_cache
-from ossia.agent.lanes import Lanes, LaneStopped
+from ossia.agent.lanes import Lanes
 from ossia.agent.limits import Limits
 from ossia.agent.prompt import WORK
 from ossia.agent.serving.asked import Asked
@@ -29,6 +29,7 @@ from ossia.agent.stream import events as stream
 from ossia.agent.stream.account import Account
 from ossia.agent.stream.publish import Publisher
 from ossia.agent.turn import Tapped
+from ossia.agent.worker import WaitStopped
 from ossia.harmony.messages import COMMENTARY, FINAL, Effort, Message, is_call
 from ossia.tools.build import Toolset
 from ossia.tools.host import Host, Notice, Report, silent
@@ -111,7 +112,7 @@ class Talks:
                     result = self._answer(asked, start, _Place(mark, key, lane, model, lent), stop, see)
                 lent.ended = result.end not in ("stopped", "error")
                 lent.used = not lent.ended or any(one.status != "returned" for one in result.calls)
-            except LaneStopped:
+            except WaitStopped:
                 result = stream.Result("stopped")
             see(result)
             return result

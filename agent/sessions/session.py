@@ -231,16 +231,6 @@ class Session:
         why = _CUT_BY.get(self._ends[-1] if self._ends else None, INTERRUPTED["user"])
         return [self.add(result_message(call, f"[{why}]"))]
 
-    def answer_call(self, text: str, *, error: bool = False, taints: frozenset[Taint] = frozenset()) -> MessageAdded:
-        """Add the result of the call that the last turn ended with. A client ran it; `reopen_turn` goes on.
-
-        Raises ValueError if the last message is no call.
-        """
-        call = self._entries[-1].message if self._entries else None
-        if call is None or not is_call(call):
-            raise ValueError("the last message is no call")
-        return self.add_result(result_message(call, text), ToolResult(text, error=error, taints=taints))
-
     def reopen_turn(self) -> None:
         """Go on with the last turn, as if it had not ended: its reasoning is in the prompt again."""
         self._ends[-1] = None

@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ossia.agent.control import Control
-from ossia.agent.worker import Worker, awaited
+from ossia.agent.worker import WaitStopped, Worker, awaited
 from ossia.cli.acp.rpc import INVALID_REQUEST, RpcError
 from ossia.cli.runtime.assembly import begin_model, model_spec
 
@@ -20,11 +20,6 @@ if TYPE_CHECKING:
     from ossia.cli.settings.config import Resolved
 
 _STEP_S, _SHORT_S = 0.05, 0.5
-_R = TypeVar("_R")
-
-
-class Stopped(Exception):
-    """The client cancelled the prompt while it waited."""
 
 
 class Models:
@@ -57,14 +52,14 @@ class Models:
 
         `resolved` gives them once it is the session's turn: while it waits, another model may be chosen.
         `show` is called all the while, with what is waited for: `"reading the model · 43 % · 7 s"`.
-        Raises `Stopped`, and the errors of `begin_model` and `Begun.finish`.
+        Raises `WaitStopped`, and the errors of `begin_model` and `Begun.finish`.
         """
         while not self._turn.acquire(timeout=_STEP_S):
             show("waiting for another session's turn")
             if stop.stopped:
-                raise Stopped
+                raise WaitStopped
         try:
-            yield unless_stopped(self._load(resolved()), stop, lambda: show(self._display.line.text))
+            yield awaited(self._load(resolved()), lambda: show(self._display.line.text), stop=stop)
         finally:
             self._turn.release()
 
@@ -76,7 +71,7 @@ class Models:
         loading = self._loading
         if loading is None or self._spec != model_spec(resolved, stays=True):
             return False
-        unless_stopped(loading, stop)
+        awaited(loading, stop=stop)
         return True
 
     def change(self, resolved: Resolved, *, back: Resolved, use: Callable[[Resolved], object]) -> None:
@@ -126,14 +121,3 @@ class Models:
             loading.set_result(begun.finish())
         except BaseException as error:
             loading.set_exception(error)
-
-
-def unless_stopped(future: Future[_R], stop: Control, tick: Callable[[], object] = lambda: None) -> _R:
-    """The result of a future; `tick` is called until then. Raises `Stopped` once `stop` is stopped."""
-
-    def check() -> None:
-        if stop.stopped:
-            raise Stopped
-        tick()
-
-    return awaited(future, check)

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, cast
 
 from ossia.agent.control import Control
 from ossia.agent.conversation import Conversation, OpenSession
+from ossia.agent.worker import WaitStopped, awaited
 from ossia.cli import paths
 from ossia.cli.acp import commands, options, updates
 from ossia.cli.acp.errors import note_bug
-from ossia.cli.acp.models import Models, Stopped, unless_stopped
+from ossia.cli.acp.models import Models
 from ossia.cli.acp.prompt import text_of
 from ossia.cli.acp.rpc import INVALID_REQUEST, Connection, RpcError
 from ossia.cli.acp.waiting import Waiting
@@ -179,7 +180,7 @@ class Session:
         result = _CANCELLED
         try:
             result = self._answer(said, control)
-        except Stopped:
+        except WaitStopped:
             pass
         except BaseException as wrong:
             error = wrong
@@ -206,7 +207,7 @@ class Session:
             self._tools = Future()
             self._collect()
         with closing(Waiting(self.update)) as waiting:  # before its turn: a server may take 30 s, and others wait then
-            tools = unless_stopped(self._tools, control, lambda: waiting.show(self._display.line.text))
+            tools = awaited(self._tools, lambda: waiting.show(self._display.line.text), stop=control)
             with self.models.turn(lambda: self.resolved, control, waiting.show) as model:
                 waiting.close()
                 self._use(model, tools)

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ossia.agent.kv_cache import save_prompt_cache
-from ossia.agent.lanes import Lanes, LaneStopped
+from ossia.agent.lanes import Lanes
 from ossia.agent.worker import Worker, awaited
 from ossia.cli.runtime.assembly import begin_model
 
@@ -64,18 +64,12 @@ class Models:
     def use(self, stop: Control, on_wait: Callable[[], object] = lambda: None) -> Iterator[Lanes]:
         """The lanes, for one turn. `on_wait` is called some ten times a second while the model is loaded.
 
-        Raises LaneStopped once `stop` is stopped, and the errors of a load.
+        Raises WaitStopped once `stop` is stopped, and the errors of a load.
         """
-
-        def check() -> None:
-            if stop.stopped:
-                raise LaneStopped
-            on_wait()
-
         with self._lock:
             self._users += 1
         try:
-            yield awaited(self.begin(), check)
+            yield awaited(self.begin(), on_wait, stop=stop)
         finally:
             with self._lock:
                 self._users -= 1

@@ -61,10 +61,10 @@ class Talk:
     ) -> Generator[stream.Event, None, None]:
         """The events of a turn, a `Result` at the end; then an error of its end is raised. `stopped` ends it."""
         from ossia.agent.errors import EngineFailed
-        from ossia.agent.lanes import LaneStopped
         from ossia.agent.stream.account import Account
         from ossia.agent.stream.events import Begin, Result
         from ossia.agent.stream.publish import Publisher
+        from ossia.agent.worker import WaitStopped
         from ossia.api.reading import alone, events_of, result_of, warn
 
         form, read = _form(schema)
@@ -77,7 +77,7 @@ class Talk:
             held.enter_context(alone(self._lanes))
             try:
                 model = held.enter_context(self._lanes.lane(self._key, stop=_Stopped(self, stopped)))
-            except (LaneStopped, EngineFailed):  # it was closed, or its model was
+            except (WaitStopped, EngineFailed):  # it was closed, or its model was
                 self.require_open()
                 yield Result("stopped", session_id=self.session_id)
                 return

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from ossia.agent.adapt import result_message
 from ossia.agent.build import Model, model
 from ossia.agent.control import Control
 from ossia.agent.conversation import Conversation, OpenSession
@@ -27,6 +28,7 @@ from ossia.tools.approval.rules import Rule
 from ossia.tools.build import Toolset, ToolsSpec, toolset
 from ossia.tools.functions.returned import ReturnedFunction
 from ossia.tools.host import Host, silent
+from ossia.tools.spec import ToolResult
 from tests.support.command import write_script
 from tests.support.turns import NUMBER, Double, Echo
 
@@ -184,15 +186,14 @@ def test_a_call_for_a_client_ends_the_turn_and_its_result_goes_on(tmp_path: Path
     assert turn.result() == TurnEnded("called")
     assert [call.status for call in account.result().calls] == ["failed", "returned"]  # held to the schema first
     assert conversation.session.messages[-1].text == '{"n": 21}'
-    conversation.session.answer_call("42")
+    session = conversation.session
+    session.add_result(result_message(session.messages[-1], "42"), ToolResult("42"))
     turn = conversation.say(None)
     assert [type(event) for event in turn][-1] is TurnEnded
     assert turn.result() == TurnEnded("answered")
     request = conversation.session.request(())
     assert [message.text for message in request.history][-4:] == ["Twice.", '{"n": 21}', "42", "It is 42."]
     assert conversation.session.ends == ("answered",)
-    with pytest.raises(ValueError, match="no call"):
-        conversation.session.answer_call("42")
     conversation.close()
     built.close().result(10)
     built.worker.close()

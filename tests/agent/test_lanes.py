@@ -10,8 +10,9 @@ import pytest
 from ossia.agent.build import Model, model
 from ossia.agent.control import Control
 from ossia.agent.errors import EngineFailed
-from ossia.agent.lanes import Lanes, LaneStopped
+from ossia.agent.lanes import Lanes
 from ossia.agent.models.spec import ModelSpec
+from ossia.agent.worker import WaitStopped
 from ossia.tools.host import Host
 from tests.support.command import write_script
 from tests.support.host import host_in
@@ -53,7 +54,7 @@ def test_they_are_given_out_in_the_order_of_asking(models: tuple[Model, ...]) ->
         wait_until(lambda: bool(places[1]))
         gone = Control()
         gone.stop()
-        with pytest.raises(LaneStopped), lanes.lane(stop=gone):
+        with pytest.raises(WaitStopped), lanes.lane(stop=gone):
             pass
     for thread in threads:
         thread.join(10)
