@@ -22,6 +22,7 @@ Purpose = Literal["completion", "training"]
 _Key = tuple[Message | int, int, bool]
 
 _RENDERS_KEPT = 64  # several turns of a session: what leaves the prompt meanwhile costs little memory
+_IDS_KEPT = 1 << 20  # twice that, at 36 bytes: several prompts that fill the context
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Codec:
         self._replay = replay
         self._known: dict[_Key, tuple[Message, list[int]]] = {}
         self._known_before: dict[_Key, tuple[Message, list[int]]] = {}
-        self._renders = 0
+        self._renders = self._count = 0  # the count: of the ids in `_known`
 
     def render(
         self,
@@ -80,8 +81,8 @@ class Codec:
         ids: list[int] = []
         ends = []
         self._renders += 1
-        if self._renders % _RENDERS_KEPT == 0:  # drop what wasn't used since the last time
-            self._known_before, self._known = self._known, {}
+        if self._renders % _RENDERS_KEPT == 0:
+            self._forget()
         for index in drop(messages):
             ids += self._ids(messages[index], has_functions)
             ends.append((index, len(ids)))
@@ -97,9 +98,19 @@ class Codec:
 
     def _ids(self, message: Message, has_functions: bool) -> list[int]:
         key = _key(message, has_functions)
-        kept = self._known.get(key) or self._known_before.get(key) or (message, self._fresh(message, has_functions))
-        self._known[key] = kept
+        if kept := self._known.get(key):
+            return kept[1]
+        kept = self._known_before.get(key) or (message, self._fresh(message, has_functions))
+        if len(kept[1]) <= _IDS_KEPT:
+            self._known[key] = kept
+            self._count += len(kept[1])
+        if self._count > _IDS_KEPT:
+            self._forget()
         return kept[1]
+
+    def _forget(self) -> None:
+        """Drop what wasn't used since the last time."""
+        self._known_before, self._known, self._count = self._known, {}, 0
 
     def _fresh(self, message: Message, has_functions: bool) -> list[int]:
         sampled = message.sampled

@@ -85,6 +85,7 @@ class Memory:
         with self._lock:
             self._given[given.mark] = given
             self._by_digest.setdefault(given.digest, []).append(given.mark)
+            self._bytes += sum(map(len, given.lead))
             for entry in given.entries:
                 self._uses[id(entry)] += 1
                 self._bytes += _bytes_of(entry) if self._uses[id(entry)] == 1 else 0
@@ -118,6 +119,7 @@ class Memory:
 
     def _drop(self, mark: str) -> None:
         given = self._given.pop(mark)
+        self._bytes -= sum(map(len, given.lead))
         marks = self._by_digest.get(given.digest, [])
         if mark in marks:
             marks.remove(mark)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from dataclasses import replace
 
 import openai_harmony
@@ -206,3 +207,17 @@ def test_training_closes_a_replayed_final_with_return(o200k_tokenizer: Tokenizer
     codec = Codec(o200k_tokenizer, replay=True)
     assert codec.render([final], purpose="training").ids == [1, control.return_]
     assert codec.render([final, ASKED]).ids[:2] == [1, control.end]
+
+
+def test_what_is_kept_of_long_texts_is_bounded(etude_tokenizer: Tokenizer) -> None:
+    """A client may send megabytes that fit no context, again and again."""
+    codec, before = Codec(etude_tokenizer), {id(one) for one in _long_lists()}
+    for word in "abcdefghijkl":
+        codec.render([Message("user", (word * 300_000,))])
+    codec.render([Message("user", ("m" * 1_100_000,))])
+    kept = [one for one in _long_lists() if id(one) not in before]
+    assert len(kept) <= 8 and max(map(len, kept)) < 400_000
+
+
+def _long_lists() -> list[list[object]]:
+    return [one for one in gc.get_objects() if type(one) is list and len(one) > 290_000]

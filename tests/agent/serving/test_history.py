@@ -169,3 +169,6 @@ def test_memory_is_bounded() -> None:
     whole = (Entry(Message("user", ("y" * 20_000,)), 0),)
     memory.add(Given("big", "k", None, (), whole, (), None, 0, (), b"big", None, True))
     assert memory.of("resp_big") is not None and memory.of("resp_m199") is None
+    memory.add(Given("led", "k", None, ("z" * 20_000,), (), (), None, 0, (), b"led", None, True))
+    memory.add(Given("last", "k", None, (), (), (), None, 0, (), b"last", None, True))
+    assert memory.of("resp_last") is not None and memory.of("resp_led") is None and memory.of("resp_big") is None
