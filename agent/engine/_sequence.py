@@ -107,9 +107,11 @@ class SequenceMemory:
         buffer[: len(head_bytes)] = head_bytes
         return buffer if complete else None
 
-    def pack(self) -> bytearray | None:
-        """A copy of the whole state, to stay in memory. None: it can't be made."""
-        data = bytearray(self.state_bytes)
+    def pack(self, max_bytes: int) -> bytearray | None:
+        """A copy of the whole state, to stay in memory. None: it can't be made, or would take more than `max_bytes`."""
+        if (held := self.state_bytes) > max_bytes:
+            return None
+        data = bytearray(held)
         with self._gate:
             view = (ctypes.c_uint8 * len(data)).from_buffer(data)
             size = int(self._lib.llama_state_seq_get_data(self._context, view, len(data), self.number))

@@ -198,7 +198,7 @@ class LlamaEngine:
         cache = self.lane.cache
         if not self.decoder.is_open:
             return 0
-        if before is not None and len(cache) and (state := self.memory.pack()):
+        if before is not None and len(cache) and (state := self.memory.pack(self._parked.max_bytes)):
             self._parked.put(before, ParkedCache(cache.ids, cache.checkpoints, state))
         parked = self._parked.take(after) if after is not None else None
         if parked is None:

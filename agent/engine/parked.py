@@ -30,7 +30,7 @@ class Parked:
     """The parked caches of a model's lanes, by the conversations' keys. Thread-safe. Never on disk."""
 
     def __init__(self, max_bytes: int = MAX_BYTES, max_caches: int = MAX_CACHES) -> None:
-        self._max_bytes, self._max_caches = max_bytes, max_caches
+        self.max_bytes, self._max_caches = max_bytes, max_caches
         self._caches: dict[str, ParkedCache] = {}  # the first one was parked longest ago
         self._lock = threading.Lock()
 
@@ -38,8 +38,10 @@ class Parked:
         """Keep it, if there is room for it at all."""
         with self._lock:
             self._caches.pop(key, None)
+            if cache.size_bytes > self.max_bytes:  # the others stay
+                return
             self._caches[key] = cache
-            while self._bytes() > self._max_bytes or len(self._caches) > self._max_caches:
+            while self._bytes() > self.max_bytes or len(self._caches) > self._max_caches:
                 del self._caches[next(iter(self._caches))]
 
     def take(self, key: str) -> ParkedCache | None:
