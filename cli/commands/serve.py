@@ -20,7 +20,7 @@ def serve(
     ] = 8321,
     token: Annotated[
         str | None,
-        typer.Option(metavar="T", help="Require this token of clients; other users don't see OSSIA_SERVE_TOKEN."),
+        typer.Option(metavar="T", help="Require this token of clients; OSSIA_SERVE_TOKEN hides it from other users."),
     ] = None,
     parallel: Annotated[
         int, typer.Option(metavar="N", min=1, max=64, help="Answer N requests at the same time.")

@@ -65,5 +65,5 @@ class Guard:
         if not any(hmac.compare_digest(one.encode("latin-1"), known) for one in given):
             wrong = "the token is wrong" if given else "a token is needed, as in `Authorization: Bearer TOKEN`"
             how = {"www-authenticate": "Bearer"}
-            shown = f"{wrong}: `ossia serve --print curl` shows it"
+            shown = f"{wrong}: `ossia serve … --print curl`, with the server's own flags, shows it"
             raise Fault(shown, status=401, code="invalid_api_key", headers=how)

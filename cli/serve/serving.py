@@ -166,8 +166,8 @@ def _say_ending(display: Display, inside: int) -> None:
     if not inside:
         return
     with suppress(OSError):  # the terminal is closed
-        what = "a request" if inside == 1 else f"{inside} requests"
-        display.note(f"ossia: ending after {what} under way (Ctrl-C: end now)")
+        what = "1 request is" if inside == 1 else f"{inside} requests are"
+        display.note(f"ossia: ending once {what} answered (Ctrl-C: end now)")
 
 
 def _greet(display: Display, url: str, model: str, served: Served, token: str | None, made: bool) -> None:

@@ -14,7 +14,7 @@ _ANY_KEY = "none"
 
 def curl(url: str, model: str, header: str) -> str:
     """A command to try the server with. `header`: that of the token, as a word of the shell; "": none."""
-    body = json.dumps({"model": model, "input": "What is 48*17?"})
+    body = json.dumps({"model": model, "input": "Hello"})
     key = f"-H {header} " if header else ""
     return f"curl {shlex.quote(f'{url}/responses')} {key}-H 'Content-Type: application/json' -d {shlex.quote(body)}"
 
@@ -29,7 +29,7 @@ def _openai(url: str, model: str, token: str | None) -> str:
             "from openai import OpenAI",
             "",
             f"client = OpenAI(base_url={json.dumps(url)}, api_key={json.dumps(token or _ANY_KEY)})",
-            f'print(client.responses.create(model={json.dumps(model)}, input="What is 48*17?").output_text)',
+            f'print(client.responses.create(model={json.dumps(model)}, input="Hello").output_text)',
         ]
     )
 
@@ -62,7 +62,7 @@ def _llm(url: str, model: str, token: str | None) -> str:
         [
             "# extra-openai-models.yaml, beside the file that `llm logs path` names",
             *([f"# then: llm keys set ossia --value {shlex.quote(token)}"] if token else []),
-            "# then: llm -m ossia 'What is 48*17?'",
+            "# then: llm -m ossia Hello",
             "- model_id: ossia",
             f"  model_name: {json.dumps(model)}",
             f"  api_base: {json.dumps(url)}",

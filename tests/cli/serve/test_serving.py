@@ -70,7 +70,7 @@ def test_ctrl_c_waits_for_what_is_under_way_and_the_second_one_doesnt(tmp_path: 
         assert connection.recv(65536).startswith(b"HTTP/1.1 200")
         process.send_signal(signal.SIGINT)
         assert process.stderr is not None
-        assert process.stderr.readline() == b"ossia: ending after a request under way (Ctrl-C: end now)\n"
+        assert process.stderr.readline() == b"ossia: ending once 1 request is answered (Ctrl-C: end now)\n"
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 130
     process.communicate()
