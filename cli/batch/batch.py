@@ -277,5 +277,5 @@ class _Batch:
         if self._models:
             display.aside(tally.whole(self._models[0].name))
         else:
-            display.note(f"ossia: nothing to ask: {tally.counted} are answered")
+            display.note(f"ossia: nothing to ask: {tally.counted} are done")
         return int(ExitCode.FAILED if tally.failed else ExitCode.ANSWERED)

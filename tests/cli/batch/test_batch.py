@@ -80,7 +80,7 @@ def test_each_line_gets_its_answer_or_its_own_fault(tmp_path: Path) -> None:
     assert done.stderr.decode() == "ossia: 8 of 10 failed: lines 4, 5, 6, 7, 8 and 3 more\n"
     again = ossia("batch", asked, *ETUDE, "-o", str(tmp_path / "out.jsonl"))
     assert (again.returncode, again.stdout) == (1, b"")
-    assert b"nothing to ask: 10 of 10 are answered" in again.stderr
+    assert b"nothing to ask: 10 of 10 are done" in again.stderr
     assert answers((tmp_path / "out.jsonl").read_bytes()) == lines
 
 
