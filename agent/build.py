@@ -235,7 +235,7 @@ def _local(spec: ModelSpec, host: Host, report: Report, worker: Worker, began: f
         options, memory = spec.load_options(model.temperature), read_memory(gpus.result())
         planned = plan(model, memory=memory, options=options, processor=processor_features())
         progress.begin(then=_slow_part(planned))
-        engines = LlamaEngine.load_lanes(
+        engines = LlamaEngine.load(
             model.path,
             vocabulary=vocabulary,
             name=model.name,

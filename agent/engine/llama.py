@@ -83,39 +83,15 @@ class LlamaEngine:
         log_path: Path | None = None,
         on_progress: Callable[[float], bool] | None = None,
         guides: Guides | None = None,
-    ) -> LlamaEngine:
-        """The model at `path`, ready to run.
+    ) -> tuple[LlamaEngine, ...]:
+        """The model at `path`, ready to run: an engine for each of `settings.lanes`.
+
+        They share the weights; each has a thread of its own. The model is freed when the last one is closed.
 
         Check the file's header first (`agent.models`), which has the `vocabulary`: llama.cpp ends the process on some
         broken ones. Its log is appended to `log_path` (None: dropped); a process has one log, that of the engine loaded
         last. `on_progress` gets the loaded share of the weights, 0.0 to 1.0; if it returns False, loading is given up.
         `guides` compiles constraints. Raises `ModelUnusable`, `OutOfMemory`, or `EngineFailed` when given up.
-        """
-        return cls.load_lanes(
-            path,
-            vocabulary=vocabulary,
-            name=name,
-            settings=settings,
-            log_path=log_path,
-            on_progress=on_progress,
-            guides=guides,
-        )[0]
-
-    @classmethod
-    def load_lanes(
-        cls,
-        path: Path,
-        *,
-        vocabulary: Vocabulary,
-        name: str,
-        settings: LlamaSettings,
-        log_path: Path | None = None,
-        on_progress: Callable[[float], bool] | None = None,
-        guides: Guides | None = None,
-    ) -> tuple[LlamaEngine, ...]:
-        """The same, with an engine for each of `settings.lanes`. They share the weights; each has a thread of its own.
-
-        The model is freed when the last one is closed.
         """
         native = Native(path, settings, log_path, on_progress)
         if native.vocabulary_size != vocabulary.size:

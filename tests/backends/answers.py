@@ -27,7 +27,7 @@ CONTEXT_TOKENS = 2048
 def load() -> LlamaEngine:
     """The étude, all of it on the GPU if this build has one, else on all cores."""
     vocabulary = read_vocabulary(read_header(ETUDE_PATH))
-    return LlamaEngine.load(ETUDE_PATH, vocabulary=vocabulary, name="etude", settings=LlamaSettings(CONTEXT_TOKENS))
+    return LlamaEngine.load(ETUDE_PATH, vocabulary=vocabulary, name="etude", settings=LlamaSettings(CONTEXT_TOKENS))[0]
 
 
 def answer_of(engine: LlamaEngine, ids: Sequence[int], count: int) -> dict[str, Any]:

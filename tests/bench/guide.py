@@ -186,7 +186,7 @@ def _speeds(report: Report, path: Path, tokenizer: Tokenizer, *, rounds: int, se
     prompt = _prompt(tokenizer)
     settings = LlamaSettings(_CONTEXT_TOKENS, threads=default_threads())
     with ExitStack() as stack:
-        engine = LlamaEngine.load(
+        (engine,) = LlamaEngine.load(
             path,
             vocabulary=tokenizer.vocabulary,
             name=path.stem,

@@ -28,7 +28,7 @@ def load_as_ossia(path: Path, *, threads: int | None = None) -> LlamaEngine:
     model = open_model(path)
     planned = plan(model, memory=read_memory(gpu_memory()))
     settings = llama_settings(planned, threads=threads)
-    return LlamaEngine.load(path, vocabulary=model.vocabulary(), name=model.name, settings=settings)
+    return LlamaEngine.load(path, vocabulary=model.vocabulary(), name=model.name, settings=settings)[0]
 
 
 def watch_repacking() -> list[bool]:

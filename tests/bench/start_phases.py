@@ -56,7 +56,7 @@ def _phases(name: str) -> Iterator[tuple[str, float]]:
     tokenizer = Tokenizer(vocabulary)
     yield lap("the tokenizer")
     settings = llama.LlamaSettings(_CONTEXT_TOKENS)
-    engine = llama.LlamaEngine.load(model.path, vocabulary=vocabulary, name=model.name, settings=settings)
+    (engine,) = llama.LlamaEngine.load(model.path, vocabulary=vocabulary, name=model.name, settings=settings)
     yield lap(f"weights and a context of {_CONTEXT_TOKENS:,}")
     assert command and once and numpy  # imported for the time that takes
     _first_token(engine, tokenizer)

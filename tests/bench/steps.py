@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _load(path: Path, *, repack: bool) -> LlamaEngine:
     model = open_model(path)
     settings = LlamaSettings(2048, gpu_layers=0, threads=1, repack=repack)
-    return LlamaEngine.load(path, vocabulary=model.vocabulary(), name=model.name, settings=settings)
+    return LlamaEngine.load(path, vocabulary=model.vocabulary(), name=model.name, settings=settings)[0]
 
 
 def _seconds(engine: LlamaEngine, size: int, count: int) -> list[float]:

@@ -107,7 +107,9 @@ def loaded(path: Path, lanes: int) -> Iterator[Compared]:
         log = Path(folder, "log")
         settings = llama_settings(planned, threads=None)
         vocabulary = model.vocabulary()
-        LlamaEngine.load(path, vocabulary=vocabulary, name=model.name, settings=settings, log_path=log).close()
+        engines = LlamaEngine.load(path, vocabulary=vocabulary, name=model.name, settings=settings, log_path=log)
+        for engine in engines:
+            engine.close()
         said = log.read_text("utf-8", "replace")
     sums: dict[str, float] = {}
     for device, mib in re.findall(r"(\S+) +(?:model|KV|compute|output) buffer size = +([\d.]+) MiB", said):

@@ -74,7 +74,7 @@ def load_lanes(
 ) -> tuple[LlamaEngine, ...]:
     """The same with several lanes; `settings` as there."""
     vocabulary = read_vocabulary(read_header(path))
-    return LlamaEngine.load_lanes(
+    return LlamaEngine.load(
         path,
         vocabulary=vocabulary,
         name=path.stem,
