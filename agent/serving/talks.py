@@ -135,22 +135,13 @@ class Talks:
         self._tools.close()
 
     def _answer(self, asked: Asked, start: Start, place: _Place, stop: Control, see: See) -> stream.Result:
-        tools, model, held = place.lent.toolset, place.model, 0
-        if model.client != place.lane:  # no client finds out what another has said by how soon it is answered
-            before, model.client = model.client, place.lane
-            held = model.worker.submit(lambda: change_conversation(model.engine, before, place.lane)).result()
-        opened = self._opened(asked, start, tools)
+        tools, opened = place.lent.toolset, self._opened(asked, start, place.lent.toolset)
         session = opened.session
         session.options, session.call_mark = self._options_of(asked, start, place.lent), f"{place.mark}_"
-        conversation = Conversation(opened, model.worker, self._host, private=self._tools.owner.spec.private)
-        conversation.tools_off = place.lent.off
-        conversation.use(model, tools)
-        if opened.resumed and not held and model.last_read != opened.session_id:
-            conversation.load_cache()
+        conversation = self._conversation(opened, place)
         schema = asked.answer.schema if asked.answer else None
-        account = Account(
-            model.name, schema, tools.origin, stopped=lambda: stop.stopped, states=list(session.states)
-        )
+        name, states = place.model.name, list(session.states)
+        account = Account(name, schema, tools.origin, stopped=lambda: stop.stopped, states=states)
         publisher = Publisher(account, lambda: tools.toolbox.by_name)
         turn = conversation.say(start.said, limits=self._limits_of(asked, tools))
         forget = stop.on_stop(turn.stop)
@@ -177,6 +168,19 @@ class Talks:
                 self._stored.close(opened, given)
         self._memory.add(given)
         return account.result(session_id=opened.stored_id)
+
+    def _conversation(self, opened: OpenSession, place: _Place) -> Conversation:
+        """The conversation in its lane, which holds as much of it as was parked or stored."""
+        model, held = place.model, 0
+        if model.client != place.lane:  # no client finds out what another has said by how soon it is answered
+            before, model.client = model.client, place.lane
+            held = model.worker.submit(lambda: change_conversation(model.engine, before, place.lane)).result()
+        conversation = Conversation(opened, model.worker, self._host, private=self._tools.owner.spec.private)
+        conversation.tools_off = place.lent.off
+        conversation.use(model, place.lent.toolset)
+        if opened.resumed and not held and model.last_read != opened.session_id:
+            conversation.load_cache()
+        return conversation
 
     def _opened(self, asked: Asked, start: Start, tools: Toolset) -> OpenSession:
         """The session, stored or not. What keeps it from being stored isn't worth an answer."""
