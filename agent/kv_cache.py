@@ -74,6 +74,12 @@ def set_private(engine: Engine, private: bool) -> None:
         engine.prompts.writes = not private
 
 
+def store_personal(engine: Engine, personal: bool) -> None:
+    """Store on disk also the static parts of prompts that hold somebody's own texts, or only the others."""
+    if isinstance(engine, _SavesPrompts) and engine.prompts is not None:
+        engine.prompts.personal = personal
+
+
 def save_session_cache(engine: Engine, folder: Path, session_id: str) -> int:
     """Store the engine's cache for this session; on the worker's thread. Returns the bytes, 0: nothing was stored."""
     from ossia.agent.engine.prompts import make_room, stored_in

@@ -80,6 +80,7 @@ class PrefixCache:
         self._shelf = shelf
         self._ids: list[int] = []
         self._checkpoints: list[Checkpoint] = []  # by length, ascending
+        self._others = False  # the static parts held are another's: a part of one isn't used
         self.lost = 0
         """The ids of the last `rewind` that were shared with the prompt and yet lost: they must be decoded again."""
 
@@ -127,6 +128,9 @@ class PrefixCache:
         id must be decoded again to get them. 0 when nothing is usable; the memory is then empty.
         """
         shared = _common(self._ids, ids)
+        if self._others:
+            shared = max((one.length for one in self._checkpoints if one.stays and one.length <= shared), default=0)
+            self._others = False
         reached = self._roll_back(shared, ids, logits=logits)
         self.lost = shared - reached
         return reached
@@ -138,7 +142,8 @@ class PrefixCache:
         return self._roll_back(length, self._ids[:length], logits=False) == length
 
     def keep_static(self) -> None:
-        """Forget all that comes after the last static part."""
+        """Forget all that comes after the last static part; the next `rewind` uses whole static parts only."""
+        self._others = True
         static = max((one.length for one in self._checkpoints if one.stays), default=0)
         if not self.cut_back(static):
             self.clear()
@@ -160,7 +165,7 @@ class PrefixCache:
 
     def adopt(self, ids: Sequence[int], checkpoints: Sequence[Checkpoint]) -> int:
         """The memory was loaded from elsewhere with these ids. Returns how many it holds; 0 if it doesn't hold them."""
-        self._ids, self._checkpoints = list(ids), list(checkpoints)
+        self._ids, self._checkpoints, self._others = list(ids), list(checkpoints), False
         if self._memory.newest + 1 != len(ids) or not self._reaches(len(ids)):
             self.clear()
         self._show(self._checkpoints)

@@ -198,7 +198,7 @@ class LlamaEngine:
         """Store the static part of this length, if there is one, it isn't stored, and the cache can go back to it."""
         prompt, prompts = self._static, self.prompts
         part = next((part for part in prompt.static if part.length == length), None) if prompt else None
-        if prompt is None or prompts is None or part is None:
+        if prompt is None or prompts is None or part is None or (part.personal and not prompts.personal):
             return 0
         ids = prompt.ids[:length]
         if self.lane.cache.shared(ids) < length or not prompts.wants(ids, self.native.fingerprint):

@@ -34,6 +34,7 @@ class StoredPrompts:
         self.folder = folder
         self.max_bytes = max_bytes
         self.writes = writes
+        self.personal = True  # those with the user's own texts, too
         self._writing: list[threading.Thread] = []
 
     def longest(self, ids: Sequence[int], fingerprint: str, *, beyond: int = 0) -> Path | None:

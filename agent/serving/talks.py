@@ -15,7 +15,7 @@ from ossia.agent.control import Control
 from ossia.agent.conversation import Conversation, OpenSession
 from ossia.agent.errors import SessionsError
 from ossia.agent.events import ApprovalAsked, Decision
-from ossia.agent.kv_cache import change_conversation, save_session_cache
+from ossia.agent.kv_cache import change_conversation, save_session_cache, store_personal
 from ossia.agent.lanes import Lanes
 from ossia.agent.limits import Limits
 from ossia.agent.prompt import WORK
@@ -178,6 +178,7 @@ class Talks:
         conversation = Conversation(opened, model.worker, self._host, private=self._tools.owner.spec.private)
         conversation.tools_off = place.lent.off
         conversation.use(model, place.lent.toolset)
+        model.worker.submit(lambda: store_personal(model.engine, opened.store is not None))  # they are the client's
         if opened.resumed and not held and model.last_read != opened.session_id:
             conversation.load_cache()
         return conversation

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ossia.agent.engine.base import Sampling
+from ossia.agent.kv_cache import save_prompt_cache
 from ossia.agent.serving.asked import Asked, Item
 from ossia.agent.serving.fields import said
 from ossia.agent.sessions.session import Options
@@ -50,3 +51,16 @@ def test_another_clients_text_is_not_reused(tmp_path: Path) -> None:
         assert reused > 200 and evaluated < 50
         _, reused, evaluated = _ask(served, _asked(LONG, instructions="Be short.", key="a"))
         assert reused > 200 and evaluated < 50, "it lost its lane to another, and nothing is read again"
+
+
+def test_another_clients_instructions_are_not_guessed_piece_by_piece(tmp_path: Path) -> None:
+    """A whole static part is reused or none of it: otherwise each right word of a guess would show."""
+    with serving(tmp_path, etude=True, options=GREEDY) as served:
+        _ask(served, _asked("Hi", instructions="The code of the safe is 4921. " * 8, key="a"))
+        first = served.prompts[0].static[0].length
+        _, reused, _ = _ask(served, _asked("Hi", instructions="The code of the safe is 4921. The", key="b"))
+        assert reused <= first < served.prompts[0].static[-1].length
+        engine = served.models[0].engine
+        served.models[0].worker.submit(lambda: save_prompt_cache(engine)).result()
+    stored = {int(one.name.split("-")[1]) for one in served.host.kv.glob("prompt-*")}
+    assert stored <= {first}, "without --save no text of a client's is on disk"
