@@ -11,6 +11,8 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ossia.tools.calls.coerce import children
+
 if TYPE_CHECKING:
     from referencing._core import Resolver
 
@@ -53,12 +55,6 @@ def _resource(schema: Any) -> Any:
     return Resource.from_contents(schema, default_specification=DRAFT202012)
 
 
-def _inner(value: object) -> list[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return list(value) if isinstance(value, list | tuple) else []
-
-
 class _Sizes:
     """The sizes of a schema's parts. `longest`: the bytes of the largest one that is written out."""
 
@@ -88,13 +84,13 @@ class _Sizes:
 
     def _held_together(self, schema: dict[str, Any], resolver: Resolver[Any]) -> list[Size]:
         """The sizes of the parts that all hold for one value. What only names schemas is read where it is named."""
-        parts = [self.of(one, resolver) for one in _inner(schema.get("allOf"))]
+        parts = [self.of(one, resolver) for one in children(schema.get("allOf"))]
         for word in ("anyOf", "oneOf"):
-            if choices := [self.of(one, resolver) for one in _inner(schema.get(word))]:
+            if choices := [self.of(one, resolver) for one in children(schema.get(word))]:
                 parts.append(_sum(choices))
         if isinstance(reference := schema.get("$ref"), str):
             parts.append(self._target(reference, resolver))
-        if values := _inner(schema.get("enum")):
+        if values := children(schema.get("enum")):
             parts.append(Size(len(values), len(json.dumps(values))))
         own = {word: value for word, value in schema.items() if word not in _TOGETHER | _IDLE}
         if own.keys() - {"type"}:
@@ -113,7 +109,7 @@ class _Sizes:
 
 
 def _values(word: str, value: object) -> list[Any]:
-    return _inner(value) if word in _BY_NAME or isinstance(value, list | tuple) else [value]
+    return children(value) if word in _BY_NAME or isinstance(value, list | tuple) else [value]
 
 
 def _sum(sizes: list[Size]) -> Size:

@@ -17,7 +17,7 @@ from ossia.agent.control import Control
 from ossia.agent.serving.asked import BadRequest
 from ossia.cli.serve.faults import Fault, body_of, busy, ending, refusal_of
 from ossia.cli.serve.outlet import Item, Outlet, Start
-from ossia.tools.calls.coerce import STRICT
+from ossia.tools.calls.coerce import MAX_DEPTH, STRICT, children
 
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
@@ -26,7 +26,6 @@ MAX_BODY_BYTES = 16 << 20
 """Of a request: some hundred times what a context of 131,072 tokens holds, pictures and escapes included."""
 _MAX_BYTES = 64 << 20
 """Of the bodies under way: once it is read, one takes up to 25 times its bytes, until it is answered."""
-_MAX_DEPTH = 64
 MAX_REQUESTS = 256
 """That are being answered or wait, each with a thread; beyond it they are refused."""
 _COMMENT = b": waiting\n\n"
@@ -95,17 +94,11 @@ def parsed(body: bytes) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise BadRequest(f"the body must be a JSON object, not {type(value).__name__}")
     level: list[object] = [value]
-    for _ in range(_MAX_DEPTH):
-        level = [child for one in level for child in _children(one)]
+    for _ in range(MAX_DEPTH):
+        level = [child for one in level for child in children(one)]
         if not level:
             return value
-    raise BadRequest(f"the body is nested in more than {_MAX_DEPTH} levels")
-
-
-def _children(value: object) -> list[object]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
+    raise BadRequest(f"the body is nested in more than {MAX_DEPTH} levels")
 
 
 class Answer(Response):

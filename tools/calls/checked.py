@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ossia.tools.calls.coerce import children
+
 if TYPE_CHECKING:
     from llguidance import LLMatcher, LLTokenizer
 
@@ -66,14 +68,8 @@ def _values_in(value: object) -> int:
     count, row = 0, [value]
     while row:
         count += len(row)
-        row = [inner for one in row for inner in _inner(one)]
+        row = [inner for one in row for inner in children(one)]
     return count
-
-
-def _inner(value: object) -> list[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
 
 
 # -- the keywords that jsonschema looks at by `re` ---------------------------------------------------------------------

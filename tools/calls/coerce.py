@@ -37,6 +37,13 @@ class Misfit(ValueError):
     """A value can't be converted; the message says which and why: `Error: functions.weather: {it}`."""
 
 
+def children(value: object) -> list[Any]:
+    """The values of an object, the items of an array; none of anything else."""
+    if isinstance(value, dict):
+        return list(value.values())
+    return list(value) if isinstance(value, list | tuple) else []
+
+
 def fitted(value: object, schema: Mapping[str, object], *, depth: int = 0) -> object:
     """`value`, its numbers, texts and lists turned into what `schema` asks for.
 
