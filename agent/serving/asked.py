@@ -66,7 +66,7 @@ class Asked:
     `functions` are the client's own (`returned`); `tool_choice`: "auto", "none", "required" or a tool's recipient;
     `hosted`: tools that it wants run here. `key`: the client's name for the conversation (`prompt_cache_key`).
     `max_tokens` counts reasoning, too; `max_calls`: calls of tools that run here. None: as the owner set it. `raw`: the
-    request as it came, whose fields a response repeats.
+    request as it came, whose fields a response repeats. `openais`: the client is one that knows only OpenAI's events.
     """
 
     api: Api
@@ -88,3 +88,4 @@ class Asked:
     store: bool = True
     stream: bool = False
     raw: Mapping[str, Any] = field(default_factory=dict)
+    openais: bool = False

@@ -62,6 +62,7 @@ class ResponsesWriter:
         include = given if isinstance(given, list) else []
         self._sealed = "reasoning.encrypted_content" in include
         self._summarized = isinstance(reasoning, dict) and bool(reasoning.get("summary"))
+        self._reasoning = "response.reasoning_text" if asked.openais else "response.reasoning"
         self._stream = Stream(mark)
         logs = "code_interpreter_call.outputs" in include
         self._calls = CallItems(self._stream, asked, logs=logs)
@@ -141,7 +142,7 @@ class ResponsesWriter:
         if phase != "reasoning":
             yield self._stream.event("response.output_text.delta", **place, delta=delta, logprobs=[])
             return
-        yield self._stream.event("response.reasoning.delta", **place, delta=delta)
+        yield self._stream.event(f"{self._reasoning}.delta", **place, delta=delta)
         if self._summarized:  # the text itself is the only summary that there is
             place = {**now.place, "summary_index": 0}
             yield self._stream.event("response.reasoning_summary_text.delta", **place, delta=delta)
@@ -169,7 +170,7 @@ class ResponsesWriter:
         for number, one in enumerate(part.get("annotations", ())):
             yield event("response.output_text.annotation.added", **place, annotation_index=number, annotation=one)
         if now.phase == "reasoning":
-            yield event("response.reasoning.done", **place, text=text)
+            yield event(f"{self._reasoning}.done", **place, text=text)
         else:
             yield event("response.output_text.done", **place, text=text, logprobs=[])
         yield event("response.content_part.done", **place, part=part)

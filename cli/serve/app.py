@@ -25,13 +25,17 @@ if TYPE_CHECKING:
     from ossia.cli.serve.guard import Guard
 
 _HEALTH = ("/health", "/v1/health")
+_OPENAIS = ("x-stainless-lang", "originator")
+"""Headers of OpenAI's own libraries, and of Codex."""
 
 
 class Service(Protocol):
     """The part of the server that knows models. Called on any thread."""
 
-    def answer(self, api: Api, request: Mapping[str, object], outlet: Outlet, stop: Control) -> None:
-        """Answer a request: `Start`, then the parts."""
+    def answer(
+        self, api: Api, request: Mapping[str, object], outlet: Outlet, stop: Control, *, openais: bool = False
+    ) -> None:
+        """Answer a request: `Start`, then the parts. `openais`: of a library of OpenAI's, or Codex."""
 
     def models(self) -> Mapping[str, object]:
         """The body of `GET /v1/models`."""
@@ -87,7 +91,8 @@ class App:
             self._log(f"{scope['method']} {scope['path']}: {how} {time.monotonic() - began:.1f} s")
 
     async def _answer(self, api: Api, request: Request) -> Response:
-        return Answer(self._door, request, partial(self._service.answer, api), self._comment_s)
+        openais = any(name in request.headers for name in _OPENAIS)
+        return Answer(self._door, request, partial(self._service.answer, api, openais=openais), self._comment_s)
 
     async def _models(self, request: Request) -> Response:
         return JSONResponse(self._service.models())

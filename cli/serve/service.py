@@ -6,6 +6,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -67,9 +68,11 @@ class Service:
         )
         models.before_unload = self._talks.save_caches
 
-    def answer(self, api: Api, request: Mapping[str, Any], outlet: Outlet, stop: Control) -> None:
+    def answer(
+        self, api: Api, request: Mapping[str, Any], outlet: Outlet, stop: Control, *, openais: bool = False
+    ) -> None:
         """Answer a request: `Start`, then the parts. Raises BadRequest, and the errors of a model and of a bug."""
-        asked = (chat_in if api == "chat" else responses_in).asked_of(request)
+        asked = replace((chat_in if api == "chat" else responses_in).asked_of(request), openais=openais)
         served.require(asked.model, self._models.name)
         answer = _Answer(asked, outlet, stop, self._door, self._ahead)
         try:

@@ -33,7 +33,9 @@ class Echo:
         """Forget what was asked so far."""
         self.began, self.stopped, self.released = threading.Semaphore(0), threading.Semaphore(0), threading.Event()
 
-    def answer(self, api: str, request: Mapping[str, Any], outlet: Outlet, stop: Control) -> None:
+    def answer(
+        self, api: str, request: Mapping[str, Any], outlet: Outlet, stop: Control, *, openais: bool = False
+    ) -> None:
         stop.on_stop(self.stopped.release)
         self.began.release()
         if request.get("stream"):

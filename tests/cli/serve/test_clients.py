@@ -59,8 +59,12 @@ def client(served: Address) -> Iterator[OpenAI]:
 def test_a_response_and_its_stream_are_the_same(client: OpenAI) -> None:
     whole = client.responses.create(model="etude", input=ASKED, temperature=0)
     with client.responses.stream(model="etude", input=ASKED, temperature=0) as stream:
-        text = "".join(event.delta for event in stream if event.type == "response.output_text.delta")
+        events = list(stream)
         streamed = stream.get_final_response()
+    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    thought = "".join(event.delta for event in events if event.type == "response.reasoning_text.delta")
+    (reasoning,) = (item.content for item in streamed.output if item.type == "reasoning")
+    assert reasoning and thought == reasoning[0].text != ""
     assert whole.output_text == streamed.output_text == text != ""
     assert whole.status == streamed.status == "completed"
     assert whole.usage and streamed.usage and whole.usage.output_tokens == streamed.usage.output_tokens
