@@ -1,6 +1,7 @@
 """The output: a line for each question, in their order. After a kill it goes on where it ended.
 
-An answer that is ahead of its turn waits in FILE.part, which is gone once all are written.
+An answer that is ahead of its turn waits in FILE.part, which is gone once all are written; so do those behind a line
+that failed and is asked again.
 """
 
 from __future__ import annotations
@@ -10,13 +11,15 @@ import os
 import stat
 import tempfile
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 from ossia.cli.batch.questions import Line
+from ossia.cli.clean import one_line
 from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.streams import stdout
 from ossia.tools.files import cannot
@@ -27,13 +30,14 @@ _BEGIN = b'{"line": '  # of each answer
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer from before: to which line, by which model and settings, with which exit code."""
+    """An answer from before: to which line, by which model and settings, with which exit code and reason."""
 
     number: int
     digest: str
     model: str
     settings: str
     exit: int
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,8 @@ class _Place:
 class Answers:
     """The answers in `path`; None: on stdout. While it is open, no other process may write there.
 
-    `goes_on`: a later run can go on from what is written; a pipe or a device can't be read again.
+    `goes_on`: a later run can go on from what is written; a pipe or a device can't be read again. `retry`: what failed
+    is asked again.
 
         with Answers(Path("out.jsonl")) as answers:
             done = sum(1 for _ in answers.from_before())   # 12
@@ -56,11 +61,12 @@ class Answers:
             answers.add(line.number, '{"line": 13, …}')
     """
 
-    def __init__(self, path: Path | None) -> None:
-        self.path = path
+    def __init__(self, path: Path | None, *, retry: bool = False) -> None:
+        self.path, self.retry = path, retry
         self.goes_on = path is not None and (not path.exists() or stat.S_ISREG(path.stat().st_mode))
         self._order: deque[int] = deque()  # lines that were asked, and aren't written yet
         self._ahead: dict[int, _Place] = {}  # the answers that wait in FILE.part
+        self.compared = 0  # the last line in the output that `compare` saw
         self._broken = False
         self._after = ExitStack()
         self._out: IO[bytes]
@@ -125,8 +131,52 @@ class Answers:
             yield answered
         for offset, data in _whole_lines(self._part):
             waits = _answered(data)
-            if waits and waits.number > last:
+            if waits and waits.number > last and not (self.retry and waits.exit):
                 self._ahead[waits.number] = _Place(offset, len(data), waits)
+
+    def compare(self, lines: Iterator[Line], see: Callable[[Answered], object]) -> Iterator[Line]:
+        """The lines from the first that must be asked; `see` gets each answer that stays.
+
+        Raises ExitError if a line with such an answer isn't the same any more.
+        """
+        again = list[Line]()
+        for one in self.from_before():
+            self.compared = one.number
+            line = next(lines, None)
+            while self.retry and line and line.number < one.number:
+                again.append(line)
+                line = next(lines, None)
+            if self.retry and one.exit and line and line.number == one.number:
+                again.append(line)
+                continue
+            if line is None or (line.number, line.digest) != (one.number, one.digest):
+                raise self._differs(line, one)
+            again += [replace(line, data=b"")] if again else []
+            see(one)
+        return chain(again, lines)
+
+    def _differs(self, line: Line | None, one: Answered) -> ExitError:
+        if line and line.number < one.number:
+            return ExitError(f"{self.path} has no answer to line {line.number}: --retry asks what is missing")
+        changed = line is not None and line.number == one.number
+        now = f"line {one.number} is another question now" if changed else f"it has no line {one.number} any more"
+        way = "--retry asks it again" if changed and one.exit else "give another -o FILE"
+        return ExitError(f"the input has changed since its answers were written: {now}; {way}")
+
+    def reopen(self, number: int) -> None:
+        """Take the answers from line `number` on out of the output: those that didn't fail wait for their turn.
+
+        Raises ExitError for a full disk, and nothing has changed.
+        """
+        end = None
+        for offset, data in _whole_lines(self._out):
+            answered = _answered(data)
+            if answered and answered.number >= number:
+                end = offset if end is None else end
+                if not answered.exit:
+                    self._keep(answered.number, data, answered)
+        if end is not None:
+            self._out.truncate(end)
 
     # -- of this run ---------------------------------------------------------------------------------------------------
 
@@ -155,9 +205,12 @@ class Answers:
             self._order.popleft()
             self._write_due()
         else:
-            offset = self._part.seek(0, os.SEEK_END)
-            self._write(self._part, data)
-            self._ahead[number] = _Place(offset, len(data))
+            self._keep(number, data)
+
+    def _keep(self, number: int, data: bytes, of: Answered | None = None) -> None:
+        offset = self._part.seek(0, os.SEEK_END)
+        self._write(self._part, data)
+        self._ahead[number] = _Place(offset, len(data), of)
 
     def _write_due(self) -> None:
         if not self._ahead:
@@ -181,10 +234,16 @@ class Answers:
             raise ExitError(f"{self.path or 'the output'}: {cannot(error, 'written')}", ExitCode.FAILED) from None
 
 
+def reason_of(answer: Mapping[str, Any]) -> str:
+    """The reason of an answer that failed: its error, or `end: tokens`."""
+    return one_line(str(answer.get("error") or f"end: {answer.get('end')}"), 200)
+
+
 def _answered(data: bytes) -> Answered | None:
     try:
         value: Any = json.loads(data)
-        return Answered(value["line"], value["digest"], value["model"], value["settings"], value["exit"])
+        line, digest = value["line"], value["digest"]
+        return Answered(line, digest, value["model"], value["settings"], value["exit"], reason_of(value))
     except (ValueError, RecursionError, KeyError, TypeError):
         return None
 

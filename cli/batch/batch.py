@@ -17,7 +17,7 @@ from ossia.agent.build import Model, models
 from ossia.agent.errors import EngineFailed, ServerRefused
 from ossia.agent.stream.events import to_json
 from ossia.cli import paths
-from ossia.cli.batch.answers import Answers
+from ossia.cli.batch.answers import Answered, Answers, reason_of
 from ossia.cli.batch.lane import Lane
 from ossia.cli.batch.progress import Tally
 from ossia.cli.batch.questions import OPTIONS, Line, lines_of, number_of, opened
@@ -48,11 +48,14 @@ _Answer = tuple[Line, str | int | None, Report]
 
 
 @plain_keys()
-def batch(source: str, out: str | None, flags: Given, *, parallel: int, schema: str | None) -> int:
+def batch(source: str, out: str | None, flags: Given, *, parallel: int, schema: str | None, retry: bool) -> int:
     """Answer the questions in `source` that `out` doesn't have yet; returns the exit code.
 
-    `source` "-" is stdin, `out` None stdout. Raises the errors that `cli.main` reports.
+    `source` "-" is stdin, `out` None or "-" stdout; `retry`: also those that failed. Raises what `cli.main` reports.
     """
+    out = None if out == "-" else out
+    if retry and out is None:
+        raise ExitError("--retry needs -o OUT, the file with the answers")
     resolved, folder = resolve_with_folder(flags)
     agree(resolved.settings)
     display = make_display(resolved.settings)
@@ -60,7 +63,7 @@ def batch(source: str, out: str | None, flags: Given, *, parallel: int, schema: 
         display.warn(warning)
     with ExitStack() as open_files:
         file = open_files.enter_context(opened(source, out))
-        answers = open_files.enter_context(Answers(Path(out) if out is not None else None))
+        answers = open_files.enter_context(Answers(Path(out) if out is not None else None, retry=retry))
         work = _Batch(resolved, folder, flags, display, answers, schema)
         code = work.whole(file, parallel)
     if work.busy:
@@ -93,7 +96,7 @@ class _Batch:
         self._asked: queue.SimpleQueue[Line | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[_Answer | str | Exception] = queue.SimpleQueue()
         self._under_way, self._ended = 0, False
-        self._refused: Counter[str] = Counter()
+        self._refused, self._allow = Counter[str](), dict[str, None]()
         self._tally, self._other = Tally(), set[tuple[str, str]]()
 
     def whole(self, file: IO[bytes], parallel: int) -> int:
@@ -101,10 +104,12 @@ class _Batch:
         try:
             lines = lines_of(file)
             self._tally.total = number_of(file)
-            self._compare(lines)
+            lines = self._answers.compare(lines, self._see_before)
             if (first := next(lines, None)) is None:
                 return self._finish()
             self._load(parallel)
+            if self._answers.retry:
+                self._answers.reopen(first.number)
             threading.Thread(target=self._read, args=(first, lines), name="ossia-batch-read", daemon=True).start()
             for lane in self._lanes:
                 threading.Thread(target=self._work, args=(lane,), name="ossia-batch-lane", daemon=True).start()
@@ -130,15 +135,9 @@ class _Batch:
 
     # -- before --------------------------------------------------------------------------------------------------------
 
-    def _compare(self, lines: Iterator[Line]) -> None:
-        """Skip the lines that are answered. Raises ExitError if they aren't the same any more."""
-        for one in self._answers.from_before():
-            line = next(lines, None)
-            if line is None or (line.number, line.digest) != (one.number, one.digest):
-                now = f"line {one.number} is another question now" if line else f"it has no line {one.number} any more"
-                raise ExitError(f"the input has changed since its answers were written: {now}; give another -o FILE")
-            self._tally.before(one.number, one.exit)
-            self._other.add((one.model, one.settings))
+    def _see_before(self, one: Answered) -> None:
+        self._tally.before(one.number, one.exit, one.reason)
+        self._other.add((one.model, one.settings))
 
     def _load(self, parallel: int) -> None:
         """A model and tools for each lane. What is missing is refused before anything is loaded."""
@@ -204,7 +203,8 @@ class _Batch:
             self._ended = line is None
             if line is not None:
                 if before := answers.expect(line):
-                    self._tally.before(line.number, before.exit)
+                    if line.number > answers.compared:
+                        self._tally.before(line.number, before.exit, before.reason)
                 else:
                     self._under_way += 1
                     self._asked.put(line)
@@ -234,7 +234,8 @@ class _Batch:
             self._display.line.erase()
         self._answers.add(line.number, json_line(answer, in_file=self._answers.path is not None))
         self._refused.update(one.name for one in report.refused)
-        self._tally.add(line.number, int(report.code), report.sums.completion)
+        self._allow |= dict.fromkeys(one.allow for one in report.refused if one.allow)
+        self._tally.add(line.number, int(report.code), report.sums.completion, reason_of(result))
 
     # -- afterwards ----------------------------------------------------------------------------------------------------
 
@@ -271,11 +272,15 @@ class _Batch:
 
     def _finish(self) -> int:
         display, tally = self._display, self._tally
-        for line in (refused_line(self._refused.elements(), NOBODY), tally.failures):
+        way = next(iter(self._allow), "")
+        helps = way and f"; {way} allows {'it' if len(self._allow) == 1 else 'the first'}"
+        refused = refused_line(self._refused.elements(), NOBODY)
+        for line in (refused and refused + helps, tally.failures):
             if line:
                 display.note(f"ossia: {line}")
         if self._models:
             display.aside(tally.whole(self._models[0].name))
         else:
-            display.note(f"ossia: nothing to ask: {tally.counted} are done")
+            retry = "; --retry asks those that failed again" if tally.failed else ""
+            display.note(f"ossia: nothing to ask: {tally.counted} are done{retry}")
         return int(ExitCode.FAILED if tally.failed else ExitCode.ANSWERED)

@@ -26,24 +26,24 @@ class Tally:
     clock: Callable[[], float] = time.monotonic
     _before: int = 0
     _since: float = 0.0
-    _named: list[int] = field(default_factory=list)
+    _named: dict[int, str] = field(default_factory=dict)
 
-    def before(self, number: int, code: int) -> None:
+    def before(self, number: int, code: int, reason: str) -> None:
         """Count the answer to line `number` that was there already."""
         self._before += 1
-        self.add(number, code, 0)
+        self.add(number, code, 0, reason)
 
     def begin(self) -> None:
         """From now on time is measured."""
         self._since = self.clock()
 
-    def add(self, number: int, code: int, tokens: int) -> None:
-        """Count the answer to line `number`."""
+    def add(self, number: int, code: int, tokens: int, reason: str) -> None:
+        """Count the answer to line `number`. `reason`: if its exit code isn't 0."""
         self.done += 1
         self.tokens += tokens
         if code:
             self.failed += 1
-            self._named += [number] if len(self._named) < _NAMED else []
+            self._named |= {number: reason} if len(self._named) < _NAMED else {}
 
     @property
     def counted(self) -> str:
@@ -52,12 +52,14 @@ class Tally:
 
     @property
     def failures(self) -> str:
-        """`2 of 30 failed: lines 3 and 17`; "" if none did."""
+        """`2 of 30 failed: lines 3 and 17; line 3: end: tokens`; "" if none did."""
         if not self.failed:
             return ""
         more = self.failed - len(self._named)
+        number, reason = min(self._named.items())
         lines = listed([*map(str, sorted(self._named)), *([f"{more:,} more"] if more else [])])
-        return f"{self.failed:,} of {self.done:,} failed: line{'s' if self.failed > 1 else ''} {lines}"
+        first = f"lines {lines}; " if self.failed > 1 else ""
+        return f"{self.failed:,} of {self.done:,} failed: {first}line {number}: {reason}"
 
     @property
     def speed(self) -> str:

@@ -21,15 +21,16 @@ def batch(
             "-o",
             "--output",
             metavar="OUT",
-            help="Write the answers here; go on after an interruption. [default: stdout]",
+            help="Write the answers here; go on after an interruption. [default: -, stdout]",
         ),
     ] = None,
     parallel: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Answer N questions at once.")] = 1,
     schema: Annotated[
         str | None, typer.Option(metavar="FILE|JSON", help="Answer in JSON by this schema and nothing else.")
     ] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Ask again the lines that failed in OUT.")] = False,
 ) -> None:
     """Answer many questions: a line of JSON each, in their order. The same command goes on where it ended."""
     from ossia.cli.batch.batch import batch as answered
 
-    raise typer.Exit(answered(source, out, given, parallel=parallel, schema=schema))
+    raise typer.Exit(answered(source, out, given, parallel=parallel, schema=schema, retry=retry))

@@ -12,9 +12,9 @@ from ossia.cli.batch.questions import Line
 LINES = [Line(number, b"", f"digest {number}") for number in range(1, 9)]
 
 
-def answer(line: Line, run: int) -> str:
+def answer(line: Line, run: int, exit: int = 0) -> str:
     return json.dumps(
-        {"line": line.number, "digest": line.digest, "model": "m", "settings": "s", "exit": 0, "run": run}
+        {"line": line.number, "digest": line.digest, "model": "m", "settings": "s", "exit": exit, "run": run}
     )
 
 
@@ -75,3 +75,29 @@ def test_a_question_that_has_changed_is_asked_though_its_answer_waits(tmp_path: 
     with Answers(out) as answers:
         changed = [LINES[0], Line(2, b"", "another"), LINES[2]]
         assert [*answers.from_before(), *(answers.expect(line) is None for line in changed)] == [True, True, False]
+
+
+def test_a_kill_while_failed_lines_are_asked_again_loses_nothing(tmp_path: Path) -> None:
+    """Cut at each byte that is written beside the output, and once the output is cut, too."""
+    out, part = tmp_path / "out.jsonl", tmp_path / "out.jsonl.part"
+    fresh = "".join(f"{answer(line, 0, exit=2 * (line.number in (3, 6)))}\n" for line in LINES).encode()
+    kept = {(number, 0) for number in (1, 2, 4, 5, 7, 8)}
+    out.write_bytes(fresh)
+    with Answers(out, retry=True) as answers:
+        assert len([*answers.from_before()]) == 8
+        answers.reopen(3)
+        cut, beside = out.read_bytes(), part.read_bytes()
+    assert whole(cut) == {(1, 0), (2, 0)} and whole(cut, beside) == kept
+    for written, waits in [(cut, beside), *((fresh, beside[:size]) for size in range(0, len(beside) + 1, 7))]:
+        out.write_bytes(written)
+        part.write_bytes(waits)
+        with Answers(out, retry=True) as answers:
+            assert len([*answers.from_before()]) in (2, 8)
+            answers.reopen(3)
+            for line in LINES[2:]:
+                if answers.expect(line) is None:
+                    answers.add(line.number, answer(line, 1))
+        lines = out.read_bytes().splitlines(keepends=True)
+        assert whole(*lines) == kept | {(3, 1), (6, 1)} and len(lines) == 8
+        assert [json.loads(line)["line"] for line in lines] == [line.number for line in LINES]
+        assert not part.exists()

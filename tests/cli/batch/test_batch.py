@@ -77,10 +77,13 @@ def test_each_line_gets_its_answer_or_its_own_fault(tmp_path: Path) -> None:
     ):
         assert said in line["error"]
     assert done.returncode == 1
-    assert done.stderr.decode() == "ossia: 8 of 10 failed: lines 4, 5, 6, 7, 8 and 3 more\n"
+    assert done.stderr.decode() == (
+        "ossia: 8 of 10 failed: lines 4, 5, 6, 7, 8 and 3 more; line 4: the line isn't JSON (Expecting value: line 1"
+        ' column 1 (char 0)): a question is "text" or {"prompt": "text"}\n'
+    )
     again = ossia("batch", asked, *ETUDE, "-o", str(tmp_path / "out.jsonl"))
     assert (again.returncode, again.stdout) == (1, b"")
-    assert b"nothing to ask: 10 of 10 are done" in again.stderr
+    assert b"nothing to ask: 10 of 10 are done; --retry asks those that failed again" in again.stderr
     assert answers((tmp_path / "out.jsonl").read_bytes()) == lines
 
 
@@ -110,7 +113,10 @@ def test_a_refused_call_is_listed_with_the_rule_that_allows_it(tmp_path: Path) -
         (refused,) = line["refused"]
         assert (line["exit"], line["text"], refused["name"]) == (0, "No.", "container.exec")
         assert "--allow" in refused["allow"]
-    assert done.stderr == b"ossia: 2 calls were refused, since nobody could be asked: container.exec (2)\n"
+    assert done.stderr == (
+        b"ossia: 2 calls were refused, since nobody could be asked: container.exec (2);"
+        b" --allow 'container.exec:touch a' allows it\n"
+    )
 
 
 def test_an_address_in_a_question_brings_the_browser_to_that_one_only(tmp_path: Path) -> None:
@@ -181,6 +187,37 @@ def test_what_can_not_be_is_refused_before_anything_is_loaded(tmp_path: Path) ->
         assert (done.returncode, said in done.stderr, out.read_bytes()) == (2, True, whole)
 
 
+def test_retry_asks_what_failed_or_is_missing(tmp_path: Path) -> None:
+    """A line that failed may have been mended, an answer removed; all others stay byte for byte."""
+    out = tmp_path / "out.jsonl"
+    ossia("batch", questions(tmp_path, "a", [2], "c", {"prompt": "d", "max_tokens": 1}, "e"), *ETUDE, "-o", str(out))
+    first, _, third, _, fifth = before = out.read_bytes().splitlines(keepends=True)
+    mended = questions(tmp_path, "a", "b", "c", {"prompt": "d", "max_tokens": 1}, "e")
+    done = ossia_here("batch", mended, *ETUDE, "-o", str(out))
+    assert b"line 2 is another question now; --retry asks it again" in done.stderr
+    assert out.read_bytes() == b"".join(before)
+    out.write_bytes(b"".join((first, third, before[3], fifth)))
+    done = ossia_here("batch", mended, *ETUDE, "-o", str(out))
+    assert b"out.jsonl has no answer to line 2: --retry asks what is missing" in done.stderr
+    done = ossia("batch", mended, *ETUDE, "-o", str(out), "--retry")
+    lines = out.read_bytes().splitlines(keepends=True)
+    assert (done.returncode, done.stderr) == (1, b"ossia: 1 of 5 failed: line 4: end: tokens\n")
+    assert [lines[0], lines[2], lines[4]] == [first, third, fifth]
+    assert [(line["line"], line["exit"]) for line in map(json.loads, lines)] == [*enumerate((0, 0, 0, 6, 0), 1)]
+    changed = questions(tmp_path, "a", "b", "C", "d", "e")
+    done = ossia_here("batch", changed, *ETUDE, "-o", str(out), "--retry")
+    assert b"line 3 is another question now; give another -o FILE" in done.stderr
+    assert out.read_bytes() == b"".join(lines)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl", "out.jsonl"]
+
+
+def test_a_dash_is_stdout(tmp_path: Path) -> None:
+    done = ossia("batch", questions(tmp_path, "a"), *ETUDE, "-o", "-", cwd=tmp_path)
+    assert [line["exit"] for line in answers(done.stdout)] == [0]
+    assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
+    assert b"--retry needs -o OUT" in ossia_here("batch", "-", "-o", "-", "--retry").stderr
+
+
 def test_other_settings_are_said(tmp_path: Path) -> None:
     out = tmp_path / "out.jsonl"
     ossia("batch", questions(tmp_path, "a"), *ETUDE, "-o", str(out))
@@ -209,7 +246,8 @@ def test_a_server_gets_as_many_questions_at_once(site: Site, etude_tokenizer: To
         ("Yes.", 0),
     ], done
     using, failed = done.stderr.splitlines()
-    assert using.startswith(b"ossia: using ") and failed == b"ossia: 1 of 4 failed: line 3"
+    assert using.startswith(b"ossia: using ")
+    assert failed.startswith(b"ossia: 1 of 4 failed: line 3: ") and b"too hot" in failed
 
 
 def test_a_server_that_is_gone_ends_it(tmp_path: Path) -> None:
