@@ -15,8 +15,8 @@ from ossia.agent.errors import SessionsError
 from ossia.agent.serving.history import Start
 from ossia.agent.serving.memory import Given
 from ossia.agent.sessions.store import SessionStore
-from ossia.tools.files import make_private_file
-from ossia.tools.host import Host
+from ossia.tools.files import cannot, make_private_file
+from ossia.tools.host import Host, Notice, Report
 
 _MAX_LISTED = 10_000
 
@@ -25,15 +25,21 @@ class Stored:
     """The stored conversations of a server's clients. Thread-safe.
 
     A line of the list (`serve/responses.jsonl` in `host.data`) names the session that holds a response, and how many of
-    its entries and turns there were by then: another request may go on from there.
+    its entries and turns there were by then: another request may go on from there. `report` gets a warning, once, about
+    what can't be written.
     """
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, report: Report) -> None:
+        self._report, self._warned = report, False
         self._store = SessionStore(host.sessions, now=lambda: host.now().timestamp())
         self._path = host.data / "serve" / "responses.jsonl"
         self._lock = threading.Lock()
         self._lines: dict[str, Mapping[str, Any]] = {}
         self._by_digest: dict[str, str] = {}
+        try:
+            make_private_file(self._path)
+        except OSError as error:
+            self.warn(f"{self._path}: {cannot(error, 'written')}")
         with suppress(OSError), self._path.open(encoding="utf-8") as file:
             for line in deque(file, _MAX_LISTED):
                 with suppress(ValueError):  # half a line: the process was killed
@@ -68,6 +74,8 @@ class Stored:
 
     def close(self, opened: OpenSession, given: Given) -> None:
         """Give the session back after its turn, and list the response."""
+        if problem := self._store.problem:
+            self.warn(problem)
         self._store.release(opened.session)
         line = {
             "mark": given.mark, "session": opened.session_id, "entries": len(given.entries), "turns": len(given.ends),
@@ -82,6 +90,12 @@ class Stored:
                     file.write(json.dumps(line).encode() + b"\n")
                     file.flush()
                     os.fsync(file.fileno())
+
+    def warn(self, why: str) -> None:
+        """Report, once, that something isn't stored."""
+        if not self._warned:
+            self._warned = True
+            self._report(Notice("warning", f"conversations aren't stored: {why}"))
 
     def _note(self, line: Mapping[str, Any]) -> None:
         self._lines[line["mark"]] = line

@@ -32,7 +32,7 @@ from ossia.agent.turn import Tapped
 from ossia.agent.worker import WaitStopped
 from ossia.harmony.messages import COMMENTARY, FINAL, Effort, Message, is_call
 from ossia.tools.build import Toolset
-from ossia.tools.host import Host, Notice, Report, silent
+from ossia.tools.host import Host, Report, silent
 
 _SAVED_S = 5.0
 
@@ -87,9 +87,9 @@ class Talks:
         save: bool = False,
         report: Report = silent,
     ) -> None:
-        self.model, self._loaded, self._host, self._report = model, loaded, host, report
+        self.model, self._loaded, self._host = model, loaded, host
         self._options, self._limits = options or Options(), limits
-        self._stored = Stored(host) if save else None
+        self._stored = Stored(host, report) if save else None
         self._memory, self._tools = Memory(self._stored), Tools(owner, host, report)
 
     def answer(self, asked: Asked, stop: Control, see: See) -> stream.Result:
@@ -191,7 +191,7 @@ class Talks:
         try:
             return self._stored.open(start, root)
         except SessionsError as error:
-            self._report(Notice("warning", f"a conversation isn't stored: {error}"))
+            self._stored.warn(str(error))
             return OpenSession(start.session())
 
     def _options_of(self, asked: Asked, start: Start, lent: Lent) -> Options:

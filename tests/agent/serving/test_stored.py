@@ -48,6 +48,30 @@ def test_nothing_else_is_on_disk(tmp_path: Path) -> None:
             served.answer(_asked("Go", first.id))
 
 
+def test_a_folder_that_cant_be_written_is_said_once(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("no folder")
+    said: list[object] = []
+    with serving(tmp_path, HELLO, BYE, save=True, report=said.append) as served:
+        assert [str(one).count("conversations aren't stored: ") for one in said] == [1]
+        for _ in range(2):
+            assert served.answer(_asked("Hi"))[1].end == "answered"
+    assert len([one for one in said if "stored" in str(one)]) == 1
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_file_that_cant_be_written_any_more_is_said_once(tmp_path: Path, whole: bool) -> None:
+    said: list[object] = []
+    with serving(tmp_path, HELLO, BYE, save=True, report=said.append) as served:
+        folder = served.host.sessions.parent
+        if whole:
+            folder.write_text("no folder")
+        else:
+            served.host.sessions.mkdir(parents=True)
+        for _ in range(2):
+            assert served.answer(_asked("Hi"))[1].end == "answered"
+    assert len([one for one in said if "stored" in str(one)]) == 1
+
+
 def test_only_what_is_new_is_read(tmp_path: Path) -> None:
     with serving(tmp_path, etude=True, options=GREEDY, save=True) as served:
         first, _ = served.answer(_asked(LONG, max_output_tokens=40))
