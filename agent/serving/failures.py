@@ -28,7 +28,9 @@ def failure_of(result: Result) -> BadRequest | None:
     that doesn't follow its schema is a failure: whoever asked for one reads nothing else.
     """
     if result.end == "context" and result.error:
-        return BadRequest(result.error, code="context_length_exceeded", param="input")
+        full, _, _ = result.error.partition(": ")  # what follows is for the owner: flags
+        line = f"{full}: send less of the conversation, shorter instructions, or fewer tools"
+        return BadRequest(line, code="context_length_exceeded", param="input")
     if result.end == "stopped":
         line = result.error or "the server stopped before the answer was complete: ask again"
         return BadRequest(line, status=503, code="server_error")

@@ -12,8 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ossia.agent.errors import ContextFull
 from ossia.agent.limits import Limits
 from ossia.agent.serving.asked import Asked, Function, Hosted
+from ossia.agent.serving.failures import failure_of
 from ossia.agent.serving.response_items import unsealed
 from ossia.agent.serving.responses_in import asked_of
 from ossia.agent.serving.responses_out import ResponsesWriter
@@ -256,6 +258,15 @@ def test_a_failure_ends_the_stream_once(result: stream.Result, code: str) -> Non
         response = follow(sent)
         assert (response["status"], response["error"]["code"]) == ("failed", code)
         assert sent[-2]["error"]["code"] == code and sent[-2]["message"] == response["error"]["message"]
+
+
+def test_a_client_is_advised_to_do_what_it_can_do_itself() -> None:
+    """The flags are its owner's."""
+    failure = failure_of(stream.Result("context", error=str(ContextFull(5000, 4096))))
+    assert failure and str(failure) == (
+        "the prompt has 5,000 tokens, the context holds 4,096: send less of the conversation, shorter instructions, or "
+        "fewer tools"
+    )
 
 
 def test_items_can_be_sent_back(tmp_path: Path) -> None:
