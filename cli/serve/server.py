@@ -20,7 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ossia.agent.serving.asked import BadRequest
 from ossia.cli.exits import ExitError
-from ossia.cli.serve.faults import body_of
+from ossia.cli.serve.faults import body_of, ending
 
 if TYPE_CHECKING:
     from ossia.cli.serve.answer import Door
@@ -99,9 +99,20 @@ class Protocol(H11Protocol):
                 self.transport.abort()
 
     def send_400_response(self, msg: str) -> None:
-        body = body_of(BadRequest("this is no HTTP request that can be read, or its headers are too long"))
-        head = "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n"
-        self.transport.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        self._refuse(BadRequest("this is no HTTP request that can be read, or its headers are too long"))
+
+    def cut(self) -> None:
+        """End the connection at once; a request whose answer hasn't begun is refused."""
+        if self.at_rest or self.cycle.response_started:
+            self.transport.abort()
+        else:
+            self._refuse(ending())
+
+    def _refuse(self, error: BadRequest) -> None:
+        """Answer past uvicorn, and close the connection."""
+        body = body_of(error)
+        head = f"HTTP/1.1 {error.status} Refused\r\nContent-Type: application/json\r\n"
+        self.transport.write(f"{head}Connection: close\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
         self.transport.close()
 
 
@@ -167,7 +178,7 @@ class Server:
         if self._door.closed and (self._now or not self._door.inside or now > self._ends_at):
             self._whole = not self._door.inside
             for one in () if self._whole else list(connections):
-                one.transport.abort()
+                one.cut()
             return True
         if now >= self._looks_at:
             self._looks_at = now + _LOOK_EVERY_S
