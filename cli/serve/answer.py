@@ -123,6 +123,9 @@ class Answer(Response):
                 if sending.done():
                     sending.result()
             finally:
+                scope["cost"] = outlet.cost
+                if not (outlet.ended or sending.done()):
+                    scope["how"] = "cut" if self._door.closed else "left by its client"
                 outlet.leave()
                 control.stop()
                 for task in (leaving, sending):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route, Router
 
 from ossia.agent.serving.asked import BadRequest
@@ -48,8 +49,9 @@ class Service(Protocol):
 
 
 class App:
-    """The ASGI application. `log` gets a line about each request: `"POST /v1/responses: 200 after 1.2 s"`.
+    """The ASGI application. `log` gets a line about each request.
 
+    A turn's has the tokens, too: `"POST /v1/responses: 200 after 1.2 s, 26 of 2,651 tokens read, 12 written"`.
     `comment_s`: a stream gets a comment line after so many seconds without anything else.
     """
 
@@ -87,21 +89,25 @@ class App:
                 raise
             await refused(_refusal_of(scope, error))(scope, receive, sending)
         finally:
-            how = f"{status} after" if status else "cut after"
-            self._log(f"{scope['method']} {scope['path']}: {how} {time.monotonic() - began:.1f} s")
+            how, cost = scope.get("how") or status or "cut", scope.get("cost", "")
+            self._log(f"{scope['method']} {scope['path']}: {how} after {time.monotonic() - began:.1f} s{cost}")
 
     async def _answer(self, api: Api, request: Request) -> Response:
         openais = any(name in request.headers for name in _OPENAIS)
         return Answer(self._door, request, partial(self._service.answer, api, openais=openais), self._comment_s)
 
     async def _models(self, request: Request) -> Response:
-        return JSONResponse(self._service.models())
+        return _json(self._service.models())
 
     async def _model(self, request: Request) -> Response:
-        return JSONResponse(self._service.model(request.path_params["name"]))
+        return _json(self._service.model(request.path_params["name"]))
 
     async def _health(self, request: Request) -> Response:
-        return JSONResponse(self._service.health())
+        return _json(self._service.health())
+
+
+def _json(content: object) -> Response:
+    return Response(json.dumps(content).encode() + b"\n", media_type="application/json")
 
 
 def _refusal_of(scope: Scope, error: Exception) -> BadRequest:

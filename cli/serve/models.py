@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ossia.agent.kv_cache import save_prompt_cache
 from ossia.agent.lanes import Lanes
@@ -35,7 +35,7 @@ class Models:
     """
 
     def __init__(self, resolved: Resolved, display: Display, *, lanes: int, idle_s: float) -> None:
-        self._resolved, self._display, self._lanes, self._idle_s = resolved, display, lanes, idle_s
+        self._resolved, self._display, self.lanes, self._idle_s = resolved, display, lanes, idle_s
         self._begun: Begun | None = self._find()
         self.name = self._begun.name
         self.context_tokens: int | None = None  # of each lane; None: the model was never loaded
@@ -50,6 +50,12 @@ class Models:
         """The lanes, if the model is loaded."""
         loading = self._loading
         return loading.result() if loading and loading.done() and not loading.exception() else None
+
+    @property
+    def state(self) -> Literal["loaded", "loading", "unloaded"]:
+        """The model's state; a load that failed leaves it unloaded."""
+        loading = self._loading
+        return "loading" if loading and not loading.done() else "loaded" if self.loaded else "unloaded"
 
     def begin(self) -> Future[Lanes]:
         """Load it, unless it is loaded or being loaded; a load that failed is tried again."""
@@ -112,7 +118,7 @@ class Models:
 
     def _find(self) -> Begun:
         self._worker = Worker()  # of the first lane
-        return begin_model(self._resolved, self._display, self._worker, stays=True, lanes=self._lanes)
+        return begin_model(self._resolved, self._display, self._worker, stays=True, lanes=self.lanes)
 
     def _load(self, loading: Future[Lanes], before: threading.Thread | None) -> None:
         try:

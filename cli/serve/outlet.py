@@ -25,12 +25,16 @@ Item = Start | bytes | BaseException
 
 
 class Outlet:
-    """A turn's thread puts, the loop takes. Made in the loop; at most 256 parts wait."""
+    """A turn's thread puts, the loop takes. Made in the loop; at most 256 parts wait.
+
+    `cost`, once the turn has ended: `", 26 of 2,651 tokens read, 12 written"`.
+    """
 
     def __init__(self) -> None:
         self._loop, self._there = asyncio.get_running_loop(), asyncio.Event()
         self._parts: queue.Queue[Item] = queue.Queue(_CAPACITY)
-        self._ended = self._left = False
+        self.ended = self._left = False
+        self.cost = ""
 
     # -- on the turn's thread ------------------------------------------------------------------------------------------
 
@@ -44,7 +48,7 @@ class Outlet:
 
     def end(self) -> None:
         """No more parts come."""
-        self._ended = True
+        self.ended = True
         self._wake()
 
     def _wake(self) -> None:
@@ -57,7 +61,7 @@ class Outlet:
         """The parts that are there, at least one; empty: it has ended."""
         while True:
             self._there.clear()
-            ended, parts = self._ended, list(self._taken())
+            ended, parts = self.ended, list(self._taken())
             if parts or ended:
                 return parts
             await self._there.wait()

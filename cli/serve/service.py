@@ -91,8 +91,8 @@ class Service:
         return self.models()["data"][0]
 
     def health(self) -> Mapping[str, Any]:
-        """The body of `GET /health`, for anyone: `{"status": "ok"}`, or that the server is ending."""
-        return {"status": "ending" if self._door.closed else "ok"}
+        """The body of `GET /health`, for anyone: `{"status": "ok", "model": "loading"}`; "ending": the server ends."""
+        return {"status": "ending" if self._door.closed else "ok", "model": self._models.state}
 
     def close(self) -> None:
         """End the tools."""
@@ -103,7 +103,7 @@ class Service:
         """The place in the queue of a turn that comes now: 0, it begins at once."""
         if lanes := self._models.loaded:
             return lanes.waiting + 1 if lanes.busy == len(lanes) else 0
-        return self._door.inside
+        return max(0, self._door.inside - self._models.lanes)  # it is inside, too
 
     @contextmanager
     def _lanes(self, stop: Control, see: See) -> Iterator[Lanes]:
@@ -132,6 +132,9 @@ class _Answer:
                     self._refused = ending()
                     self._stop.stop()
             case _ if not isinstance(event, Loading):
+                if isinstance(event, Result) and (used := event.usage).prompt:
+                    read = f"{used.prompt - used.reused:,} of {used.prompt:,} tokens read"
+                    self._outlet.cost = f", {read}, {used.completion:,} written"
                 assert self._writer is not None
                 self._send(self._writer.see(event))
 
@@ -152,7 +155,7 @@ class _Answer:
             raise error
         whole = writer.response() if isinstance(writer, ResponsesWriter) else writer.completion()
         self._outlet.put(Start(streamed=False, headers=self._headers))
-        self._outlet.put(json.dumps(whole).encode())
+        self._outlet.put(json.dumps(whole).encode() + b"\n")
 
     @property
     def _headers(self) -> Mapping[str, str]:

@@ -130,15 +130,19 @@ def _serve(
 
     give_stdout_to_others()
     display = make_display(resolved.settings)
-    display.once = True  # the tools of each conversation are built anew
+    only_look = token is None
+    # The tools of each conversation are built anew; how they are confined matters where they may run.
+    tools_display = make_display(replace(resolved.settings, verbose=resolved.settings.verbose and not only_look))
+    tools_display.line, tools_display.once = display.line, True
     for line in resolved.warnings:
         display.warn(line)
     spec = tools_spec(resolved, folder)  # what is missing is refused before anything is loaded
     door = Door()
     with bound(served.host, served.port) as listening:
-        collect(spec, resolved, display, cast("Tokenizer", None)).close()  # faults and warnings now, not to a client
+        # Faults and warnings come now, not to a client.
+        collect(spec, resolved, tools_display, cast("Tokenizer", None)).close()
         models = Models(resolved, display, lanes=served.parallel, idle_s=idle_s)
-        service = Service(models, resolved, spec, display, door, only_look=token is None, save=served.save)
+        service = Service(models, resolved, spec, tools_display, door, only_look=only_look, save=served.save)
         app = App(service, Guard(served.host, token), door, _log if resolved.settings.verbose else lambda line: None)
         server = Server(listening, app, door, tick=models.look, on_drain=partial(_say_ending, display))
         with signals_to(server.drain):

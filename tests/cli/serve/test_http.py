@@ -240,6 +240,10 @@ def test_a_client_that_goes_away_stops_its_turn(server: Running, stream: bool, m
         connection.sendall(server.ask({"say": ["a"], "stream": stream, "hold": True}, close=False) + more)
         assert server.service.began.acquire(timeout=_MOST_S)
     assert server.service.stopped.acquire(timeout=_MOST_S)
+    give_up_at = time.monotonic() + _MOST_S
+    while not any("left by its client after " in line for line in server.log) and time.monotonic() < give_up_at:
+        time.sleep(_STEP_S)
+    assert any("left by its client after " in line for line in server.log)
 
 
 def test_a_client_that_sends_without_end_is_cut(server: Running) -> None:
@@ -340,14 +344,20 @@ def test_the_end_waits_for_requests_under_way_and_refuses_others() -> None:
         assert server.ended(_MOST_S) is True
 
 
-def test_the_second_time_ends_it_at_once() -> None:
+@pytest.mark.parametrize("stream", [True, False])
+def test_the_second_time_ends_it_at_once(stream: bool) -> None:
+    """Where nothing was sent yet, the answer says why."""
     with running() as server, server.connect() as connection:
-        connection.sendall(server.ask({"say": [], "hold": True, "stream": True}))
+        connection.sendall(server.ask({"say": [], "hold": True, "stream": stream}))
         assert server.service.began.acquire(timeout=_MOST_S)
         server.server.drain()
         server.server.drain()
         assert server.ended(_MOST_S) is False
         assert server.service.stopped.acquire(timeout=_MOST_S)
+        if not stream:
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+            assert (status_of(answer), message_of(answer)[:20]) == (503, "the server is ending")
+    assert server.log[0].startswith("POST /v1/responses: cut after ")
 
 
 def test_a_server_that_waits_too_long_for_its_end_cuts_what_is_left() -> None:

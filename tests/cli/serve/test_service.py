@@ -59,7 +59,9 @@ def _json(answer: bytes) -> Any:
 
 def test_a_request_is_answered_by_either_api(tmp_path: Path) -> None:
     with _serving(tmp_path) as (server, _):
-        response = _json(server.exchange(server.ask(_HI)))
+        answer = server.exchange(server.ask(_HI))
+        response = _json(answer)
+        assert b"}\n\r\n" in answer  # a shell's prompt stands on a line of its own
         assert (response["status"], response["output"][-1]["content"][0]["text"]) == ("completed", "Hello.")
         chat = {"messages": [{"role": "user", "content": "Hi"}]}
         completion = _json(server.exchange(server.ask(chat, path="/v1/chat/completions")))
@@ -105,10 +107,19 @@ def test_while_it_ends_those_that_wait_are_refused_and_those_under_way_are_answe
 
 def test_the_model_is_unloaded_when_nobody_asks_and_loaded_by_the_next_request(tmp_path: Path) -> None:
     with _serving(tmp_path, idle_s=0.2) as (server, models):
-        assert models.loaded is None
         for _ in range(2):
-            assert status_of(server.exchange(server.ask(_HI))) == 200
+            assert _health(server) == {"status": "ok", "model": "unloaded"}
+            with models.use(Control()):
+                assert _health(server) == {"status": "ok", "model": "loaded"}
             _until(lambda: models.loaded is None)
+            answer = server.exchange(server.ask(_HI))
+            assert status_of(answer) == 200 and b"ossia-queue: 0" in answer  # nobody else asks
+            _until(lambda: models.loaded is None)
+
+
+def _health(server: Running) -> object:
+    answer = server.exchange(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    return json.loads(body_of(answer))
 
 
 def test_a_model_that_cant_be_loaded_is_said_and_tried_again(tmp_path: Path) -> None:

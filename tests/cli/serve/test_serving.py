@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import tomllib
 import urllib.request
 from pathlib import Path
@@ -57,6 +58,22 @@ def test_it_says_where_it_is_answers_and_ends_cleanly(tmp_path: Path) -> None:
     process.send_signal(signal.SIGTERM)
     assert process.communicate(timeout=60) == (b"", b"")
     assert process.returncode == 0
+
+
+@_POSIX
+def test_verbose_says_each_time_what_a_turn_costs_and_when_the_model_goes(tmp_path: Path) -> None:
+    """Not how tools are confined that nobody is offered without a token."""
+    process, line = _serve(tmp_path, "--verbose", "--idle", "0.3s", steps=2)
+    health = re.findall(r"http://[\d.:]+", line)[0] + "/health"
+    for _ in range(2):
+        _ask(line)
+        give_up_at = time.monotonic() + 60
+        while b'"unloaded"' not in urllib.request.urlopen(health).read() and time.monotonic() < give_up_at:
+            time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    said = line + process.communicate(timeout=60)[1].decode()
+    cost = r"POST /v1/responses: 200 after \d+\.\d s, [\d,]+ of [\d,]+ tokens read, \d+ written\n"
+    assert (len(re.findall(cost, said)), said.count("script is unloaded"), "confined" in said) == (2, 2, False)
 
 
 @_POSIX
