@@ -53,6 +53,7 @@ _KILLED_FIRST = ("/bin/sh", "-c", 'echo 1000 2>/dev/null >/proc/self/oom_score_a
 _LIMITED = """\
 { ulimit -c 0; ulimit -f "$1"; ulimit -n "$2"; ulimit -u "$3" || ulimit -p "$3"; } 2>/dev/null; shift 3
 exec 9>&0 </dev/null 8>&2 2>/dev/null; trap : TERM
+echo >&9 || exit
 (exec "$@" 2>&8 8>&- 9>&-); status=$?
 for process in /proc/[0-9]*/stat; do
     case $process in /proc/1/*|/proc/$$/*) continue;; esac
@@ -61,7 +62,8 @@ done
 exit $status
 """
 """Set inside, where the process limit counts only this namespace. bash spells it -u, dash -p. What the command left
-running ends with this shell, which names it on its stdin first, a socket."""
+running ends with this shell, which names it on its stdin first, a socket. It ends at once if nobody reads that: bwrap
+dies with the program that started it only from its own start on."""
 _FIRST_WITH_OVERLAYS = (0, 11)
 _BLOCK_BYTES = 512  # the unit of ulimit -f in sh
 

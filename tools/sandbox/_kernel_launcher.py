@@ -54,6 +54,8 @@ def main() -> None:
         os.execv(settings["command"][0], settings["command"])
     if settings["describe"]:
         _describe()
+    elif _is_orphan():
+        os._exit(1)  # noqa: TID251
     else:
         _run_kernel(settings)
 
@@ -299,6 +301,13 @@ def _plain(name: str) -> str:
     import re
 
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _is_orphan() -> bool:
+    """True if nobody reads stderr any more. bwrap dies with the program that started it only from its own start on."""
+    poll = select.poll()
+    poll.register(2, 0)
+    return any(event & select.POLLERR for _, event in poll.poll(0))
 
 
 def _run_kernel(settings: dict[str, Any]) -> None:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ossia.tools import sandbox
+from ossia.tools._scratch import Scratch
+from ossia.tools.python._kernel import Kernel
 from ossia.tools.python.tool import PythonTool
 from ossia.tools.sandbox import PYTHON_LIMITS, Job, Unconfined, _seatbelt, _seccomp, hostile_folder
 from ossia.tools.sandbox._bwrap import Bwrap, find
 from ossia.tools.sandbox._landlock import Landlock
 from ossia.tools.sandbox.usage import Usage, usage_in_all, usage_of_folders
-from tests.support.kernels import NO_BWRAP, confinement, run
+from tests.support.jobs import homes, job_in
+from tests.support.kernels import BACKENDS, NO_BWRAP, confinement, run, shell_confinement
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap and Landlock are Linux's")
 
@@ -296,3 +301,53 @@ def test_a_tree_deeper_than_python_recurses_is_removed(tmp_path: Path) -> None:
     os.close(here)
     hostile_folder.remove(folder)
     assert not folder.exists()
+
+
+# -- a start whose program ended meanwhile -----------------------------------------------------------------------------
+
+
+@linux_only
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_command_whose_program_has_gone_never_runs(name: str, tmp_path: Path) -> None:
+    """The confinement ends with the program that starts it only from its own start on."""
+    found = shell_confinement(name)
+    with homes() as (home, workspace), closing(Scratch()) as scratch:
+        job = job_in(home, workspace, scratch=scratch.path, command="touch ran; sleep 600")
+        launch = found.launch(job)
+        ours, theirs = socket.socketpair()
+        ours.close()
+        with theirs, subprocess.Popen(
+            launch.command, env=launch.env, pass_fds=launch.fds, stdin=theirs, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True,
+        ) as process:  # fmt: skip
+            try:
+                assert process.wait(20) != 0
+            finally:
+                process.kill()
+        for fd in launch.fds:
+            os.close(fd)
+        assert not list(workspace.iterdir()) or name == "landlock"
+
+
+@linux_only
+@pytest.mark.parametrize("name", BACKENDS)
+def test_a_kernel_whose_program_has_gone_ends(name: str, tmp_path: Path) -> None:
+    found, interpreter = confinement(name), sandbox.inspect()
+    with closing(Kernel(found, interpreter, data=tmp_path, limits=PYTHON_LIMITS)) as kernel:
+        kernel.process.kill()
+        for left in kernel.job.sockets.iterdir():
+            left.unlink()
+        launch = found.launch(kernel.job)
+        reader, writer = os.pipe()
+        os.close(reader)
+        with subprocess.Popen(
+            launch.command, env=launch.env, pass_fds=launch.fds, stdin=subprocess.DEVNULL, stderr=writer,
+            stdout=subprocess.DEVNULL, start_new_session=True,
+        ) as process:  # fmt: skip
+            os.close(writer)
+            try:
+                assert process.wait(20) != 0
+            finally:
+                process.kill()
+        for fd in launch.fds:
+            os.close(fd)
