@@ -441,9 +441,9 @@ for n in range(20):
 time.sleep(5)
 """)
             tool.close()
-        if "[ERROR]" in ran.text:
+        if (died := "[ERROR] kernel died (the disk has less than") in ran.text:
             break
-    assert "[ERROR] kernel died (the disk has less than" in ran.text
+    assert died in ran.text
 
 
 def _free(path: str) -> int:
