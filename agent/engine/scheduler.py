@@ -95,7 +95,10 @@ class Scheduler:
             self._thread.join()
 
     def _stop(self, lane: LaneDecoder, opened: object) -> None:
-        """A step of others goes on: it takes less than a second, and its end is the end for this lane, too."""
+        """A step of others goes on, and its end is the end for this lane, too.
+
+        It takes as long as they need: a token's time while one writes, and seconds for a whole step of 20b's prompts.
+        """
         with self._changed:
             if lane.opened is not opened:  # a late stop doesn't hit the next generation
                 return

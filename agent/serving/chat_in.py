@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from ossia.agent.serving import fields
-from ossia.agent.serving.asked import Asked, BadRequest, Function, Item
+from ossia.agent.serving.asked import Asked, Function, Item
 from ossia.agent.serving.fields import wrong
 from ossia.harmony.messages import Message
 from ossia.harmony.reader import Json
@@ -22,14 +22,11 @@ def asked_of(body: object) -> Asked:
 
         asked_of({"model": "gpt-oss-20b", "messages": [{"role": "user", "content": "What is 48*17?"}]})
     """
-    with fields.faults():
-        return _asked(Json(body, ""))
+    with fields.reading(body, _UNSUPPORTED) as (place, raw):
+        return _asked(place, raw)
 
 
-def _asked(body: Json) -> Asked:
-    if not isinstance(body.value, dict):
-        raise BadRequest(f"the body must be a JSON object, not {type(body.value).__name__}")
-    fields.refuse(body, _UNSUPPORTED)
+def _asked(body: Json, raw: dict[str, Any]) -> Asked:
     functions = _functions(body.field("tools"))
     return Asked(
         "chat",
@@ -46,7 +43,7 @@ def _asked(body: Json) -> Asked:
         key=body.field("prompt_cache_key").text_or_none(),
         store=False,  # nothing goes on by the id of a chat completion
         stream=fields.flag(body.field("stream"), False),
-        raw=body.value,
+        raw=raw,
     )
 
 

@@ -35,10 +35,18 @@ _INPUT: Mapping[str, object] = {
 
 
 @contextmanager
-def faults() -> Iterator[None]:
-    """Raise BadRequest, with the place as its `param`, for a ConversationError of the block."""
+def reading(body: object, unsupported: Mapping[str, Collection[Any]]) -> Iterator[tuple[Json, dict[str, Any]]]:
+    """The body of a request, which must be an object, in both forms.
+
+    A ConversationError of the block becomes a BadRequest with the place as its `param`. Of the fields in
+    `unsupported` only these values are fine: others would change the answer, and can't be honoured.
+    """
+    if not isinstance(body, dict):
+        raise BadRequest(f"the body must be a JSON object, not {type(body).__name__}")
+    place = Json(body)
+    _refuse(place, unsupported)
     try:
-        yield
+        yield place, body
     except ConversationError as error:
         param = str(error).partition(":")[0]
         raise BadRequest(str(error), param=param if param != "the conversation" else None) from None
@@ -74,8 +82,7 @@ def flag(place: Json, default: bool) -> bool:
     return place.flag() if place.there else default
 
 
-def refuse(body: Json, fields: Mapping[str, Collection[Any]]) -> None:
-    """Raise BadRequest for other values of these fields: they would change the answer, and can't be honoured."""
+def _refuse(body: Json, fields: Mapping[str, Collection[Any]]) -> None:
     for name, fine in fields.items():
         place = body.field(name)
         if place.there and place.value not in fine:

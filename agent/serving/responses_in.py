@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from ossia.agent.serving import fields
-from ossia.agent.serving.asked import Asked, BadRequest, Function, Hosted, Item
+from ossia.agent.serving.asked import Asked, Function, Hosted, Item
 from ossia.agent.serving.fields import wrong
 from ossia.agent.serving.response_items import unsealed
 from ossia.harmony.messages import COMMENTARY, Message
@@ -38,14 +38,11 @@ def asked_of(body: object) -> Asked:
 
         asked_of({"model": "gpt-oss-20b", "input": "What is 48*17?"})
     """
-    with fields.faults():
-        return _asked(Json(body, ""))
+    with fields.reading(body, _UNSUPPORTED) as (place, raw):
+        return _asked(place, raw)
 
 
-def _asked(body: Json) -> Asked:
-    if not isinstance(body.value, dict):
-        raise BadRequest(f"the body must be a JSON object, not {type(body.value).__name__}")
-    fields.refuse(body, _UNSUPPORTED)
+def _asked(body: Json, raw: dict[str, Any]) -> Asked:
     functions, hosted = _tools(body.field("tools"))
     choice, functions, hosted = _choice(body.field("tool_choice"), functions, hosted)
     reasoning, text = body.field("reasoning"), body.field("text")
@@ -67,7 +64,7 @@ def _asked(body: Json) -> Asked:
         key=body.field("prompt_cache_key").text_or_none(),
         store=fields.flag(body.field("store"), True),
         stream=fields.flag(body.field("stream"), False),
-        raw=body.value,
+        raw=raw,
     )
 
 
