@@ -63,13 +63,11 @@ def test_a_line_within_a_turn_steers_it(tmp_path: Path) -> None:
     async def case() -> None:
         typed = tmp_path / "typed"  # `look` waits for it, so that all is typed before its result
         (tmp_path / "own.py").write_text(
-            "import pathlib, time\n\ndef look(at: str) -> str:\n"
-            f"    while at == 'b' and not pathlib.Path({str(typed)!r}).exists():\n        time.sleep(0.01)\n"
-            "    return f'seen: {at}'\n"
+            "import pathlib, time\n\ndef look() -> str:\n"
+            f"    while not pathlib.Path({str(typed)!r}).exists():\n        time.sleep(0.01)\n"
+            "    return 'seen'\n"
         )
-        reasoning = f"<|channel|>analysis<|message|>{'well ' * 60}<|end|><|start|>assistant"
-        steps = (call("look", at="a"), reasoning + call("look", at="b"), answer("Done."), answer("Then this."))
-        script = write_script(tmp_path, *steps, tokens_per_s=200)
+        script = write_script(tmp_path, call("look"), answer("Done."), answer("Then this."))
         async with ChatScreen(engine=script, no_tools=None, tools=(str(tmp_path / "own.py"),)) as stage:
             await stage.type("Look.\r")
             await stage.until(lambda: stage.talk.turn.calls_tools)
