@@ -74,10 +74,10 @@ def ossia(
             raise commands.UsageError(f"{early[0]} must come after {invocation.invoked_subcommand}")
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        from ossia.cli.oneshot.once import run_once
+        from ossia.cli.oneshot.once import Wanted, run_once
         from ossia.cli.runtime.session import Resume
 
-        raise typer.Exit(run_once(None, given, resume=Resume(latest, resume)))
+        raise typer.Exit(run_once(Wanted(resume=Resume(latest, resume)), given))
     with painted(f"ossia {__version__}"):
         from ossia.cli.chat.app import chat, plain_chat
         from ossia.cli.runtime.session import Resume

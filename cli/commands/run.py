@@ -41,10 +41,8 @@ def run(
     ] = None,
 ) -> None:
     """Ask once. The answer goes to stdout, everything else to stderr."""
-    from ossia.cli.oneshot.once import run_once
+    from ossia.cli.oneshot.once import Wanted, run_once
     from ossia.cli.runtime.session import Resume
 
-    stored = Resume(latest, resume)
-    raise typer.Exit(
-        run_once(prompt, given, resume=stored, save=save, schema=schema, skill=skill, control=control)
-    )
+    wanted = Wanted(prompt, Resume(latest, resume), save=save, schema=schema, skill=skill, control=control)
+    raise typer.Exit(run_once(wanted, given))

@@ -68,11 +68,11 @@ def play(speed: float) -> int:
 
 
 def _printed(flags: dict[str, object], untested: str, display: Display) -> int:
-    from ossia.cli.oneshot.once import run_once
+    from ossia.cli.oneshot.once import Wanted, run_once
 
     for line in (BEGIN[0], f"the question: {QUESTION}", *_about(untested)):
         display.note(f"ossia: {line}")
-    return run_once(QUESTION, {**flags, "yes": True}, resume=Resume())
+    return run_once(Wanted(QUESTION), {**flags, "yes": True})
 
 
 def _in_chat(flags: dict[str, object], untested: str) -> int:

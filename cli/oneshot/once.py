@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from ossia.agent.conversation import OpenSession
@@ -33,30 +33,33 @@ from ossia.tools.folder import Folder
 _NO_SCHEMA = "off"
 
 
-@plain_keys()
-def run_once(
-    prompt: str | None,
-    flags: Mapping[str, object],
-    *,
-    resume: Resume,
-    save: bool = False,
-    schema: str | None = None,
-    skill: str | None = None,
-    control: str | None = None,
-) -> int:
-    """Answer one prompt; returns the exit code. Raises the errors that `cli.main` reports.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """One run as its command line asks for it, beside the settings.
 
     `resume`: the stored session to go on with; `save`: store a new one; `schema`: a JSON Schema, or its file, that the
-    answer must follow; `skill`: the name of one to call; `control`: "stdin" for `cli.oneshot.control`. An error before
-    the turn begins is also printed as `--json`'s line, or `--jsonl`'s result.
+    answer must follow; `skill`: the name of one to call; `control`: "stdin" for `cli.oneshot.control`.
+    """
+
+    prompt: str | None = None
+    resume: Resume = field(default_factory=Resume)
+    save: bool = False
+    schema: str | None = None
+    skill: str | None = None
+    control: str | None = None
+
+
+@plain_keys()
+def run_once(wanted: Wanted, flags: Mapping[str, object]) -> int:
+    """Answer one prompt; returns the exit code. Raises the errors that `cli.main` reports.
+
+    An error before the turn begins is also printed as `--json`'s line, or `--jsonl`'s result.
     """
     with hold():
         lines = Lines()
         try:
             with hold(False):
-                run, said = _prepared(
-                    prompt, flags, resume=resume, save=save, schema=schema, skill=skill, control=control, lines=lines
-                )
+                run, said = _prepared(wanted, flags, lines)
         except (KeyboardInterrupt, Exception) as error:
             report = Report(model=str(flags.get("model") or ""))
             report.fail(error)
@@ -77,51 +80,42 @@ def _json_form(flags: Mapping[str, object]) -> Literal["json", "jsonl"] | None:
     return "jsonl" if jsonl else "json" if json else None
 
 
-def _prepared(
-    prompt: str | None,
-    flags: Mapping[str, object],
-    *,
-    resume: Resume,
-    save: bool,
-    schema: str | None,
-    skill: str | None,
-    control: str | None,
-    lines: Lines,
-) -> tuple[Run, UserText]:
+def _prepared(wanted: Wanted, flags: Mapping[str, object], lines: Lines) -> tuple[Run, UserText]:
     """The run, and its question. Refuses all it can before the model is loaded."""
     resolved, folder = resolve_with_folder(flags)
     settings = resolved.settings
     agree(settings)
     if sum((settings.raw, settings.json, settings.jsonl)) > 1:
         raise ExitError("use one of --raw, --json and --jsonl")
-    _require_control(control, settings, prompt, skill)
+    _require_control(wanted, settings)
     display = make_display(settings)
     if settings.jsonl:
         display.publish = lines.write
-    orders = Orders(lines.write) if control is not None else None
-    given = schema if schema != _NO_SCHEMA else None
+    orders = Orders(lines.write) if wanted.control is not None else None
+    given = wanted.schema if wanted.schema != _NO_SCHEMA else None
     answer = read_schema(given, of="--schema", warn=display.warn) if given is not None else None
-    said = _said(prompt, skill, folder, quiet=settings.quiet, piped=control is None)
-    if save and settings.private and resolved.origins["private"] == "--private":
+    said = _said(wanted, folder, quiet=settings.quiet)
+    if wanted.save and settings.private and resolved.origins["private"] == "--private":
         raise ExitError("use --save or --private, not both")
     for warning in resolved.warnings:
         display.warn(warning)
-    opened = _opened(open_session(resolved, folder, resume=resume, save=save), folder, display)
+    opened = _opened(open_session(resolved, folder, resume=wanted.resume, save=wanted.save), folder, display)
     if opened.session.options.planning != settings.plan:
         opened.session.options = replace(opened.session.options, planning=settings.plan)
-    if schema is not None:
+    if wanted.schema is not None:
         opened.session.options = replace(opened.session.options, response_format=answer)
     elif opened.session.options.response_format:
         display.note("ossia: the answer follows the session's schema; --schema off ends that", "note")
     return Run(resolved, folder, display, opened, lines if settings.jsonl else None, orders), said
 
 
-def _said(prompt: str | None, skill: str | None, folder: Folder | None, *, quiet: bool, piped: bool) -> UserText:
+def _said(wanted: Wanted, folder: Folder | None, *, quiet: bool) -> UserText:
     """The question, typed, piped or of a skill."""
-    if skill is None:
+    prompt, piped = wanted.prompt, wanted.control is None
+    if wanted.skill is None:
         return UserText(question_of(prompt, quiet=quiet, piped=piped), prompt or "")
-    text = skill_named(skill, skills_of(folder)).called((prompt or "").strip())
-    typed = f"/{skill} {prompt or ''}".strip()
+    text = skill_named(wanted.skill, skills_of(folder)).called((prompt or "").strip())
+    typed = f"/{wanted.skill} {prompt or ''}".strip()
     return with_skill(UserText(question_of(typed, quiet=quiet, piped=piped), typed), text)
 
 
@@ -135,13 +129,13 @@ def _opened(opened: OpenSession, folder: Folder | None, display: Display) -> Ope
     return opened
 
 
-def _require_control(control: str | None, settings: Settings, prompt: str | None, skill: str | None) -> None:
-    if control is None:
+def _require_control(wanted: Wanted, settings: Settings) -> None:
+    if wanted.control is None:
         return
-    if control != "stdin":
-        raise ExitError(f"--control {one_line(control, 40)}: expected stdin, as in: ossia run --jsonl --control stdin "
-                        '"What is 48*17?"')  # fmt: skip
+    if wanted.control != "stdin":
+        raise ExitError(f"--control {one_line(wanted.control, 40)}: expected stdin, as in: ossia run --jsonl "
+                        '--control stdin "What is 48*17?"')  # fmt: skip
     if not settings.jsonl:
         raise ExitError("--control stdin needs --jsonl: the events say what is asked")
-    if prompt == "-" or (not (prompt or "").strip() and skill is None):
+    if wanted.prompt == "-" or (not (wanted.prompt or "").strip() and wanted.skill is None):
         raise ExitError("--control stdin needs the question as an argument: stdin holds the lines of control")
