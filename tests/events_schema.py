@@ -19,7 +19,7 @@ from tests.support.command import ROOT
 
 PAGE = ROOT / "docs" / "events.schema.json"
 _ARGUMENTS = {"type": ["object", "string", "null"]}  # null: a question of MCP's without values
-_ABOUT = "A line of `ossia run --jsonl`: docs/scripts.md. `turn` counts from 1; `v` is the version of all of them."
+_ABOUT = "A line of `ossia run --jsonl`: docs/programs.md. `turn` counts from 1; `v` is the version of all of them."
 
 
 def schema() -> dict[str, Any]:

@@ -58,8 +58,8 @@ def test_the_page_on_configuration_lists_every_setting() -> None:
     assert [key for key in Settings.__dataclass_fields__ if f"\n| `{key}`, `OSSIA_{key.upper()}` |" not in text] == []
 
 
-def test_the_page_on_scripts_lists_every_exit_code() -> None:
-    listed = re.findall(r"^\| (\d+) \|", _text("docs/scripts.md"), re.MULTILINE)
+def test_the_page_for_programs_lists_every_exit_code() -> None:
+    listed = re.findall(r"^\| (\d+) \|", _text("docs/programs.md"), re.MULTILINE)
     assert listed == [str(int(code)) for code in ExitCode]
 
 

@@ -233,7 +233,7 @@ def test_where_stdin_ends_nobody_can_be_asked(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", [writes("README.md", before="# Titel"), runs("touch made")])
 def test_the_example_of_the_docs(step: str, tmp_path: Path) -> None:
-    (block,) = [one for one in blocks((PAGES["docs/scripts.md"]).read_text(encoding="utf-8")) if one.name]
+    (block,) = [one for one in blocks((PAGES["docs/programs.md"]).read_text(encoding="utf-8")) if one.name]
     work = tmp_path / "work"
     work.mkdir()
     (work / "README.md").write_text("# Titel\n")
