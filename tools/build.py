@@ -49,7 +49,8 @@ class ToolsSpec:
     `trained`: of `TRAINED`; `files`: of functions, each with the names of those to offer, () for all; `packages`: that
     offer functions, by their entry points, likewise; `servers`: of MCP. `always_browse`: offer the browser even where
     there is nothing to browse yet. `python`: the Python of the model's code, None: the usual one. `configs`: the user's
-    files that configure us, which no call may change. `skills`: those that the prompt may name.
+    files that configure us, which no call may change. `skills`: those that the prompt may name. `only`: of all these
+    tools, offer those with such a name or namespace, `("python", "repo_browser")`; None: all.
     """
 
     trained: tuple[str, ...] = TRAINED
@@ -68,6 +69,11 @@ class ToolsSpec:
     configs: tuple[Path, ...] = ()
     skills: Skills = NO_SKILLS
     readable: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None
+
+    def offers(self, name: str) -> bool:
+        """True unless `only` leaves out the tool."""
+        return self.only is None or name in self.only or name.partition(".")[0] in self.only
 
 
 class TokenCount(Protocol):
@@ -291,7 +297,7 @@ class _Builder:
 
     def unique(self) -> tuple[Tool, ...]:
         """All tools, each name once."""
-        unique = without_duplicates(self._tools)
+        unique = without_duplicates([tool for tool in self._tools if self._spec.offers(tool.spec.name)])
         self._warn(unique.warnings)
         return unique.tools
 

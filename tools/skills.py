@@ -2,7 +2,7 @@
 
 Those of a workspace count once the user trusts it, as it was then; the user's own lie in `~/.agents/skills`. The prompt
 names them, the model or the user reads the rest when it is needed. A field that would permit something
-(`allowed-tools`) or run something permits and runs nothing.
+(`allowed-tools`) or run something permits and runs nothing; `metadata: ossia-…` are options of `ossia run --skill`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -37,12 +37,14 @@ _MAX_FILE_BYTES, _MAX_BYTES, _MAX_FOLDERS = 64 << 10, 4 << 20, 1_000
 _MAX_FRONT_CHARS = 8_192
 _NAME = re.compile(r"(?=.{1,64}\Z)[a-z0-9]+(?:-[a-z0-9]+)*")
 _FRONT = re.compile(r"---[ \t]*\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
-_PLAIN_VALUE = re.compile(r"^([\w-]+):[ \t]+([^\s\"'>|\[{&*!].*)$", re.MULTILINE)
+_PLAIN_VALUE = re.compile(r"^([ \t]*[\w-]+):[ \t]+([^\s\"'>|\[{&*!].*)$", re.MULTILINE)
 _HEAD = (
     "Skills are the user's own instructions for some tasks. Before a task that one fits, read its file with "
     f"{READER} and follow it, although a tool shows it; paths in it are relative to its folder:"
 )
 _CALLED = "Follow the skill"
+_GIVEN = re.compile(r"\$(ARGUMENTS|input)(?![A-Za-z0-9_])")
+_OPTION = "ossia-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,7 @@ class Skill:
 
     `path`: of its file, as the model opens it, `".agents/skills/pdf/SKILL.md"`; absolute if it is the `user`'s own.
     `body` is the text behind the front matter, `hint` the arguments in words. `for_user`: the user may call it;
-    `for_model`: the prompt may name it.
+    `for_model`: the prompt may name it. `options`: those in its `metadata`, unchecked: `{"effort": "high"}`.
     """
 
     name: str
@@ -62,16 +64,23 @@ class Skill:
     hint: str = ""
     for_user: bool = True
     for_model: bool = True
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def folder(self) -> str:
         """The folder of its file."""
         return self.path[: -len(FILE) - 1]
 
-    def called(self, arguments: str) -> str:
-        """The text for the model, to stand behind the user's `/pdf arguments`."""
-        body = self.body.replace("$ARGUMENTS", arguments)
-        more = f"\n\nARGUMENTS: {arguments}" if arguments and "$ARGUMENTS" not in self.body else ""
+    @property
+    def takes_input(self) -> bool:
+        """True if its text has a place for what is piped in, `$input`."""
+        return "input" in _GIVEN.findall(self.body)
+
+    def called(self, arguments: str, piped: str = "") -> str:
+        """The text for the model, to stand behind the user's `/pdf arguments`. What is filled in stays as it is."""
+        given = {"ARGUMENTS": arguments, "input": piped}
+        body = _GIVEN.sub(lambda found: given[found[1]], self.body)
+        more = f"\n\nARGUMENTS: {arguments}" if arguments and "ARGUMENTS" not in _GIVEN.findall(self.body) else ""
         return f"{_CALLED} {self.name}; paths in it are relative to {self.folder}:\n\n{body}{more}"
 
     @staticmethod
@@ -238,7 +247,18 @@ def _parsed(name: str, path: str, data: bytes, of: Literal["workspace", "user"])
         one_line(hint, 60) if isinstance(hint, str) else "",
         for_user=fields.get("user-invocable") != "false",
         for_model=fields.get("disable-model-invocation") != "true",
+        options=_options(fields.get("metadata")),
     )
+
+
+def _options(metadata: object) -> Mapping[str, str]:
+    """The `ossia-…` of the metadata; "" for a value that is no text."""
+    named = metadata.items() if isinstance(metadata, dict) else ()
+    return {
+        key.removeprefix(_OPTION): value.strip() if isinstance(value, str) else ""
+        for key, value in named
+        if isinstance(key, str) and key.startswith(_OPTION)
+    }
 
 
 def _fields(front: str) -> Mapping[str, Any]:

@@ -53,11 +53,11 @@ class Root(Group):
             rest = self.make_parser(ctx).parse_args(list(args))[1]  # from the first word on that is no option
         except UsageError as error:
             own = {name for param in self.commands["run"].params for name in param.opts}
-            if getattr(error, "possibilities", None) is None or getattr(error, "option_name", "") not in own:
+            if not hasattr(error, "possibilities") or getattr(error, "option_name", "") not in own:
                 raise
             if _is_path(ctx, args[0]):
                 return self.parse_args(ctx, ["--workspace", *args])
-            return super().parse_args(ctx, ["run", *args])  # `--schema`, which only a question has
+            return super().parse_args(ctx, ["run", *args])  # `--schema` or `-t`, which only a question has
         before, first = args[: len(args) - len(rest)], next(iter(rest), "")
         if first not in self.commands and _is_path(ctx, first):
             return self.parse_args(ctx, [*before, "--workspace", first, *rest[1:]])

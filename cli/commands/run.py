@@ -16,7 +16,8 @@ def run(
         str | None, typer.Argument(metavar="[PROMPT]", help="The question. Piped input is added after it.")
     ] = None,
     skill: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Call a skill: its instructions come with the question.")
+        str | None,
+        typer.Option("-t", "--skill", metavar="NAME", help="Call a skill: its instructions come with the question."),
     ] = None,
     schema: Annotated[
         str | None,

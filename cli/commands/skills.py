@@ -39,7 +39,8 @@ def list_(workspace: Workspace = None, trust: Trust = None, json: Json = False) 
     if json:
         every = [
             {"name": one.name, "description": one.description, "path": one.path, "from": one.of, "hint": one.hint,
-             "user_invocable": one.for_user, "model_invocable": one.for_model, "bytes": bytes_of(one.body)}
+             "user_invocable": one.for_user, "model_invocable": one.for_model, "bytes": bytes_of(one.body),
+             "options": dict(one.options)}
             for one in found
         ]  # fmt: skip
         print(json_line({"version": VERSION, "skills": every, "skipped": list(found.skipped)}))
@@ -64,15 +65,19 @@ def show(
     json: Json = False,
 ) -> None:
     """Print the instructions of a skill."""
+    from ossia.cli.clean import one_line
     from ossia.cli.runtime.skills import skill_named
     from ossia.cli.words import json_line
 
     skill = skill_named(name, _found(workspace, trust), of="skills show")
     if json:
-        print(json_line({"version": VERSION, "name": skill.name, "path": skill.path, "text": skill.body}))
+        about = {"name": skill.name, "path": skill.path, "options": dict(skill.options), "text": skill.body}
+        print(json_line({"version": VERSION, **about}))
         return
     print(shown(skill.body))
     say(f"{skill.path}: {skill.description}")
+    for key, value in skill.options.items():
+        say(one_line(f"ossia-{key}: {value}"))
 
 
 def _found(workspace: str | None, trust: bool | None) -> Skills:

@@ -22,13 +22,14 @@ from ossia.cli.runtime.consent import agree
 from ossia.cli.runtime.progress import Display, make_display
 from ossia.cli.runtime.schema import read_schema
 from ossia.cli.runtime.session import ELSEWHERE, Resume, moved_from, open_session
-from ossia.cli.runtime.skills import skill_named, skills_of, with_skill
+from ossia.cli.runtime.skills import option_of, skill_named, skills_of, with_options, with_skill
 from ossia.cli.settings.config import ConfigError, resolve
 from ossia.cli.settings.table import Settings
 from ossia.cli.settings.workspace import resolve_with_folder
 from ossia.cli.terminal.keyboard import plain_keys
 from ossia.cli.words import count
 from ossia.tools.folder import Folder
+from ossia.tools.skills import Skill
 
 _NO_SCHEMA = "off"
 
@@ -83,6 +84,9 @@ def _json_form(flags: Mapping[str, object]) -> Literal["json", "jsonl"] | None:
 def _prepared(wanted: Wanted, flags: Mapping[str, object], lines: Lines) -> tuple[Run, UserText]:
     """The run, and its question. Refuses all it can before the model is loaded."""
     resolved, folder = resolve_with_folder(flags)
+    skill = skill_named(wanted.skill, skills_of(folder)) if wanted.skill is not None else None
+    has_schema = wanted.schema is not None
+    resolved, by_skill = with_options(resolved, skill, schema=has_schema) if skill else (resolved, "")
     settings = resolved.settings
     agree(settings)
     if sum((settings.raw, settings.json, settings.jsonl)) > 1:
@@ -93,30 +97,37 @@ def _prepared(wanted: Wanted, flags: Mapping[str, object], lines: Lines) -> tupl
         display.publish = lines.write
     orders = Orders(lines.write) if wanted.control is not None else None
     given = wanted.schema if wanted.schema != _NO_SCHEMA else None
-    answer = read_schema(given, of="--schema", warn=display.warn) if given is not None else None
-    said = _said(wanted, folder, quiet=settings.quiet)
+    of = "--schema"
+    if skill and wanted.schema is None:
+        given, of = skill.options.get("schema"), option_of(skill, "schema")
+    answer = read_schema(given, of=of, warn=display.warn, files=of == "--schema") if given is not None else None
+    said = _said(wanted, skill, quiet=settings.quiet)
     if wanted.save and settings.private and resolved.origins["private"] == "--private":
         raise ExitError("use --save or --private, not both")
     for warning in resolved.warnings:
         display.warn(warning)
+    if by_skill:
+        display.aside(f"skill {wanted.skill} sets {by_skill}")
     opened = _opened(open_session(resolved, folder, resume=wanted.resume, save=wanted.save), folder, display)
     if opened.session.options.planning != settings.plan:
         opened.session.options = replace(opened.session.options, planning=settings.plan)
-    if wanted.schema is not None:
+    if wanted.schema is not None or answer:
         opened.session.options = replace(opened.session.options, response_format=answer)
     elif opened.session.options.response_format:
         display.note("ossia: the answer follows the session's schema; --schema off ends that", "note")
     return Run(resolved, folder, display, opened, lines if settings.jsonl else None, orders), said
 
 
-def _said(wanted: Wanted, folder: Folder | None, *, quiet: bool) -> UserText:
+def _said(wanted: Wanted, skill: Skill | None, *, quiet: bool) -> UserText:
     """The question, typed, piped or of a skill."""
     prompt, piped = wanted.prompt, wanted.control is None
-    if wanted.skill is None:
+    if skill is None:
         return UserText(question_of(prompt, quiet=quiet, piped=piped), prompt or "")
-    text = skill_named(wanted.skill, skills_of(folder)).called((prompt or "").strip())
-    typed = f"/{wanted.skill} {prompt or ''}".strip()
-    return with_skill(UserText(question_of(typed, quiet=quiet, piped=piped), typed), text)
+    asked = "" if prompt == "-" else (prompt or "").strip()
+    typed = f"/{skill.name} {asked}".strip()
+    whole = question_of(typed, quiet=quiet, piped=piped)
+    read = whole.removeprefix(typed).removeprefix("\n\n")
+    return with_skill(UserText(typed if skill.takes_input else whole, typed), skill.called(asked, read))
 
 
 def _opened(opened: OpenSession, folder: Folder | None, display: Display) -> OpenSession:

@@ -156,7 +156,7 @@ def collect(
     tools = toolset(spec, host, display.report, counter, skippable=skippable)
     for line in (*few(spec.skills.skipped), *unmatched_rules(resolved, tools.toolbox.every_spec)):
         display.warn(line)
-    if not any(name.startswith("mcp ") for name in tools.off):  # a server that is away may have such a tool
+    if spec.only is None and not any(name.startswith("mcp ") for name in tools.off):  # one that is away may have it
         for where, rule in unknown_rules_of_folder(resolved, tools.toolbox.every_spec):
             display.warn(f"{where} {rule!r}: no tool of that name is on")
     return tools
@@ -166,7 +166,8 @@ def tools_spec(resolved: Resolved, folder: Folder | None) -> ToolsSpec:
     """The tools of the settings for `tools.build`. Raises ExitError for a missing file or package, McpConfigInvalid."""
     settings, environ = resolved.settings, os.environ
     names = () if settings.no_tools else settings.tools or ()
-    chosen = _chosen(name for name in names if name not in TRAINED)
+    only, brought = resolved.only, folder.brought if folder else None
+    chosen = _chosen(name for name in names if only is None and name not in TRAINED)
     files = {Path(name): functions for name, functions in chosen.items() if name.endswith(".py")}
     missing = next((path for path in files if paths.is_folder(path) or not path.is_file()), None)
     if missing is not None:
@@ -175,10 +176,10 @@ def tools_spec(resolved: Resolved, folder: Folder | None) -> ToolsSpec:
     if packages:
         _require_packages(packages)
     return ToolsSpec(
-        trained=trained_tools(settings),
+        trained=tuple(name for name in trained_tools(settings) if only is None or name in _namespaces(only)),
         files=files,
         packages=packages,
-        servers=() if settings.no_tools else configured_servers(environ, folder=folder.brought if folder else None),
+        servers=() if settings.no_tools or only is not None else configured_servers(environ, folder=brought),
         folder=folder,
         rules=rules_of(resolved),
         web=web_of(settings),
@@ -190,8 +191,13 @@ def tools_spec(resolved: Resolved, folder: Folder | None) -> ToolsSpec:
         private=settings.private,
         configs=own_files(environ),
         skills=skills_of(folder) if folder else NO_SKILLS,
+        only=only,
         readable=paths.all_of(settings.readable),
     )
+
+
+def _namespaces(names: Iterable[str]) -> set[str]:
+    return {name.partition(".")[0] for name in names}
 
 
 def _chosen(entries: Iterable[str]) -> dict[str, tuple[str, ...]]:

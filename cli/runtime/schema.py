@@ -18,14 +18,17 @@ _WRAPS = ("name", "schema", "strict", "description")
 _MAX_BYTES = 1 << 20  # of a file: more is not read; what can be followed is less
 
 
-def read_schema(given: str, *, of: str, warn: Callable[[str], object]) -> ResponseFormat:
+def read_schema(given: str, *, of: str, warn: Callable[[str], object], files: bool = True) -> ResponseFormat:
     """The schema in a file, or written out: `{"type": "object", …}`. `of`: who asks, for errors ("--schema").
+    Not `files`: it must be written out.
 
     It may stand in the form that OpenAI's API takes: `{"name": …, "strict": true, "schema": {…}}`. Raises ExitError, in
     one line that names the keyword, when no answer could be sampled or checked by it.
     """
     if not given.strip():
         raise ExitError(f"{of}: is empty; give a file, or a schema, which begins with {{")
+    if not files and not given.lstrip().startswith("{"):
+        raise ExitError(f"{of}: must be a schema, which begins with {{, not {one_line(given, 200)!r}")
     text, where = (given, of) if given.lstrip().startswith("{") else (_read(given, of), f"{of} {one_line(given, 200)}")
     try:
         schema = _unwrapped(json.loads(text))

@@ -17,7 +17,7 @@ from ossia.agent.sessions.session import Options, Session
 from ossia.agent.sessions.store import SessionStore
 from ossia.cli import paths
 from ossia.cli.exits import MAX_TEXT_BYTES, ExitError, require_size
-from ossia.cli.settings.config import Resolved
+from ossia.cli.settings.config import BY_SKILL, Resolved
 from ossia.cli.settings.table import SAMPLING, Settings
 from ossia.tools.folder import NOTES_HEAD, Folder
 from ossia.tools.safe_files import real_name
@@ -118,7 +118,7 @@ def resumed_options(stored: Options, resolved: Resolved, folder: Folder | None) 
     Its date stays: it is the date on which the conversation began. Its instructions follow the workspace.
     """
     fresh, stored = fresh_options(resolved, folder), following(stored, folder)
-    given = {key for key, origin in resolved.origins.items() if origin.startswith("--")}
+    given = {key for key, origin in resolved.origins.items() if origin.startswith(("--", BY_SKILL))}
     drawn = {key: getattr(fresh.sampling, key) for key in SAMPLING if key in given}
     return replace(
         stored,

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from difflib import get_close_matches
+from pathlib import Path
 
 from ossia.agent.sessions.session import UserText
 from ossia.cli import paths
 from ossia.cli.clean import one_line
 from ossia.cli.exits import ExitError
+from ossia.cli.settings.config import BY_SKILL, Resolved, checked
 from ossia.cli.words import count
+from ossia.tools.calls.names import BUILT_IN
 from ossia.tools.folder import Folder
 from ossia.tools.skills import Skill, Skills, find_skills
 
 _SHOWN = 8
+_OPTIONS = ("effort", "model", "tools", "schema")
+_FAMILIES = tuple(dict.fromkeys(name.partition(".")[0] for name in BUILT_IN))
+_MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}(?<!\.gguf)", re.IGNORECASE)
 
 
 def skills_of(folder: Folder | None) -> Skills:
@@ -38,6 +45,57 @@ def skill_named(name: str, skills: Skills, *, of: str = "--skill") -> Skill:
     names = f"{', '.join(known[:_SHOWN])}{', …' if len(known) > _SHOWN else ''}"
     names = names or "none here; --workspace DIR reads a project's"
     raise ExitError(f"{of}: there is no skill {one_line(name, 80)!r}{near} ({names}; `ossia skills list`)")
+
+
+def with_options(resolved: Resolved, skill: Skill, *, schema: bool) -> tuple[Resolved, str]:
+    """The settings with the skill's own options, and these in words: `"effort high, tools none"`.
+
+    A flag or a variable wins over them, they win over the files. Tools are only taken away. `schema`: a flag names
+    one; the skill's is read by `cli.runtime.schema`. Raises ExitError for a value that can't be used, or that names
+    more than a skill may bring.
+    """
+    given = {key: _checked(key, value, option_of(skill, key)) for key, value in skill.options.items()}
+    by_user = {key for key, by in resolved.origins.items() if by != "default" and not by.startswith("file ")}
+    by_user |= {"tools"} if "no_tools" in by_user else set()
+    by_user |= {"schema"} if schema else set()
+    given = {key: value for key, value in given.items() if key not in by_user}
+    made = {key: value for key, value in given.items() if key in ("effort", "model")}
+    tools = given.get("tools")
+    changed = replace(
+        resolved,
+        settings=replace(resolved.settings, **made),  # type: ignore[arg-type]
+        origins={**resolved.origins, **dict.fromkeys(made, f"{BY_SKILL}{skill.name}")},
+        only=None if tools is None else tuple(name for name in tools.split(", ") if name != "none"),
+    )
+    return changed, ", ".join("a schema" if key == "schema" else f"{key} {value}" for key, value in given.items())
+
+
+def option_of(skill: Skill, key: str) -> str:
+    """The place of an option, for errors: `"/home/me/.agents/skills/review/SKILL.md: metadata: ossia-effort"`."""
+    return one_line(f"{skill.path}: metadata: ossia-{key}", 300)
+
+
+def _checked(key: str, value: str, where: str) -> str:
+    """The value as it is used. A model by a name that is also a file here would be that file."""
+    match key:
+        case "effort":
+            return str(checked(key, one_line(value, 80), where))
+        case "model" if _MODEL.fullmatch(value) and not Path(value).is_file():
+            return value
+        case "model":
+            expected = "a model's name, as gpt-oss-20b, no file and no address"
+        case "tools":
+            names = [name.strip().removesuffix(".*") for name in value.split(",")]
+            if names == ["none"] or all(name in (*_FAMILIES, *BUILT_IN) for name in names):
+                return ", ".join(names)
+            expected = f"none, or some of {', '.join(_FAMILIES)} and their tools (repo_browser.search)"
+        case "schema" if value:
+            return value
+        case "schema":
+            expected = "a JSON Schema behind `|`"
+        case _:
+            raise ExitError(f"{where}: isn't an option of a skill: these are ossia-{', ossia-'.join(_OPTIONS)}")
+    raise ExitError(f"{where}: must be {expected}, not {one_line(value, 80)!r}")
 
 
 def with_skill(said: UserText, text: str) -> UserText:

@@ -46,6 +46,8 @@ TABLES = ("approvals", MCP_TABLE, ENGINES_TABLE)
 """The tables of the file, besides the settings."""
 THIS_CHAT = "this chat"
 """The origin of a setting that was set by a command of the chat."""
+BY_SKILL = "skill "
+"""Begins the origin of a setting that a skill of `ossia run` made: `"skill review"`."""
 FAMILIES = ("browser", "container", "functions", "repo_browser")
 FOLDER_CONFIG = Path(".ossia", "config.toml")
 """The settings of a workspace, inside it. They count only once the user trusts the folder."""
@@ -58,7 +60,8 @@ class Resolved:
     `origins["effort"]` is `"default"`, `"file /home/me/.config/ossia/config.toml"`, `"OSSIA_EFFORT"` or `"--effort"`.
     `approvals` are the rules of the file, as they are written: `("container.exec:git*", "auto")`; `folder_approvals`
     are those of a trusted workspace.
-    `warnings` are lines for stderr: variables that look like settings and aren't.
+    `warnings` are lines for stderr: variables that look like settings and aren't. `only`: of the tools, only these are
+    offered, ("python", "browser"); None: all.
     """
 
     settings: Settings
@@ -66,6 +69,7 @@ class Resolved:
     approvals: tuple[tuple[str, str], ...] = ()
     folder_approvals: tuple[tuple[str, str], ...] = ()
     warnings: tuple[str, ...] = ()
+    only: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def unmatched_rules(resolved: Resolved, specs: Sequence[ToolSpec]) -> list[str]:
 
     settings, origins = resolved.settings, resolved.origins
     given = [one for one in _given(settings) if origins[one[0].removeprefix("--").replace("-", "_")] == one[0]]
-    if not any(origins.get(key, "").startswith("--") for key in ("tools", "no_tools")):
+    if resolved.only is None and not any(origins.get(key, "").startswith("--") for key in ("tools", "no_tools")):
         given += [("[approvals]", text, ACTIONS[word]) for text, word in resolved.approvals if _holds_back(text, word)]
     rules = [(f"{where} {text!r}", _rule(where, text, action)) for where, text, action in given]
     return [f"{what}: no tool of that name is on{_meant(rule, specs)}" for what, rule in rules

@@ -72,6 +72,7 @@ OF_OTHERS = {"docs/cluster.md", "docs/comparison.md"}
 FILES = {
     "notes/garden.md": "# Garden\n\nThe harmony format of the beds.\n",
     "papers/harmony.md": "# The harmony format\n\nChannels and messages.\n",
+    ".agents/skills/commit/SKILL.md": "---\ndescription: Write a message.\n---\nFor this diff: $input",
     ".agents/skills/review/SKILL.md": "---\nname: review\ndescription: Review a file.\n---\nLook at $ARGUMENTS.\n",
     "project/README.md": "# A projct\n",
     "project/parser.py": "class Parser: ...\n",

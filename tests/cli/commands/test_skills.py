@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_list_and_show(own: Path, tmp_path: Path) -> None:
     assert (found["version"], len(found["skipped"])) == (1, 1)
     assert found["skills"][1] == {
         "name": "review", "description": "Review changes.", "path": review, "from": "user", "hint": "[file]",
-        "user_invocable": True, "model_invocable": True, "bytes": 19,
+        "user_invocable": True, "model_invocable": True, "bytes": 19, "options": {},
     }  # fmt: skip
     shown = ossia_here("skills", "show", "review")
     assert (shown.stdout, shown.stderr.decode()) == (f"{BODY}\n".encode(), f"ossia: {review}: Review changes.\n")
@@ -77,6 +78,103 @@ def test_a_run_calls_one_and_a_session_keeps_both_texts(own: Path, tmp_path: Pat
         assert shown in exported, form
     assert '"typed": "/review @a.txt now"' in ossia_text("sessions", "export", stored["id"], "--form", "json").stdout
     assert ossia("run", "--skill", "review", "--engine", engine).stdout == b"Done.\n"  # no question is needed
+
+
+def _saved(*flags: str, **given: Any) -> dict[str, Any]:
+    """A run that is stored: the session as it is exported."""
+    done = ossia(*flags, "--save", **given)
+    assert done.returncode == 0, done.stderr
+    last = json.loads(ossia("sessions", "list", "--json").stdout)["sessions"][0]["id"]
+    return dict(json.loads(ossia("sessions", "export", last, "--form", "json").stdout))
+
+
+def test_what_is_piped_in_goes_where_the_skill_says(own: Path, tmp_path: Path) -> None:
+    write_skill(own, "diff", "Looks.", "About $ARGUMENTS:\n<<$input>> $inputs $ARGUMENTS")
+    engine, piped = write_script(tmp_path, FINAL), b"$ARGUMENTS $input @script.json\n"
+    stored = _saved("-t", "diff", "$input a", "--engine", engine, stdin=piped, cwd=tmp_path)
+    text = stored["entries"][0]["message"]["content"][0]["text"]
+    folder = own.resolve() / "diff"
+    assert text == (
+        f"/diff $input a\n\nFollow the skill diff; paths in it are relative to {folder}:\n\n"
+        "About $input a:\n<<$ARGUMENTS $input @script.json>> $inputs $input a"
+    )
+
+
+COUNT = ("metadata:", "  ossia-effort: high", "  ossia-model: etude", "  ossia-tools: none",
+         "  ossia-schema: '{\"type\": \"integer\"}'", "  author: me")  # fmt: skip
+
+
+def test_options_of_a_skill_win_over_the_file_and_lose_to_flags_and_variables(own: Path, tmp_path: Path) -> None:
+    write_skill(own, "count", "Counts.", "Count.", *COUNT)
+    config = tmp_path / "config.toml"
+    config.write_text('effort = "low"\nmodel = "other"\n')
+    flags = ("-t", "count", "--engine", write_script(tmp_path, "<|channel|>final<|message|>7<|return|>"))
+    env, no_schema = {"OSSIA_CONFIG": str(config)}, ("--schema", "off")
+    for more, variables, effort, schema in (
+        ((), {}, "high", {"type": "integer"}),
+        (("-e", "medium", "--schema", '{"type": "number"}'), {}, "medium", {"type": "number"}),
+        (no_schema, {"OSSIA_EFFORT": "medium"}, "medium", None),
+    ):
+        stored = _saved(*flags, *more, env=env | variables)
+        form = stored["options"]["response_format"]
+        assert (stored["options"]["effort"], form and form["schema"]) == (effort, schema)
+    assert b"no model 'x'" in ossia(*flags, env=env | {"OSSIA_MODEL": "x"}).stderr
+    options = {"effort": "high", "model": "etude", "tools": "none", "schema": '{"type": "integer"}'}
+    assert json.loads(ossia_here("skills", "show", "count", "--json").stdout)["options"] == options
+    assert b"ossia: ossia-tools: none\n" in ossia_here("skills", "show", "count").stderr
+    listed = json.loads(ossia_here("skills", "list", "--json").stdout)["skills"]
+    assert [one["options"] for one in listed] == [options, {}, {}]
+
+
+CALL = "<|channel|>commentary to=functions.nothing <|constrain|>json<|message|>{}<|call|>"
+BARE = "No tools are on"
+
+
+@pytest.mark.parametrize(
+    ("tools", "config", "flags", "offered"),
+    [
+        ("none", "", ("--workspace", "work"), {BARE}),
+        ("repo_browser.search, python", "tools = ['mine.py']", ("--workspace", "work"), {"repo_browser.search"}),
+        ("python", "no_tools = true", (), {BARE}),
+        ("python", "tools = ['browser']", (), {BARE}),
+        ("none", "", ("--tools", "mine.py"), {"functions.greet"}),
+    ],
+)
+def test_a_skill_only_takes_tools_away(
+    own: Path, tmp_path: Path, tools: str, config: str, flags: tuple[str, ...], offered: set[str]
+) -> None:
+    write_skill(own, "look", "Looks.", "Look.", "metadata:", f"  ossia-tools: {tools}")
+    (tmp_path / "mine.py").write_text("def greet() -> str:\n    'Greets.'\n    return 'hi'\n")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "config.toml").write_text(config)
+    engine = write_script(tmp_path, CALL, FINAL)
+    env = {"OSSIA_CONFIG": str(tmp_path / "config.toml")}
+    done = ossia("run", "-t", "look", "--engine", engine, "--json", *flags, env=env, cwd=tmp_path)
+    result = line_of(done)["calls"][0]["result"]
+    named = {BARE} if BARE in result else set(result.partition("The tools are: ")[2].rstrip(".").split(", "))
+    assert named - {"python", "container.exec"} == offered, result  # those two need something that confines them
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("effort", "huge", "must be low, medium or high, not 'huge'"),
+        *(("model", one, "must be a model's name") for one in ("../evil", "a/b", "http://evil", "x.GGUF", "here", "")),
+        *(("tools", one, "must be none, or some of") for one in
+          ("mine.py", "os", "functions.x", "none, python", "'*'", "{a: b}", "'python,,browser'")),
+        *(("schema", one, "must be a") for one in ("{type: integer}", "here", "")),
+        ("schema", "'{\"type\": 7}'", "this schema can't be used"),
+        ("engine", "http://evil", "isn't an option of a skill: these are ossia-effort"),
+    ],
+)  # fmt: skip
+def test_an_option_that_cannot_be_used_is_one_line(own: Path, tmp_path: Path, key: str, value: str, said: str) -> None:
+    path = write_skill(own, "odd", "Is odd.", "Go.", "metadata:", f"  ossia-{key}: {value}")
+    (tmp_path / "here").write_text("{}")
+    done = ossia_here("run", "-t", "odd", "hi", "--engine", write_script(tmp_path, FINAL), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, b"")
+    error = done.stderr.decode()
+    assert error.startswith(f"ossia: error: {path.resolve()}: metadata: ossia-{key}: {said}")
+    assert error.count("\n") == 1
 
 
 def test_the_model_reads_those_of_both_folders(own: Path, tmp_path: Path) -> None:
