@@ -64,9 +64,13 @@ class Face(ABC):
         """Show long texts, each under its name: on a screen of their own, or printed. Raw outside text."""
 
     def bell(self, min_s: float) -> None:
-        """Ring, if the turn took at least `min_s`; 0: never."""
+        """Ring and notify, if the turn took at least `min_s`; 0: never."""
         if 0 < min_s <= self.view.turn_s:
             self.screen.bell()
+            self.notify("finished")
+
+    def notify(self, what: str) -> None:  # noqa: B027
+        """Notify the user, if they look elsewhere and the terminal can."""
 
     def set_thinking(self, think: Think) -> None:
         """Show the thinking this way from now on."""
@@ -83,6 +87,7 @@ class Face(ABC):
     def ask(self, question: Question, answered: Callable[[str, str], object]) -> None:
         """Ask; an open question is replaced, unanswered. `answered` gets the pressed key, and the reason of a no."""
         self.screen.question.ask(question, answered)
+        self.notify("waits for your answer")
 
     def withdraw(self) -> None:
         """Drop the question."""

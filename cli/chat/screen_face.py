@@ -78,6 +78,13 @@ class ScreenFace(DrawnFace):
     def task(self, work: Coroutine[object, object, None]) -> None:
         self.screen.app.create_background_task(work)
 
+    def notify(self, what: str) -> None:
+        """Notify with the first words of the last message; without them in a private chat, a desktop may store them."""
+        settings, sent = self.talk.settings, [item.text for item in self.talk.transcript.items if item.kind == "user"]
+        if settings.bell:
+            words = self.view.fold(sent[-1]) if sent and not settings.private else ""
+            self.screen.output.notify(f"{what} · {words}" if words else what)
+
     def toggle_thinking(self) -> None:
         """Show or hide the thinking."""
         self.set_thinking("off" if self.view.think != "off" else "on")
@@ -106,7 +113,7 @@ class ScreenFace(DrawnFace):
         self.editor.history.private = not stored
 
     def copy(self, text: str) -> None:
-        self.screen.copy(text)
+        self.screen.output.copy(text)
 
     # -- other screens -------------------------------------------------------------------------------------------------
 

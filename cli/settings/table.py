@@ -198,8 +198,8 @@ class Settings:
         Flag("Show the thinking: off (default), on, or peek (its last lines).", "HOW", _CHAT),
         InChat("the thinking on screen", "screen"))
     bell: float = _setting(20.0, kinds.number("a number of seconds, 0 for never", lambda number: number >= 0),
-        Flag("Ring the bell after turns of S seconds or more. [default: 20]", "S", _CHAT),
-        InChat("ring the bell after turns of S seconds or more; 0: never", "screen"))
+        Flag("Ring, and notify if you look elsewhere, after turns of S seconds or more. [default: 20]", "S", _CHAT),
+        InChat("ring, or notify, after turns of S seconds or more; 0: never", "screen"))
     vi: bool = _setting(False, kinds.switch(), Flag("Use vi keys.", listed=_CHAT))
     # "auto": not on battery, nor where others need the processors.
     prefill_ahead: Literal["auto", "on", "off"] = _setting("auto", kinds.one_of("auto", "on", "off"),

@@ -3,6 +3,7 @@
 A program before, or a setting, may have made the terminal send more. Kitty's keyboard protocol has a stack: ours is
 pushed and popped (kitty, VS Code, foot, Ghostty, WezTerm, iTerm2). modifyOtherKeys is reset to what the user set.
 Reports of the mouse and of focus, and the application's cursor keys and keypad, stay off: who left them on has ended.
+Only the chat's screen has the focus reported (`cli.terminal.vt`).
 """
 
 from __future__ import annotations

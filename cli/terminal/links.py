@@ -73,7 +73,7 @@ def ask_name(input: Input, output: Output) -> str | None:
             names.append(found[1])
 
     pressed: list[KeyPress] = []
-    parser.reply = reply
+    before, parser.reply = parser.reply, reply
     with input.raw_mode():
         take_early_lines(input)
         output.write_raw(_ASK)
@@ -83,6 +83,6 @@ def ask_name(input: Input, output: Output) -> str | None:
             if not select.select([input.fileno()], [], [], max(0.0, give_up_at - time.monotonic()))[0]:
                 break
             pressed += input.read_keys()
-    parser.reply = lambda sequence: None
+    parser.reply = before
     store_typeahead(input, [*pressed, *input.flush_keys()])
     return next(filter(None, reversed(names)), None)

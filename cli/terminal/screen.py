@@ -90,7 +90,8 @@ class Screen(ScreenBase):
             color_depth=ColorDepth.DEPTH_4_BIT if colour else ColorDepth.DEPTH_1_BIT,
             erase_when_done=True,
         )
-        key_parser(self.app.input)
+        if parser := key_parser(self.app.input):
+            parser.reply = self.output.see_reply
         self.app.ttimeoutlen, self.app.timeoutlen = 0.05, 0.3  # Esc: 50 ms, not 500
         self.app.before_render += lambda app: self._prepare()
         self.app.after_render += self._first_drawn
@@ -182,11 +183,6 @@ class Screen(ScreenBase):
     def bell(self) -> None:
         """Ring."""
         self.output.bell()
-        self.output.flush()
-
-    def copy(self, text: str) -> None:
-        """Put the text on the terminal's clipboard, where the terminal allows it."""
-        self.output.copy(text)
         self.output.flush()
 
     # -- the life of it ------------------------------------------------------------------------------------------------

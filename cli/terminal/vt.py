@@ -19,6 +19,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from ossia.cli import streams
 from ossia.cli.terminal.frames import BEGIN, END, erase_down
 from ossia.cli.terminal.keyboard import KEYS_BACK, PLAIN_KEYS, has_modes
+from ossia.cli.terminal.notify import FOCUS, FOCUS_REPORTS, NO_FOCUS_REPORTS, notification
 
 _PUSH_TITLE, _POP_TITLE = "\x1b[22;2t", "\x1b[23;2t"
 _REWRAPPING = ("VTE_VERSION", "TERM_PROGRAM", "KONSOLE_VERSION", "WT_SESSION")
@@ -48,6 +49,7 @@ class Output(Vt100_Output):
         self.rewraps, self.resize_delay_s = rewraps, resize_delay_s
         self._held = 0
         self._gone = self._takes_keys = False
+        self._focused = True  # until the terminal reports something else
 
     @contextmanager
     def one_write(self) -> Iterator[None]:
@@ -92,17 +94,29 @@ class Output(Vt100_Output):
         """Ask the terminal to put the text on its clipboard (OSC 52). It doesn't say whether it did."""
         encoded = base64.b64encode(text.encode("utf-8", "replace")).decode("ascii")
         self.write_raw(f"\x1b]52;c;{encoded}\x07")
+        self.flush()
+
+    def notify(self, text: str) -> None:
+        """Notify the user, if the terminal has reported that it lost the focus."""
+        if not self._focused:
+            self.write_raw(notification(text, os.environ))
+            self.flush()
+
+    def see_reply(self, sequence: str) -> None:
+        """Take in a sequence of the terminal that is no key."""
+        self._focused = FOCUS.get(sequence, self._focused)
 
     def take_keys(self) -> None:
-        """Have the terminal send plain keys, and nothing else unasked; on its other screen, too."""
+        """Have the terminal send plain keys and reports of the focus, nothing else unasked; on both screens."""
         self._takes_keys = True
         if has_modes(self.term or ""):
-            self.write_raw(PLAIN_KEYS)
+            self.write_raw(PLAIN_KEYS + FOCUS_REPORTS)
 
     def give_keys_back(self) -> None:
         """Leave the keys to another program. To be called where the cursor is on an empty row."""
+        self._focused = True  # changes aren't reported now, and whoever comes back does so by a key
         if has_modes(self.term or ""):
-            self.write_raw(KEYS_BACK)
+            self.write_raw(NO_FOCUS_REPORTS + KEYS_BACK)
 
     def enter_alternate_screen(self) -> None:
         """Enter it; kitty's keyboard protocol has a stack of its own there."""

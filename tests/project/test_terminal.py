@@ -28,8 +28,9 @@ _WRITERS = {
     ("screen.py", "_print_held"): {"self._ansi(row) + '\\r\\n'"},
     ("vt.py", "erase_down"): {"erase_down(self.get_size().rows)"},
     ("vt.py", "copy"): {"f'\\x1b]52;c;{encoded}\\x07'"},
-    ("vt.py", "take_keys"): {"PLAIN_KEYS"},
-    ("vt.py", "give_keys_back"): {"KEYS_BACK"},
+    ("vt.py", "notify"): {"notification(text, os.environ)"},
+    ("vt.py", "take_keys"): {"PLAIN_KEYS + FOCUS_REPORTS"},
+    ("vt.py", "give_keys_back"): {"NO_FOCUS_REPORTS + KEYS_BACK"},
     ("vt.py", "push_title"): {"_PUSH_TITLE"},
     ("vt.py", "pop_title"): {"_POP_TITLE"},
 }

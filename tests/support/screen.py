@@ -99,9 +99,9 @@ class Terminal:
 
     @property
     def modes(self) -> frozenset[str]:
-        """What is on of `cursor` (shown), `paste` (bracketed), `wrap` (at the right edge)."""
+        """What is on of `cursor` (shown), `focus` (reported), `paste` (bracketed), `wrap` (at the right edge)."""
         on = self._screen.mode
-        names = {"cursor": 25 << 5, "paste": 2004 << 5, "wrap": 7 << 5}
+        names = {"cursor": 25 << 5, "focus": 1004 << 5, "paste": 2004 << 5, "wrap": 7 << 5}
         return frozenset(name for name, mode in names.items() if mode in on)
 
     @property

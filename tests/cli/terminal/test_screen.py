@@ -282,7 +282,7 @@ def test_any_other_fault_ends_it_with_the_terminal_as_it_was(fault: Callable[[St
             async with showing(keys=keys) as stage:
                 stages.append(stage)
                 await stage.show("one", live=["two"])
-                assert stage.terminal.modes == {"cursor", "paste", "wrap"}
+                assert stage.terminal.modes == {"cursor", "focus", "paste", "wrap"}
                 fault(stage)
                 await asyncio.wait([stage.task], timeout=20)  # type: ignore[attr-defined]
         terminal = stages[0].terminal
