@@ -130,7 +130,7 @@ def forked(request: bytes, stdin: bytes | int, timeout_s: float) -> tuple[int, b
             status = _received(ours)
             out, error = (read.result(timeout_s) for read in reads)
         except TimeoutError:
-            os.kill(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
             raise
     return os.waitstatus_to_exitcode(status), out, error
 
@@ -191,7 +191,7 @@ class ForkedProcess:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            send(self.pid, number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
@@ -263,7 +263,16 @@ class ForkedInTerminal:
             try:
                 self.wait()
             except TimeoutError:
-                os.kill(self.pid, signal.SIGKILL)
+                send(self.pid, signal.SIGKILL)
+
+
+def send(pid: int, number: int) -> None:
+    """Send a signal, as `subprocess` does: to a command that has just ended it goes nowhere.
+
+    The server has waited for it then, and only its report is still on the way.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
 
 
 def _write(pipe: io.FileIO, data: bytes) -> None:

@@ -23,7 +23,7 @@ from pexpect.fdpexpect import fdspawn
 
 from tests.support.command import OSSIA
 from tests.support.emulator import Emulator, Stream
-from tests.support.fork_server import ForkedInTerminal, can_fork, request_of
+from tests.support.fork_server import ForkedInTerminal, can_fork, request_of, send
 from tests.support.started import FORKED
 
 TIMEOUT_S = 60.0
@@ -193,7 +193,7 @@ class PtyChat:
         self._shown = None
 
     def signal(self, number: int) -> None:
-        os.kill(self.pid, number)
+        send(self.pid, number)
 
     def wait(self) -> int:
         """The exit code, when it has ended and everything is read; minus the number of a signal that killed it."""

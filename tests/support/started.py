@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -26,7 +27,8 @@ def end_all() -> None:
     while STARTED:
         process = STARTED.pop()
         if process.poll() is None:
-            process.kill() if sys.platform == "win32" else os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # a forked one's end is reported after it was waited for
+                process.kill() if sys.platform == "win32" else os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe is not None:

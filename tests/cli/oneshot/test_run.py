@@ -636,7 +636,7 @@ class TestInterrupt:
 
     @pytest.mark.parametrize("after_s", [0.02, 0.06, 0.12, 0.25, 0.4, 0.6, 0.9])
     def test_at_any_moment(self, after_s: float) -> None:
-        """From the first import through loading to the turn; a run that was over before answers as ever."""
+        """From the first import through loading to the turn, of whose answer a part may be there; or it was over."""
         process = start("run", "What is 48*17?", "--temperature", "0", started=True)
         time.sleep(after_s)
         _, out, err = _interrupt(process) if process.poll() is None else (0.0, *process.communicate())
@@ -649,4 +649,4 @@ class TestInterrupt:
         allowed = (130, 0, -signal.SIGINT)  # -SIGINT: it had not taken the signal over
         assert pythons_own or process.returncode in allowed, (process.returncode, err)
         assert not re.search(rb'cli/\w+\.py", line \d+, in (?!<module>)', err)  # a traceback with a frame of ours
-        assert out in (b"", b"The result is 816.\n")
+        assert out == b"" or (out.endswith(b"\n") and b"The result is 816.".startswith(out[:-1]))
