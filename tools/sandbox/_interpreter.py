@@ -60,7 +60,8 @@ def inspect() -> Interpreter:
     _compile(origins[0])
     path, site = Path(sys.executable), tuple(dict.fromkeys(origin.parent for origin in origins))
     prefixes = [Path(sys.prefix), Path(sys.base_prefix), Path(sys.base_exec_prefix), *prefixes_behind(path)]
-    return Interpreter(path, existing([*(part for prefix in prefixes for part in parts_of(prefix)), *site]), site)
+    parts = [part for prefix in dict.fromkeys(prefixes) for part in parts_of(prefix)]
+    return Interpreter(path, existing([*parts, *site]), site)
 
 
 def _compile(package: Path) -> None:
