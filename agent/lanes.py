@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from ossia.agent.errors import EngineFailed
+from ossia.agent.kv_cache import save_prompt_cache
 from ossia.agent.worker import WaitStopped
 
 if TYPE_CHECKING:
@@ -88,10 +89,15 @@ class Lanes:
                 self._changed.notify_all()
 
     def close(self, wait_s: float | None = None) -> None:
-        """Refuse further turns, and free the model once those under way have ended; wait at most so long for that."""
+        """Refuse further turns, and free the model once those under way have ended; wait at most so long for that.
+
+        First the static part of the last prompt is stored, for the next load.
+        """
         with self._changed:
             self._closed = True
             self._changed.notify_all()
+        first = self._lanes[0].model
+        first.worker.submit(lambda: save_prompt_cache(first.engine))
         freed: list[Future[None]] = [lane.model.close() for lane in self._lanes]
         for lane in self._lanes:
             lane.model.worker.close(0)

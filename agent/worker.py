@@ -110,6 +110,14 @@ class Worker:
                     self._idle_at = None if again_s is None else time.monotonic() + again_s
 
 
+def in_background(job: Callable[[], _R]) -> Future[_R]:
+    """Run `job` on a thread of its own; the future gets its result or error."""
+    worker = Worker()
+    future = worker.submit(job)
+    worker.close(0)
+    return future
+
+
 class WaitStopped(Exception):
     """A wait was stopped."""
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ossia.agent.control import Control
-from ossia.agent.worker import WaitStopped, Worker, awaited
+from ossia.agent.worker import WaitStopped, Worker, awaited, in_background
 from ossia.cli.acp.rpc import INVALID_REQUEST, RpcError
 from ossia.cli.runtime.assembly import begin_model, model_spec
 
@@ -105,19 +105,14 @@ class Models:
             before = self._loading
             if before and spec == self._spec and not (before.done() and before.exception()):
                 return before
-            self._spec, self._loading = spec, Future()
-            loading = self._loading
-        threading.Thread(target=self._work, args=(resolved, before, loading), daemon=True).start()
-        return loading
+            self._spec, self._loading = spec, in_background(lambda: self._work(resolved, before))
+            return self._loading
 
-    def _work(self, resolved: Resolved, before: Future[Model] | None, loading: Future[Model]) -> None:
-        try:
-            if before:
-                self.worker.when_idle(None)  # nothing is read ahead on a closed engine
-                with suppress(Exception):  # then it was never loaded
-                    before.result().close().result()
-            begun = begin_model(resolved, self._display, self.worker, stays=True)
-            begun.note = ""
-            loading.set_result(begun.finish())
-        except BaseException as error:
-            loading.set_exception(error)
+    def _work(self, resolved: Resolved, before: Future[Model] | None) -> Model:
+        if before:
+            self.worker.when_idle(None)  # nothing is read ahead on a closed engine
+            with suppress(Exception):  # then it was never loaded
+                before.result().close().result()
+        begun = begin_model(resolved, self._display, self.worker, stays=True)
+        begun.note = ""
+        return begun.finish()

@@ -65,20 +65,6 @@ def absolute(params: Params, key: str) -> Path:
     return path
 
 
-def in_background(do: Callable[[], Answer]) -> Answer:
-    """The answer of a slow method, from a thread of its own."""
-    future: Future[Answer] = Future()
-
-    def work() -> None:
-        try:
-            future.set_result(do())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    return future
-
-
 class Connection:
     """A connection with one client.
 

@@ -18,20 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ossia import __version__
-from ossia.agent.worker import Worker
+from ossia.agent.worker import Worker, in_background
 from ossia.cli.acp.errors import NOT_FOUND, error_of
-from ossia.cli.acp.rpc import (
-    INVALID_PARAMS,
-    Answer,
-    Connection,
-    Method,
-    Params,
-    Reply,
-    RpcError,
-    absolute,
-    in_background,
-    text,
-)
+from ossia.cli.acp.rpc import INVALID_PARAMS, Answer, Connection, Method, Params, Reply, RpcError, absolute, text
 from ossia.cli.exits import ExitCode
 
 if TYPE_CHECKING:

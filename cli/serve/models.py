@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Literal
 
-from ossia.agent.kv_cache import save_prompt_cache
 from ossia.agent.lanes import Lanes
-from ossia.agent.worker import Worker, awaited
+from ossia.agent.worker import Worker, awaited, in_background
 from ossia.cli.runtime.assembly import begin_model
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ class Models:
         self.before_unload: Callable[[Lanes], object] = lambda lanes: None  # on another thread
         self._lock = threading.Lock()
         self._loading: Future[Lanes] | None = None
-        self._freeing: threading.Thread | None = None
+        self._freeing: Future[None] | None = None
         self._users, self._used_at = 0, time.monotonic()
 
     @property
@@ -62,8 +61,8 @@ class Models:
         with self._lock:
             loading, self._used_at = self._loading, time.monotonic()
             if loading is None or (loading.done() and loading.exception()):
-                loading = self._loading = Future()
-                threading.Thread(target=self._load, args=(loading, self._freeing), daemon=True).start()
+                before = self._freeing
+                loading = self._loading = in_background(lambda: self._load(before))
             return loading
 
     @contextmanager
@@ -87,8 +86,7 @@ class Models:
             idle = not self._users and time.monotonic() - self._used_at >= self._idle_s > 0
             if idle and (lanes := self.loaded) is not None:
                 self._loading = None
-                self._freeing = threading.Thread(target=self._unload, args=(lanes, None), daemon=True)
-                self._freeing.start()
+                self._freeing = in_background(lambda: self._unload(lanes, None))
                 with suppress(OSError):  # nobody reads it any more
                     self._display.detail(f"{self.name} is unloaded: nobody asked for {self._idle_s:g} s")
 
@@ -98,7 +96,7 @@ class Models:
         `cut`: turns were stopped; wait for the end of their tools instead, at most a second.
         """
         if self._freeing:
-            self._freeing.join(_END_S)
+            wait([self._freeing], _END_S)
         if lanes := self.loaded:
             give_up_at = time.monotonic() + _CUT_S
             while cut and lanes.busy and time.monotonic() < give_up_at:
@@ -107,12 +105,8 @@ class Models:
                 self._unload(lanes, _END_S)
 
     def _unload(self, lanes: Lanes, wait_s: float | None) -> None:
-        """Store what the next load can use of the caches, and close the lanes."""
-        model = lanes.models[0]
         try:
             self.before_unload(lanes)
-            with suppress(TimeoutError):
-                model.worker.submit(lambda: save_prompt_cache(model.engine)).result(_END_S)
         finally:
             lanes.close(wait_s)
 
@@ -120,14 +114,14 @@ class Models:
         self._worker = Worker()  # of the first lane
         return begin_model(self._resolved, self._display, self._worker, stays=True, lanes=self.lanes)
 
-    def _load(self, loading: Future[Lanes], before: threading.Thread | None) -> None:
+    def _load(self, before: Future[None] | None) -> Lanes:
         try:
             if before:
-                before.join()
+                wait([before])
             begun, self._begun = self._begun or self._find(), None
             models = begun.finish_lanes()
             self.context_tokens = models[0].engine.context_tokens
-            loading.set_result(Lanes(models))
-        except BaseException as error:
+            return Lanes(models)
+        except BaseException:
             self._worker.close(0)
-            loading.set_exception(error)
+            raise

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING
 
 from ossia.agent.build import Begun, begin
 from ossia.agent.control import Control
-from ossia.agent.kv_cache import save_prompt_cache
 from ossia.agent.lanes import Lanes
-from ossia.agent.worker import Worker
+from ossia.agent.worker import Worker, in_background
 from ossia.api.host import report
 from ossia.api.model import END_S
 from ossia.api.reading import waits_for_us
@@ -27,24 +25,23 @@ class Load:
         self._stop = Control()
         self.now = Loading("")
         self.begun: Future[Begun] = Future()
-        self.built: Future[Lanes] = Future()
-        threading.Thread(target=self._run, args=(spec, host), name="ossia-load", daemon=True).start()
+        self.built: Future[Lanes] = in_background(lambda: self._run(spec, host))
 
     @property
     def failed(self) -> bool:
         return self.built.done() and self.built.exception() is not None
 
-    def _run(self, spec: ModelSpec, host: Host) -> None:
+    def _run(self, spec: ModelSpec, host: Host) -> Lanes:
         worker = Worker()
         try:
             begun = begin(spec, host, self._report, worker=worker, stop=self._stop)
             self.begun.set_result(begun)
-            self.built.set_result(Lanes(begun.finish_lanes()))
+            return Lanes(begun.finish_lanes())
         except BaseException as error:
             worker.close(0)
             if not self.begun.done():
                 self.begun.set_exception(error)
-            self.built.set_exception(error)
+            raise
 
     def _report(self, message: Notice | Loading) -> None:
         if isinstance(message, Notice):
@@ -64,6 +61,4 @@ class Load:
 
     def _free(self, built: Future[Lanes]) -> None:
         if built.exception() is None:
-            lanes, first = built.result(), built.result().models[0]
-            first.worker.submit(lambda: save_prompt_cache(first.engine))
-            lanes.close(0)
+            built.result().close(0)
