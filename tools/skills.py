@@ -179,6 +179,25 @@ def read_skills(root: Path, folders: Sequence[str]) -> tuple[Mapping[str, bytes]
     return files, problems
 
 
+def is_name(name: str) -> bool:
+    """True for what a skill may be called: `code-review`."""
+    return _NAME.fullmatch(name) is not None
+
+
+def read_skill(path: Path) -> Skill:
+    """The skill in the user's file. Raises ToolFailed, in one sentence, for one that can't be used.
+
+    read_skill(Path("/home/me/.agents/skills/pdf/SKILL.md")).name     # "pdf"
+    """
+    try:
+        data = read_bytes(path.parent, FILE, max_bytes=_MAX_FILE_BYTES).data
+        return _parsed(path.parent.name, str(path), data, "user")
+    except (ToolFailed, OSError) as error:
+        raise ToolFailed(_why(error, FILE)) from None
+    except _Broken as error:
+        raise ToolFailed(str(error)) from None
+
+
 _Found = tuple[str, str, Literal["workspace", "user"], bytes]
 """Its path for people, its path for the model, whose it is, its bytes."""
 

@@ -12,6 +12,7 @@ from ossia.agent.sessions.session import UserText
 from ossia.cli import paths
 from ossia.cli.clean import one_line
 from ossia.cli.exits import ExitError
+from ossia.cli.runtime.schema import read_schema
 from ossia.cli.settings.config import BY_SKILL, Resolved, checked
 from ossia.cli.words import count
 from ossia.tools.calls.names import BUILT_IN
@@ -68,6 +69,14 @@ def with_options(resolved: Resolved, skill: Skill, *, schema: bool) -> tuple[Res
         only=None if tools is None else tuple(name for name in tools.split(", ") if name != "none"),
     )
     return changed, ", ".join("a schema" if key == "schema" else f"{key} {value}" for key, value in given.items())
+
+
+def require_usable(skill: Skill) -> None:
+    """Raises ExitError, one line, for a skill whose own options can't be used."""
+    for key, value in skill.options.items():
+        _checked(key, value, option_of(skill, key))
+        if key == "schema":
+            read_schema(value, of=option_of(skill, key), warn=lambda line: None, files=False)
 
 
 def option_of(skill: Skill, key: str) -> str:

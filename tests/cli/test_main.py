@@ -148,7 +148,7 @@ def test_what_is_wrong_is_said_plainly(arguments: list[str], told: str) -> None:
     assert line.startswith("ossia: error: ") and line.endswith(f"{told}\n") and line.count("\n") == 1
 
 
-@pytest.mark.parametrize("free", ["-t", "-f", "-x", "-o"])
+@pytest.mark.parametrize("free", ["-k", "-z"])
 @pytest.mark.parametrize("before", [[], ["run"]])
 def test_letters_that_mean_nothing_yet_are_refused(before: list[str], free: str) -> None:
     done = ossia_here(*before, free, "Why?")

@@ -43,6 +43,7 @@ NOT_RUN = {
     "ossia run --allow files__read_text_file *": "another program",
     "ossia run --web ddgs *": "an extra",
     "ossia trust": "a person's answer",
+    "ossia skills edit *": "a terminal",
     "ossia models * gpt-oss-20b": "the model",
     "ossia harmony *": "a vocabulary that is downloaded",
     "ossia eval*": "minutes",

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.command import line_of, ossia, ossia_here, ossia_text, write_script
+from tests.support.pty import PtyChat
 from tests.support.skills import write_skill
 from tests.support.work_calls import reads
 
@@ -175,6 +176,54 @@ def test_an_option_that_cannot_be_used_is_one_line(own: Path, tmp_path: Path, ke
     error = done.stderr.decode()
     assert error.startswith(f"ossia: error: {path.resolve()}: metadata: ossia-{key}: {said}")
     assert error.count("\n") == 1
+
+
+def test_new_writes_a_template_and_never_over_another(own: Path, tmp_path: Path) -> None:
+    done = ossia_here("skills", "new", "code-review")
+    path = own.resolve() / "code-review" / "SKILL.md"
+    assert (done.returncode, done.stdout.decode()) == (0, f"{path}\n"), done.stderr
+    assert json.loads(ossia_here("skills", "show", "code-review", "--json").stdout)["options"] == {}
+    before = path.read_text()
+    (tmp_path / "w").mkdir()
+    in_folder = ("--workspace", str(tmp_path / "w"))
+    made = ossia_here("skills", "new", "code-review", *in_folder)
+    assert made.stdout.decode() == f"{(tmp_path / 'w').resolve() / '.agents/skills/code-review/SKILL.md'}\n"
+    write_skill(tmp_path / "w" / ".claude" / "skills", "other")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "w" / ".agents" / "skills" / "out").symlink_to(tmp_path / "out")
+    for name, flags, said in (
+        ("code-review", (), f"{path} is there already: ossia skills edit code-review"),
+        ("other", in_folder, "is there already"),
+        ("out", in_folder, "leads out"),
+        ("Review", (), "must be small letters"),
+        ("../x", (), "must be small letters"),
+        ("x", ("--workspace", str(tmp_path / "none")), "doesn't exist"),
+    ):
+        done = ossia_here("skills", "new", name, *flags)
+        assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (2, b"", 1), name
+        assert said in done.stderr.decode()
+    assert path.read_text() == before and not [*(tmp_path / "out").iterdir()]
+
+
+def test_edit_opens_it_and_says_if_it_cannot_be_used(own: Path, tmp_path: Path) -> None:
+    path = (own / "review" / "SKILL.md").resolve()
+    ways = [("metadata:", f"  ossia-effort: {effort}") for effort in ("high", "huge")]
+    better, worse = (write_skill(tmp_path, "new", "New.", BODY, *way).rename(tmp_path / way[1][-4:]) for way in ways)
+    for name, editor, code, said in (
+        ("review", f"cp {better}", 0, ""),
+        ("review", f"cp {worse}", 2, f"{path}: metadata: ossia-effort: must be low, medium or high, not 'huge'"),
+        ("broken", "true", 2, "must begin with front matter"),
+        ("nothing", "true", 2, "doesn't exist: `ossia skills list` shows yours, `new` makes one"),
+        ("quiet", "/nowhere/vi", 2, "skills edit: /nowhere/vi can't be started"),
+    ):
+        with PtyChat("skills", "edit", name, environ={"EDITOR": editor, "VISUAL": ""}, columns=250) as terminal:
+            assert terminal.wait() == code, name
+            assert said in terminal.plain() and terminal.plain().count("\n") == bool(said)
+        if not code:
+            assert path.read_text() == better.read_text()
+    done = ossia_here("skills", "edit", "review")
+    why = f"skills edit: there is no terminal for an editor: the file is {path}"
+    assert (done.returncode, done.stderr.decode()) == (2, f"ossia: error: {why}\n")
 
 
 def test_the_model_reads_those_of_both_folders(own: Path, tmp_path: Path) -> None:
