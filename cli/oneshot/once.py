@@ -21,7 +21,7 @@ from ossia.cli.oneshot.running import Run
 from ossia.cli.runtime.consent import agree
 from ossia.cli.runtime.progress import Display, make_display
 from ossia.cli.runtime.schema import read_schema
-from ossia.cli.runtime.session import ELSEWHERE, Resume, moved_from, open_session
+from ossia.cli.runtime.session import ELSEWHERE, Resume, moved_from, open_session, stores_always
 from ossia.cli.runtime.skills import option_of, skill_named, skills_of, with_options, with_skill
 from ossia.cli.settings.config import ConfigError, resolve
 from ossia.cli.settings.table import Settings
@@ -108,14 +108,16 @@ def _prepared(wanted: Wanted, flags: Mapping[str, object], lines: Lines) -> tupl
         display.warn(warning)
     if by_skill:
         display.aside(f"skill {wanted.skill} sets {by_skill}")
-    opened = _opened(open_session(resolved, folder, resume=wanted.resume, save=wanted.save), folder, display)
+    save = wanted.save or stores_always(settings)
+    opened = _opened(open_session(resolved, folder, resume=wanted.resume, save=save), folder, display)
     if opened.session.options.planning != settings.plan:
         opened.session.options = replace(opened.session.options, planning=settings.plan)
     if wanted.schema is not None or answer:
         opened.session.options = replace(opened.session.options, response_format=answer)
     elif opened.session.options.response_format:
         display.note("ossia: the answer follows the session's schema; --schema off ends that", "note")
-    return Run(resolved, folder, display, opened, lines if settings.jsonl else None, orders), said
+    asked = wanted.save or opened.resumed
+    return Run(resolved, folder, display, opened, lines if settings.jsonl else None, orders, stays=asked), said
 
 
 def _said(wanted: Wanted, skill: Skill | None, *, quiet: bool) -> UserText:

@@ -41,7 +41,8 @@ from ossia.tools.folder import Folder
 class Run:
     """One run: loads, follows the turn, writes the answer.
 
-    `lines`: where `--jsonl` writes its events; `orders`: `--control stdin`.
+    `lines`: where `--jsonl` writes its events; `orders`: `--control stdin`. `stays`: the user means to go on with the
+    session, which is stored; else that isn't said, nor is its cache stored.
     """
 
     def __init__(
@@ -52,6 +53,8 @@ class Run:
         opened: OpenSession,
         lines: Lines | None,
         orders: Orders | None,
+        *,
+        stays: bool,
     ) -> None:
         settings = resolved.settings
         self._resolved, self._folder, self._settings, self._display = resolved, folder, settings, display
@@ -68,7 +71,7 @@ class Run:
             lambda: self._talk.tools.toolbox.by_name if self._talk.tools else {},
             mark=lambda: f"-{secrets.token_hex(4)}",
         )
-        self._lines, self._orders = lines, orders
+        self._lines, self._orders, self._stays = lines, orders, stays
         self._raw = Raw() if settings.raw else None
         json = Json(lines, opened) if lines or settings.json else None
         self._out: Answer | Json | Raw = (
@@ -157,13 +160,14 @@ class Run:
         talk, worker = self._talk, self._talk.worker
         if model := talk.model:
             end_stdout()  # nobody waits for what is stored
-            if talk.session.entries:
+            if talk.session.entries and self._stays:
                 talk.save_cache()
             if self._report.end != "stopped":
                 worker.submit(lambda: save_prompt_cache(model.engine))
             model.close()
         worker.close()
-        if talk.store and not talk.store.problem and talk.session.entries and not talk.opened.resumed:
+        stored = talk.store and not talk.store.problem and talk.session.entries
+        if stored and self._stays and not talk.opened.resumed:
             self._display.aside(f"stored; continue it with: ossia run --resume {talk.opened.session_id}")
         talk.close()
 

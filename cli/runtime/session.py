@@ -57,6 +57,11 @@ def open_session(
         return OpenSession(session, problem=f"the session is not stored: {error}")
 
 
+def stores_always(settings: Settings) -> bool:
+    """True if the settings say that answers of `ossia run` and `ossia serve` are stored without --save."""
+    return settings.store == "always" and not settings.private
+
+
 def moved_from(stored: str | None, folder: Folder | None, *, chat: bool = False) -> str:
     """The warning that a session was begun in the workspace `stored` and goes on without it; else "".
 

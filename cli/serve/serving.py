@@ -121,6 +121,7 @@ def _serve(
     from ossia.cli.runtime.assembly import collect, tools_spec
     from ossia.cli.runtime.ending import end_now, look_to_the_end
     from ossia.cli.runtime.progress import make_display
+    from ossia.cli.runtime.session import stores_always
     from ossia.cli.serve.answer import Door
     from ossia.cli.serve.app import App
     from ossia.cli.serve.guard import Guard
@@ -142,7 +143,8 @@ def _serve(
         # Faults and warnings come now, not to a client.
         collect(spec, resolved, tools_display, cast("Tokenizer", None)).close()
         models = Models(resolved, display, lanes=served.parallel, idle_s=idle_s)
-        service = Service(models, resolved, spec, tools_display, door, only_look=only_look, save=served.save)
+        save = served.save or stores_always(resolved.settings)
+        service = Service(models, resolved, spec, tools_display, door, only_look=only_look, save=save)
         app = App(service, Guard(served.host, token), door, _log if resolved.settings.verbose else lambda line: None)
         server = Server(listening, app, door, tick=models.look, on_drain=partial(_say_ending, display))
         with signals_to(server.drain):

@@ -206,6 +206,8 @@ class Settings:
         Flag("Read the prompt while you type: auto (idle, not on battery), on, off.", "WHEN", _CHAT))
     titles: Literal["model", "question"] = _setting("model", kinds.one_of("model", "question"),
         Flag("Session titles: model (written when idle) or question (what you asked first).", "HOW", _CHAT))
+    store: Literal["chats", "always"] = _setting("chats", kinds.one_of("chats", "always"),
+        Flag("Store conversations: chats, or always, also those of `ossia run` and `serve`.", "WHAT"))
     private: bool = _setting(False, kinds.switch(), Flag(
         "Store no conversation and no prompt cache; undo still keeps changed files.", listed=_RUN_CHAT))
 # fmt: on
@@ -221,10 +223,10 @@ SAMPLING = tuple(one.name for one in SETTINGS.values() if one.in_chat and one.in
 
 # -- flags -------------------------------------------------------------------------------------------------------------
 
-_LAST = ("plain", "raw", "json", "jsonl", "private")
+_LAST = ("plain", "raw", "json", "jsonl", "store", "private")
 """These are at the end of the help of `ossia run`: what is printed, and what is stored."""
 _RUN_KEYS = sorted((key for key, one in SETTINGS.items() if "run" in one.flag.listed), key=lambda key: key in _LAST)
-_OUTPUT = {"plain", "raw", "json", "jsonl", "show_thinking"}
+_OUTPUT = {"plain", "raw", "json", "jsonl", "show_thinking", "store"}
 _BATCH_KEYS = [key for key in _RUN_KEYS if key not in _OUTPUT]
 _SERVE_KEYS = [key for key in _BATCH_KEYS if key not in ("strict_approvals", "plan")]
 _NOT_ACP = ("workspace", "trust", "quiet", "strict_approvals", "dry_run")

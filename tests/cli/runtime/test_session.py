@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from ossia.cli.runtime.session import ELSEWHERE, Resume
-from tests.support.command import ossia, write_script
+from tests.support.command import ossia, start, write_script
 from tests.support.documents import answer
 from tests.support.pty import PtyChat
 from tests.support.screen import ChatScreen, chatting
@@ -72,3 +73,35 @@ def test_the_way_back_is_not_told_before_the_error_of_a_model_that_is_not_there(
     with PtyChat("--continue", "--model", "nothing", columns=100) as chat:
         assert chat.wait() == 3
     assert "no model" in chat.text and "continues this chat" not in chat.text
+
+
+def _titles() -> list[str]:
+    return sorted(one["title"] for one in json.loads(ossia("sessions", "list", "--json").stdout)["sessions"])
+
+
+def test_runs_are_stored_by_the_setting_unless_private(tmp_path: Path) -> None:
+    engine, always = write_script(tmp_path, answer("Yes.")), {"OSSIA_STORE": "always"}
+    for question, flags, env in (
+        ("no setting?", ("run",), {}),
+        ("by the variable?", (), always),
+        ("by the flag?", ("run", "--store", "always"), {}),
+        ("chats only?", ("run", "--store", "chats"), always),
+        ("private?", ("run", "--private"), always),
+        ("private by a variable?", ("run",), always | {"OSSIA_PRIVATE": "1"}),
+    ):
+        done = ossia(*flags, question, "--engine", engine, env=env)
+        assert (done.stdout, done.stderr) == (b"Yes.\n", b"")
+    assert _titles() == ["by the flag?", "by the variable?"]
+    done = ossia("run", "more?", "--continue", "--engine", engine, env=always)
+    assert (done.returncode, len(_titles())) == (0, 2)
+    for flags, is_said in ((("--save",), True), ((), False)):
+        with PtyChat("run", "And now?", "--engine", engine, *flags, environ=always, columns=200) as terminal:
+            assert terminal.wait() == 0
+            assert ("stored; continue it with" in terminal.plain()) is is_said
+
+
+def test_eight_runs_at_once_store_all_their_turns(tmp_path: Path) -> None:
+    engine = write_script(tmp_path, answer("Yes."))
+    runs = [start("run", f"Number {n}?", "--store", "always", "--engine", engine, "--no-tools") for n in range(8)]
+    assert [run.communicate() for run in runs] == [(b"Yes.\n", b"")] * 8
+    assert _titles() == [f"Number {n}?" for n in range(8)]

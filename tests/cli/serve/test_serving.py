@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command import ossia_here, start, write_script
+from tests.support.command import ossia, ossia_here, start, write_script
 from tests.support.serving import FINAL
 
 _TOKEN_FILE = Path(".local/share/ossia/serve/token")
@@ -58,6 +58,20 @@ def test_it_says_where_it_is_answers_and_ends_cleanly(tmp_path: Path) -> None:
     process.send_signal(signal.SIGTERM)
     assert process.communicate(timeout=60) == (b"", b"")
     assert process.returncode == 0
+
+
+@_POSIX
+@pytest.mark.parametrize(("variable", "titles"), [("OSSIA_STORE", ["Hi"]), ("OSSIA_PRIVATE", [])])
+def test_the_setting_stores_what_it_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, titles: list[str]
+) -> None:
+    monkeypatch.setenv("OSSIA_STORE", "always")
+    monkeypatch.setenv(variable, {"OSSIA_STORE": "always"}.get(variable, "1"))
+    process, line = _serve(tmp_path)
+    _ask(line)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert [one["title"] for one in json.loads(ossia("sessions", "list", "--json").stdout)["sessions"]] == titles
 
 
 @_POSIX

@@ -121,6 +121,7 @@ bell = 0
 vi = true
 prefill_ahead = "off"
 titles = "question"
+store = "always"
 private = true
 """
 EVERY_SETTING = Settings(
@@ -176,6 +177,7 @@ EVERY_SETTING = Settings(
     vi=True,
     prefill_ahead="off",
     titles="question",
+    store="always",
     private=True,
 )
 
