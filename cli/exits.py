@@ -55,15 +55,16 @@ class ExitError(Exception):
         self.code = code
 
 
-def require_size(what: str, size: int, *, more: bool = False) -> None:
+def require_size(what: str, size: int, *, more: bool = False, cuttable: bool = False) -> None:
     """Raise ExitError for a text of more than 4 MB, which no context of gpt-oss holds. `more`: it may be even longer.
 
-    `standard input has 100.0 MB, and at most 4.0 MB are read: send a part of it, …`
+    `cuttable`: `--truncate` cuts it. `standard input has 100.0 MB, and at most 4.0 MB are read: send a part of it, …`
     """
     if size > MAX_TEXT_BYTES:
         most = f"{MAX_TEXT_BYTES / 1e6:.1f} MB"
         came = f"more than the {most} that" if more else f"{size / 1e6:,.1f} MB, and at most {most}"
-        part = "send a part of it, or let the model search the file: --workspace DIR"
+        part = "cut it with --truncate head|tail|middle" if cuttable else "send a part of it"
+        part += ", or let the model search the file: --workspace DIR"
         raise ExitError(f"{what} has {came} are read: {part}", ExitCode.NO_ROOM)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 # -- sets for a regular expression's brackets: characters that act instead of being read, or that nobody sees ----------
@@ -163,6 +163,17 @@ def trim(
     if not missing:
         return start + end
     return f"{start.rstrip()}\n{_omission(missing)}\n{end.lstrip()}"
+
+
+def fair_limit(counts: Sequence[int], total: int) -> int:
+    """The largest limit for each count with which they add up to at most `total`. `fair_limit([9, 2, 5], 10)` is 4."""
+    left = total
+    for at, count in enumerate(ordered := sorted(counts)):
+        share = left // (len(ordered) - at)
+        if count > share:
+            return share
+        left -= count
+    return max(counts, default=0)
 
 
 def _longest(text: str, max_tokens: int, count_tokens: Callable[[str], int], *, from_end: bool = False) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ossia.agent.request import Request, Responder, part_of
 from ossia.harmony.messages import Message
+from ossia.tools.text import fair_limit
 
 _NOTE = "[Made room: "
 _QUOTED_CHARS = 80
@@ -54,7 +55,7 @@ def cut_to_fit(request: Request, responder: Responder, room: int) -> Request | N
         if use.used_tokens <= room:
             return request
         *old, _ = use.messages
-        limit = _limit(old, sum(old) - (use.used_tokens - room)) - _LEAST_TOKENS // 2
+        limit = fair_limit(old, sum(old) - (use.used_tokens - room)) - _LEAST_TOKENS // 2
         if limit < _LEAST_TOKENS:
             return None
         cut = tuple(
@@ -76,21 +77,10 @@ def transcript(messages: Sequence[Message], chars: int) -> str:
     while kept < len(lines) and (room := room - min(_LEAST_CHARS, len(lines[-1 - kept][1]))) >= 0:
         kept += 1
     lines, left_out = lines[len(lines) - kept :], len(lines) - kept
-    each = _limit([len(text) for _, text in lines], chars)
+    each = fair_limit([len(text) for _, text in lines], chars)
     shown = [f"{who}: {text if len(text) <= each else text[: max(0, each - 1)] + '…'}" for who, text in lines]
     return "\n".join([f"({left_out} messages are left out here.)", *shown] if left_out else shown)
 
 
 def _cut(message: Message, chars: int) -> Message:
     return replace(message, content=(head_and_tail(message.text, chars),), sampled=None)
-
-
-def _limit(counts: Sequence[int], total: int) -> int:
-    """The largest limit for each count with which they add up to at most `total`. `_limit([9, 2, 5], 10)` is 4."""
-    left = total
-    for at, count in enumerate(ordered := sorted(counts)):
-        share = left // (len(ordered) - at)
-        if count > share:
-            return share
-        left -= count
-    return max(counts, default=0)

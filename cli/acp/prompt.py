@@ -20,8 +20,8 @@ def text_of(blocks: object, folder: Path, taints: frozenset[Taint]) -> UserText:
 
         text_of([{"type": "text", "text": "Explain this"}], Path("/work"), frozenset()).typed    # "Explain this"
     """
-    from ossia.cli.attach.local import block as block_of
-    from ossia.cli.attach.local import in_heading
+    from ossia.cli.attach.content import block as block_of
+    from ossia.cli.attach.content import in_heading
 
     if not isinstance(blocks, list) or not blocks:
         raise RpcError(INVALID_PARAMS, "prompt: expected a list of content blocks")

@@ -221,10 +221,10 @@ class Session:
         if isinstance(answer, str):
             self.update(updates.message(answer))
             return {"stopReason": "end_turn"}
-        said, _, problems = with_mentioned(answer, self.resolved.settings, talk, self.cwd, control)
-        for line in problems:
+        attached = with_mentioned(answer, self.resolved.settings, talk, self.cwd, control)
+        for line in (*(one.shown for one in attached.attachments if one.cut), *attached.problems):
             self.update(updates.thought(f"{line}\n"))
-        return self._say(said, control)
+        return self._say(attached.user_text, control)
 
     def _say(self, said: UserText, control: Control) -> Mapping[str, object]:
         from ossia.cli.acp import rest

@@ -77,7 +77,7 @@ def content(value: str) -> dict[str, object]:
 
 def code(value: str, language: str = "") -> dict[str, object]:
     """A text of a call, drawn as code."""
-    from ossia.cli.attach.local import block
+    from ossia.cli.attach.content import block
 
     head, _, rest = block("", value).removeprefix("\n").partition("\n")
     return content(f"{head}{language}\n{rest}")

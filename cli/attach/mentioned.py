@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ossia.cli.exits import ExitCode, ExitError
 from ossia.cli.mentions import mentions
 
 if TYPE_CHECKING:
@@ -13,25 +16,46 @@ if TYPE_CHECKING:
     from ossia.agent.control import Control
     from ossia.agent.conversation import Conversation
     from ossia.agent.sessions.session import UserText
+    from ossia.cli.attach.attach import Attached
+    from ossia.cli.attach.content import Cut, Source
     from ossia.cli.settings.table import Settings
+    from ossia.tools.host import Host
+    from ossia.tools.pages import PageLoader
+
+_LEAST_SHARE = 8
+"""At least an eighth of the context: in a full one, older turns give way."""
 
 
 def with_mentioned(
-    said: UserText, settings: Settings, talk: Conversation, folder: Path, stop: Control
-) -> tuple[UserText, tuple[str, ...], tuple[str, ...]]:
-    """The text with what its typed part mentions; a line for each whole attachment; one for each cut or missing one.
+    said: UserText,
+    settings: Settings,
+    talk: Conversation,
+    folder: Path,
+    stop: Control,
+    *,
+    first: Sequence[Source] = (),
+    cut: Cut = "middle",
+) -> Attached:
+    """The text with what its typed part mentions, behind the sources that come `first`, within the context's room.
 
-    Secrets and files from elsewhere aren't attached. It blocks; call it with a model and tools in use.
+    Secrets and files from elsewhere aren't attached. It blocks; call it on the worker's thread, with a model and tools
+    in use. `cut`: the part left out of what is too long. Raises ExitError if even parts of `first` are too much.
     """
-    if not mentions(said.typed):
-        return said, (), ()
-    from ossia.cli.attach.attach import Bounds, attach
-    from ossia.cli.runtime.assembly import web_of
-    from ossia.tools.pages import PageLoader
+    from ossia.cli.attach.attach import Attached, attach
+    from ossia.cli.attach.content import Bounds
 
+    if not (first or mentions(said.typed)):
+        return Attached(said)
     assert talk.model is not None and talk.tools is not None
-    loader = PageLoader(web_of(settings), talk.host, private=settings.private)
-    try:
+    encode = talk.model.tokenizer.encode
+    use = talk.model.responder.measure(talk.session.request(talk.tools.toolbox.specs))
+    free = use.total_tokens - use.used_tokens - use.reserve_tokens - len(encode(said.text))
+    room = max(free, use.total_tokens // _LEAST_SHARE)
+    bounds = Bounds(room, room, cut=cut, count=lambda text: len(encode(text)))
+    if len(first) > bounds.things:
+        raise ExitError(f"the context has room for parts of {bounds.things} attachments, and there are {len(first)}: "
+                        "attach fewer, or use a larger --context", ExitCode.NO_ROOM)  # fmt: skip
+    with page_loader(settings, talk.host) as loader:
         attached = attach(
             said.text,
             shown=said.typed,
@@ -39,11 +63,18 @@ def with_mentioned(
             workspace=talk.tools.folder.workspace if talk.tools.folder else None,
             load_page=lambda url: loader.load(url, refresh=False, stop=stop),
             stop=stop,
-            bounds=Bounds.within(talk.model.engine.context_tokens // 2),
+            pending=first,
+            bounds=bounds,
         )
-    finally:
-        loader.close()
-    text, lines = attached.user_text, tuple(one.shown for one in attached.attachments)
-    cut = tuple(line for line in lines if "cut in the middle" in line)
-    whole = tuple(line for line in lines if line not in cut)
-    return replace(text, typed=said.typed, taints=text.taints | said.taints), whole, (*cut, *attached.problems)
+    text = attached.user_text
+    return replace(attached, user_text=replace(text, typed=said.typed, taints=text.taints | said.taints))
+
+
+@contextmanager
+def page_loader(settings: Settings, host: Host) -> Iterator[PageLoader]:
+    """The loader of the pages that the user names."""
+    from ossia.cli.runtime.assembly import web_of
+    from ossia.tools.pages import PageLoader
+
+    with closing(PageLoader(web_of(settings), host, private=settings.private)) as loader:
+        yield loader

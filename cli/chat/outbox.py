@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ossia.agent.control import Control
 from ossia.agent.models.memory import size_text
 from ossia.agent.sessions.session import UserText
-from ossia.cli.attach.attach import Attaching
+from ossia.cli.chat.attaching import Attaching
 from ossia.cli.clean import one_line
 from ossia.cli.runtime.skills import with_skill
 from ossia.cli.terminal.input.typed import Typed, as_text

@@ -57,7 +57,7 @@ class Root(Group):
                 raise
             if _is_path(ctx, args[0]):
                 return self.parse_args(ctx, ["--workspace", *args])
-            return super().parse_args(ctx, ["run", *args])  # `--schema` or `-t`, which only a question has
+            return super().parse_args(ctx, ["run", *args])  # `-f` or `-t`, which only a question has
         before, first = args[: len(args) - len(rest)], next(iter(rest), "")
         if first not in self.commands and _is_path(ctx, first):
             return self.parse_args(ctx, [*before, "--workspace", first, *rest[1:]])

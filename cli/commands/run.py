@@ -27,6 +27,14 @@ def run(
         str | None,
         typer.Option(metavar="stdin", help="With --jsonl: answer questions, steer and stop by lines on stdin."),
     ] = None,
+    file: Annotated[
+        list[str] | None,
+        typer.Option("-f", "--file", metavar="FILE|DIR|URL|-", help="Attach it behind the question; - is piped input."),
+    ] = None,
+    truncate: Annotated[
+        str | None,
+        typer.Option(metavar="head|tail|middle", help="Leave out this part of input that the context has no room for."),
+    ] = None,
     save: Annotated[bool, typer.Option("--save", help="Store the session. (A run stores nothing otherwise.)")] = False,
     latest: Annotated[
         bool,
@@ -45,5 +53,14 @@ def run(
     from ossia.cli.oneshot.once import Wanted, run_once
     from ossia.cli.runtime.session import Resume
 
-    wanted = Wanted(prompt, Resume(latest, resume), save=save, schema=schema, skill=skill, control=control)
+    wanted = Wanted(
+        prompt,
+        Resume(latest, resume),
+        save=save,
+        schema=schema,
+        skill=skill,
+        control=control,
+        files=tuple(file or ()),
+        truncate=truncate,
+    )
     raise typer.Exit(run_once(wanted, given))

@@ -9,13 +9,14 @@ from typing import Literal
 
 from ossia.agent.conversation import OpenSession
 from ossia.agent.sessions.session import UserText
+from ossia.cli.attach.content import CUTS, STDIN, Cut
 from ossia.cli.clean import one_line
 from ossia.cli.exits import ExitError
 from ossia.cli.interrupts import hold, settle
 from ossia.cli.oneshot.control import Control as Orders
 from ossia.cli.oneshot.lines import Lines
 from ossia.cli.oneshot.output import Json
-from ossia.cli.oneshot.prompt import question_of
+from ossia.cli.oneshot.prompt import Asked, asked_of
 from ossia.cli.oneshot.report import Report
 from ossia.cli.oneshot.running import Run
 from ossia.cli.runtime.consent import agree
@@ -39,7 +40,8 @@ class Wanted:
     """One run as its command line asks for it, beside the settings.
 
     `resume`: the stored session to go on with; `save`: store a new one; `schema`: a JSON Schema, or its file, that the
-    answer must follow; `skill`: the name of one to call; `control`: "stdin" for `cli.oneshot.control`.
+    answer must follow; `skill`: the name of one to call; `control`: "stdin" for `cli.oneshot.control`. `files`: what to
+    attach, as `-f` names it; `truncate`: "head", "tail" or "middle", what to leave out where there is too little room.
     """
 
     prompt: str | None = None
@@ -48,6 +50,8 @@ class Wanted:
     schema: str | None = None
     skill: str | None = None
     control: str | None = None
+    files: tuple[str, ...] = ()
+    truncate: str | None = None
 
 
 @plain_keys()
@@ -81,7 +85,7 @@ def _json_form(flags: Mapping[str, object]) -> Literal["json", "jsonl"] | None:
     return "jsonl" if jsonl else "json" if json else None
 
 
-def _prepared(wanted: Wanted, flags: Mapping[str, object], lines: Lines) -> tuple[Run, UserText]:
+def _prepared(wanted: Wanted, flags: Mapping[str, object], lines: Lines) -> tuple[Run, Asked]:
     """The run, and its question. Refuses all it can before the model is loaded."""
     resolved, folder = resolve_with_folder(flags)
     skill = skill_named(wanted.skill, skills_of(folder)) if wanted.skill is not None else None
@@ -101,7 +105,7 @@ def _prepared(wanted: Wanted, flags: Mapping[str, object], lines: Lines) -> tupl
     if skill and wanted.schema is None:
         given, of = skill.options.get("schema"), option_of(skill, "schema")
     answer = read_schema(given, of=of, warn=display.warn, files=of == "--schema") if given is not None else None
-    said = _said(wanted, skill, quiet=settings.quiet)
+    said = _said(wanted, skill, folder, quiet=settings.quiet)
     if wanted.save and settings.private and resolved.origins["private"] == "--private":
         raise ExitError("use --save or --private, not both")
     for warning in resolved.warnings:
@@ -120,16 +124,25 @@ def _prepared(wanted: Wanted, flags: Mapping[str, object], lines: Lines) -> tupl
     return Run(resolved, folder, display, opened, lines if settings.jsonl else None, orders, stays=asked), said
 
 
-def _said(wanted: Wanted, skill: Skill | None, *, quiet: bool) -> UserText:
-    """The question, typed, piped or of a skill."""
-    prompt, piped = wanted.prompt, wanted.control is None
+def _said(wanted: Wanted, skill: Skill | None, folder: Folder | None, *, quiet: bool) -> Asked:
+    """The question, typed, piped or of a skill, with what is attached to it."""
+    words = "" if wanted.prompt == "-" else (wanted.prompt or "").strip()
+    typed, cut = wanted.prompt if skill is None else f"/{skill.name} {words}".strip(), _cut(wanted.truncate)
+    workspace = folder.workspace if folder else None
+    asked = asked_of(typed, wanted.files, cut=cut, workspace=workspace, quiet=quiet, piped=wanted.control is None)
     if skill is None:
-        return UserText(question_of(prompt, quiet=quiet, piped=piped), prompt or "")
-    asked = "" if prompt == "-" else (prompt or "").strip()
-    typed = f"/{skill.name} {asked}".strip()
-    whole = question_of(typed, quiet=quiet, piped=piped)
-    read = whole.removeprefix(typed).removeprefix("\n\n")
-    return with_skill(UserText(typed if skill.takes_input else whole, typed), skill.called(asked, read))
+        return asked
+
+    def compose(piped: str) -> UserText:
+        return with_skill(asked.compose("" if skill.takes_input else piped), skill.called(words, piped))
+
+    return replace(asked, compose=compose)
+
+
+def _cut(truncate: str | None) -> Cut | None:
+    if truncate is not None and truncate not in CUTS:
+        raise ExitError(f"--truncate {one_line(truncate, 40)}: expected head, tail or middle, the part to leave out")
+    return truncate
 
 
 def _opened(opened: OpenSession, folder: Folder | None, display: Display) -> OpenSession:
@@ -150,5 +163,7 @@ def _require_control(wanted: Wanted, settings: Settings) -> None:
                         '--control stdin "What is 48*17?"')  # fmt: skip
     if not settings.jsonl:
         raise ExitError("--control stdin needs --jsonl: the events say what is asked")
+    if any(name in STDIN for name in wanted.files):
+        raise ExitError("--control stdin and -f - both read stdin: attach a file instead")
     if wanted.prompt == "-" or (not (wanted.prompt or "").strip() and wanted.skill is None):
         raise ExitError("--control stdin needs the question as an argument: stdin holds the lines of control")

@@ -13,7 +13,6 @@ from ossia.agent.errors import EngineFailed
 from ossia.agent.events import Delta, Event, MessageAdded, ToolFinished
 from ossia.agent.kv_cache import save_prompt_cache
 from ossia.agent.limits import deadline
-from ossia.agent.sessions.session import UserText
 from ossia.agent.stream.events import Begin
 from ossia.agent.stream.publish import Publisher
 from ossia.agent.turn import Tapped
@@ -25,7 +24,7 @@ from ossia.cli.oneshot.ask import Asker
 from ossia.cli.oneshot.control import Control as Orders
 from ossia.cli.oneshot.lines import Lines
 from ossia.cli.oneshot.output import Answer, Json, Raw
-from ossia.cli.oneshot.prompt import with_attached
+from ossia.cli.oneshot.prompt import Asked, with_attached, with_given
 from ossia.cli.oneshot.pump import FRAME_S, follow
 from ossia.cli.oneshot.report import Report, show_last_line, show_refused
 from ossia.cli.runtime.assembly import begin_model, control_names, end_tools, finish, fixes_for, limits_of, tools_spec
@@ -80,10 +79,10 @@ class Run:
         if isinstance(self._out, Answer):
             display.before = self._out.pause
 
-    def answer(self, said: UserText) -> int:
+    def answer(self, asked: Asked) -> int:
         """The whole run. An error that ends it early is noted in the report, for the result, and raised at the end."""
         report, display = self._report, self._display
-        self._attempt(lambda: self._turn(said))
+        self._attempt(lambda: self._turn(asked))
         self._attempt(lambda: end_tools(self._talk, display))
         if isinstance(report.error, BrokenPipeError) and not self._lines:
             raise report.error
@@ -134,15 +133,16 @@ class Run:
         if turn := self._talk.turn:
             turn.tap(ids)
 
-    def _turn(self, said: UserText) -> None:
-        self._load()
+    def _turn(self, asked: Asked) -> None:
         settings, talk = self._settings, self._talk
+        asked = with_given(asked, settings, talk, self._display)
+        self._load()
         assert talk.tools is not None
+        said = with_attached(asked, settings, talk, display=self._display)
         self._warn_of_control_names(said.text, "the prompt")
         self._warn_of_control_names(read_instructions(settings.instructions) or "", "--instructions")
         refused, tools = self._report.refused, talk.tools
         asker = Asker(self._display, yes=settings.yes, store=tools.store, refused=refused, hint=tools.hint)
-        said = with_attached(said, settings, talk, display=self._display)
         turn, orders = talk.say(said, limits=limits_of(settings, talk.options.effort)), self._orders
         if orders:
             orders.begin(turn, self._publisher, asker, tools.store)

@@ -15,7 +15,8 @@ import pytest
 from ossia.agent.control import Control
 from ossia.agent.sessions.session import UserText
 from ossia.cli import paths
-from ossia.cli.attach.attach import Attached, Attachment, Bounds, attach, output_of
+from ossia.cli.attach.attach import Attached, attach, output_of
+from ossia.cli.attach.content import Attachment, Bounds
 from ossia.cli.attach.user_command import Ran, run_command
 from ossia.cli.exits import ExitError
 from ossia.cli.mentions import Mention, mentions, open_mention, written
@@ -188,7 +189,7 @@ def test_what_was_pasted_names_nothing(work: Path) -> None:
 
 def test_a_long_file_loses_its_middle_and_both_are_told(work: Path) -> None:
     put(work, "log.txt", "".join(f"line {number}\n" for number in range(10_000)))
-    (long,) = attached("@log.txt", work, bounds=Bounds(one_bytes=3_000)).attachments
+    (long,) = attached("@log.txt", work, bounds=Bounds(one=3_000)).attachments
     assert long.shown == "@log.txt · 3.03 kB of 98.9 kB, cut in the middle"
     lines = long.text.split("\n")
     assert lines[0] == "Attached file log.txt (3.03 kB of 98.9 kB, cut in the middle):"
@@ -202,21 +203,29 @@ def test_of_a_huge_file_only_the_ends_are_read(work: Path) -> None:
     path = put(work, "huge.txt", "ä" * 40_000)
     with path.open("r+b") as file:
         file.seek(3 << 30)  # sparse: what is between would be refused, if it was read
-        file.write("\nthe end ü\n".encode())
-    (huge,) = attached("@huge.txt", work, bounds=Bounds(one_bytes=3_002)).attachments
+        file.write(("x" * 2_000 + "\nthe end ü\n").encode())
+    (huge,) = attached("@huge.txt", work, bounds=Bounds(one=3_002)).attachments
     assert "cut in the middle" in huge.shown and huge.size < 4_000
     assert huge.text.split("\n")[2] == "ä" * 1000 and "about 3,221,2" in huge.text and "the end ü" in huge.text
+    with path.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\0")
+    assert "it is a binary file, 3.2 GB" in attached("@huge.txt", work, bounds=Bounds(one=3_002)).problems[0]
 
 
-def test_all_of_a_message_is_bounded(work: Path) -> None:
-    for name in "abc":
-        put(work, f"{name}.txt", name * 3_000)
-    result = attached("@a.txt @b.txt @c.txt", work, bounds=Bounds(one_bytes=4_000, all_bytes=5_000))
+def test_what_does_not_fit_shares_the_room(work: Path) -> None:
+    """The short ones are whole, the long ones have equal parts of the rest."""
+    for name, size in (("a", 300), ("b", 9_000), ("c", 3_000)):
+        put(work, f"{name}.txt", name * size)
+    result = attached("@a.txt @b.txt @c.txt", work, bounds=Bounds(one=4_000, all=5_000))
     assert [found.shown for found in result.attachments] == [
-        "@a.txt · 3 kB",
-        "@b.txt · 2.01 kB of 3 kB, cut in the middle",
+        "@a.txt · 300 bytes",
+        "@b.txt · 2.37 kB of 9 kB, cut in the middle",
+        "@c.txt · 2.37 kB of 3 kB, cut in the middle",
     ]
-    assert result.problems == ("@c.txt: not attached: a message takes 5 kB in all",)
+    few = attached("@a.txt @b.txt @c.txt", work, bounds=Bounds(one=1_000, all=1_000))
+    assert [found.shown[:6] for found in few.attachments] == ["@a.txt", "@b.txt"]
+    assert few.problems == ("@c.txt: not attached: there is room for 2 things in all",)
 
 
 @pytest.mark.parametrize(
@@ -311,7 +320,7 @@ def test_a_folder_is_its_names_and_its_texts(work: Path) -> None:
 def test_a_folder_is_bounded_and_ends_with_a_stop(work: Path) -> None:
     for number in range(30):
         put(work, f"many/{number:02}.txt", "x" * 1_000)
-    (found,) = attached("@many", work, bounds=Bounds(one_bytes=5_000, files=20)).attachments
+    (found,) = attached("@many", work, bounds=Bounds(one=5_000, files=20)).attachments
     assert found.shown.startswith("@many · 30 files, the text of 5 of them")
     assert found.size < 5_600
     control = Control()
@@ -372,7 +381,7 @@ def test_long_output_loses_its_middle(work: Path) -> None:
 
 def test_pending_output_is_bounded_like_everything(work: Path) -> None:
     long = output_of(Ran("seq", "".join(f"{number}\n" for number in range(2_000)), 0, "exit status 0"))
-    bounds = Bounds(one_bytes=1_000)
+    bounds = Bounds(one=1_000)
     message = attach("why?", folder=work, load_page=no_page, stop=NoStop(), pending=[long], bounds=bounds)
     (cut,) = message.attachments
     lines = cut.text.split("\n")

@@ -42,6 +42,7 @@ NOT_RUN = {
     "ossia mcp login *": "a browser",
     "ossia run --allow files__read_text_file *": "another program",
     "ossia run --web ddgs *": "an extra",
+    "ossia run -f https*": "the web",
     "ossia trust": "a person's answer",
     "ossia skills edit *": "a terminal",
     "ossia models * gpt-oss-20b": "the model",

@@ -13,7 +13,7 @@ from tests.support.command import ROOT
 _FOLDER = ROOT / "cli" / "terminal"
 # Of cli/'s own modules those that print, for commands that run and end. Everything else may be at work in a chat.
 _PRINTS = {
-    *("main", "oneshot/drawn", "oneshot/output", "oneshot/prompt", "runtime/consent", "runtime/progress"),
+    *("main", "oneshot/drawn", "oneshot/given", "oneshot/output", "runtime/consent", "runtime/progress"),
     "streams",
     "acp/server",
     *(f"commands/{name}" for name in ("cache", "config", "docs", "docs_report", "harmony", "help", "mcp")),

@@ -67,7 +67,7 @@ def test_every_flag_of_run_and_of_the_chat_is_a_setting() -> None:
     """All but those that say what this one command is to do. `--no-guide` is `guide = "off"`."""
     helps = "".join(ossia_text(*args).stdout for args in (("--help",), ("run", "--help")))
     flags = {flag.replace("-", "_") for flag in re.findall(r"^  (?:-\w, )?--([a-z-]+)", helps, re.MULTILINE)}
-    own = {"save", "continue", "resume", "schema", "skill", "control", "version", "help"}
+    own = {"save", "continue", "resume", "schema", "skill", "control", "file", "truncate", "version", "help"}
     assert flags - own - {"no_guide"} | {"guide"} == set(Settings.__dataclass_fields__)
 
 

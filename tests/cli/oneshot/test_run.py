@@ -386,12 +386,13 @@ class TestStdin:
                 ossia("run", "-", stdin=b"a" * 4_000_001),
             ]
         known, unknown = "has 100.0 MB, and at most 4.0 MB are", "has more than the 4.0 MB that are"
-        part = "read: send a part of it, or let the model search the file: --workspace DIR"
+        rest = ", or let the model search the file: --workspace DIR"
+        part, cut = (f"read: {way}{rest}" for way in ("send a part of it", "cut it with --truncate head|tail|middle"))
         assert [(done.returncode, done.stdout, done.stderr.decode()) for done in seen] == [
-            (4, b"", f"ossia: error: {what} {has} {part}\n")
-            for what, has in (
-                ("standard input", known), ("@big.txt", known), ("--instructions @big.txt", known),
-                ("standard input", unknown),
+            (4, b"", f"ossia: error: {what} {has} {way}\n")
+            for what, has, way in (
+                ("standard input", known, cut), ("@big.txt", known, cut), ("--instructions @big.txt", known, part),
+                ("standard input", unknown, cut),
             )
         ]  # fmt: skip
 
