@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ossia.agent.engine.base import StepStats
 from ossia.agent.events import ContextTrimmed, Event, MessageAdded, Stats, ToolFinished, TurnEnded
+
+_LAST_TURNS = 8
 
 
 @dataclass(slots=True)
@@ -84,12 +87,17 @@ class Sums:
 
 @dataclass(slots=True)
 class Tally:
-    """The sums of a chat; feed it every event. `turn`: of the last turn, `chat`: of all turns since it was opened."""
+    """The sums of a chat; feed it every event.
+
+    `turn`: of the last turn, `chat`: of all turns since it was opened, `last`: of each of the last turns that are over,
+    with its seconds, oldest first.
+    """
 
     clock: Callable[[], float] = time.monotonic
     turn: Sums = field(default_factory=Sums)
     chat: Sums = field(default_factory=Sums)
     turn_s: float | None = None  # None while a turn is under way, or before the first one
+    last: deque[tuple[Sums, float]] = field(default_factory=lambda: deque(maxlen=_LAST_TURNS))
     _since: float = 0.0
 
     def see(self, event: Event) -> None:
@@ -98,5 +106,6 @@ class Tally:
                 self.turn, self.turn_s, self._since = Sums(), None, self.clock()
             case TurnEnded():
                 self.turn_s = self.clock() - self._since
+                self.last.append((self.turn, self.turn_s))
         self.turn.see(event)
         self.chat.see(event)

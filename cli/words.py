@@ -35,7 +35,6 @@ FORCED = "⟨⟩"
 """The brackets around ids that weren't sampled, in text for people."""
 
 _LINE_ENDS = {ord(char): f"\\u{ord(char):04x}" for char in "\x85\u2028\u2029"}
-_EIGHTHS = " ▏▎▍▌▋▊▉"
 
 
 def count(number: int, what: str) -> str:
@@ -123,12 +122,6 @@ def thinking_cut(tokens: int) -> str:
 def speed_of(tokens_per_s: float) -> str:
     """`7.3 tok/s`, `1,200 tok/s`."""
     return f"{tokens_per_s:,.{0 if tokens_per_s >= 100 else 1}f} tok/s"
-
-
-def bar(share: float, cells: int) -> str:
-    """A bar over this share of `cells`: `bar(0.5, 8)` → `████`."""
-    eighths = round(min(max(share, 0.0), 1.0) * cells * 8)
-    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
 
 def wrapped(text: str, first: str, others: str, width: int) -> list[str]:

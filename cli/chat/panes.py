@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from rich.segment import Segment
 from rich.style import Style
 
+from ossia.cli.chart import bar
 from ossia.cli.clean import clean, fitted, one_line
 from ossia.cli.settings.kinds import thinking_limit
 from ossia.cli.visible import seen_line
-from ossia.cli.words import bar, short, speed_of
+from ossia.cli.words import short, speed_of
 
 if TYPE_CHECKING:
     from ossia.cli.chat.chat import Chat

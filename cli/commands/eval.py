@@ -41,6 +41,9 @@ def evaluate(
     json: Annotated[
         bool | None, typer.Option("-j", "--json", help="Print JSON: one line per run, then the table.")
     ] = None,
+    svg: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Also draw the table into this file, as an SVG picture.")
+    ] = None,
     quiet: Annotated[bool | None, option("quiet")] = None,
 ) -> None:
     """Run tasks with known answers, and print how many were solved.
@@ -55,7 +58,8 @@ def evaluate(
         "temperature": temperature, "context": context, "threads": threads, "gpu_layers": gpu_layers,
         "max_tokens": max_tokens, "timeout": timeout, "json": json, "quiet": quiet,
     }  # fmt: skip
-    request = TaskRequest(tuple(suites or ()), tuple(task or ()), runs, new, Path(aime) if aime is not None else None)
+    problems = Path(aime) if aime is not None else None
+    request = TaskRequest(tuple(suites or ()), tuple(task or ()), runs, new, problems, svg)
     if list_:
         return list_tasks(request, given)
     raise typer.Exit(evaluated(request, given))

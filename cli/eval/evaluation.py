@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from shutil import get_terminal_size
 
 from ossia import __version__
 from ossia.agent.build import Model, free_memory
@@ -15,13 +16,16 @@ from ossia.agent.sessions.session import Options
 from ossia.agent.sessions.store import SessionStore
 from ossia.agent.worker import Worker
 from ossia.cli import paths
+from ossia.cli.chart import draws_blocks, rows, svg
 from ossia.cli.clean import clean
 from ossia.cli.eval import chain, harmony, repo, sums
+from ossia.cli.eval.forecast import Speed, remaining_s
 from ossia.cli.eval.play import Player
-from ossia.cli.eval.results import Outcome, Results, by_suite, duration, published, row_of, table
+from ossia.cli.eval.results import Outcome, Results, Row, by_suite, chart_of, duration, published, row_of, table
 from ossia.cli.eval.task import Task
 from ossia.cli.eval.workbench import missing, remove_left
 from ossia.cli.exits import ExitCode, ExitError
+from ossia.cli.export.forms import write_text
 from ossia.cli.runtime.assembly import begin_model
 from ossia.cli.runtime.consent import agree
 from ossia.cli.runtime.ending import end_now
@@ -37,27 +41,22 @@ from ossia.cli.words import count, json_line, speed_of
 _MAX_TOKENS, _MAX_SECONDS = 32_768, 1800.0
 """Of one task, where the user names no limits: a task that doesn't end must not keep the others waiting for ever."""
 _SPEED_PROMPT, _SPEED_TOKENS = "Write the numbers from 1 to 40, one a line.", 64
-USUAL: Mapping[str, tuple[int, int]] = {
-    "harmony": (350, 1200),
-    "chain": (900, 1600),
-    "repo": (3500, 9000),
-    "math": (1200, 900),
-    "aime": (7000, 1500),
-}
-"""Tokens that a task of a suite takes at medium effort, by a guess: generated, and read (the rest is cached)."""
-_EFFORT = {"low": 0.4, "medium": 1.0, "high": 2.5}
 SUITES = {"harmony": harmony.tasks, "chain": chain.tasks, "repo": repo.tasks, "math": sums.tasks}
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRequest:
-    """The tasks that the command line names. `runs` of each; `anew`: results from before don't count."""
+    """The tasks that the command line names. `runs` of each; `anew`: results from before don't count.
+
+    `svg`: the file for the picture of the table.
+    """
 
     suites: tuple[str, ...] = ()
     tasks: tuple[str, ...] = ()
     runs: int = 1
     anew: bool = False
     aime: Path | None = None
+    svg: str | None = None
 
 
 def list_tasks(request: TaskRequest, flags: Mapping[str, object]) -> None:
@@ -73,6 +72,8 @@ def evaluate(request: TaskRequest, flags: Mapping[str, object]) -> int:
     resolved = _plain(resolve(flags, environ=os.environ))
     settings = resolved.settings
     agree(settings)
+    if request.svg is not None:
+        _check_place(request.svg)
     tasks = chosen(request.suites, request.tasks, seed=settings.seed or 0, aime=request.aime)
     display = make_display(settings)
     for warning in resolved.warnings:
@@ -80,6 +81,14 @@ def evaluate(request: TaskRequest, flags: Mapping[str, object]) -> int:
     remove_left()
     tasks = _possible(tasks, settings, display)
     return _Evaluation(resolved, display, tasks, request).whole()
+
+
+def _check_place(name: str) -> None:
+    """Raise ExitError for a file that can't be written, as far as that shows beforehand."""
+    path = paths.expanded(name)
+    why = "it is a folder" if path.is_dir() else "its folder doesn't exist" if not path.parent.is_dir() else ""
+    if why or not os.access(path.parent, os.W_OK):
+        raise ExitError(f"--svg {name} can't be written: {why or 'its folder takes no new files'}")
 
 
 def _plain(resolved: Resolved) -> Resolved:
@@ -231,15 +240,27 @@ class _Evaluation:
 
     def _print(self) -> None:
         settings = self._settings
-        rows = [row_of(suite, outcomes) for suite, outcomes in by_suite(self._done).items()]
+        found = [row_of(suite, outcomes) for suite, outcomes in by_suite(self._done).items()]
         if settings.json:
             head = {"model": self._model, "effort": settings.effort, "seed": settings.seed, "ossia": __version__}
-            print(json_line({"type": "table", **head, "suites": [asdict(row) for row in rows]}), file=stdout())
-            return
+            print(json_line({"type": "table", **head, "suites": [asdict(row) for row in found]}), file=stdout())
+        else:
+            self._print_table(found)
+        if self._request.svg is not None:
+            title = f"{self._model}, effort {settings.effort}: tasks solved"
+            write_text(self._request.svg, svg([chart_of(found, title)]))
+
+    def _print_table(self, found: Sequence[Row]) -> None:
+        settings = self._settings
         runs = f" · {count(self._request.runs, 'run')} of each"
-        tasks = count(sum(row.tasks for row in rows), "task")
+        tasks = count(sum(row.tasks for row in found), "task")
         head_line = f"{self._model} · effort {settings.effort} · {tasks}{runs if self._request.runs > 1 else ''}"
-        for line in (head_line, "", *table(rows), *published(rows, model=self._model, effort=settings.effort)):
+        near = published(found, model=self._model, effort=settings.effort)
+        chart: list[str] = []
+        if stdout().isatty():
+            ascii = not draws_blocks(stdout().encoding)
+            chart = ["", *rows(chart_of(found, "solved"), get_terminal_size().columns, ascii=ascii)]
+        for line in (head_line, "", *table(found), *near, *chart):
             print(shown(line), file=stdout())
 
 
@@ -251,35 +272,6 @@ def _file_of(settings: Settings) -> list[object]:
     path = find_model(settings.model, locations=locations(paths.host()), memory=free_memory()).path.resolve()
     status = path.stat()
     return [str(path), status.st_size, status.st_mtime_ns]
-
-
-@dataclass(frozen=True, slots=True)
-class Speed:
-    """Tokens a second: generated, and read."""
-
-    tokens_per_s: float
-    read_per_s: float
-
-
-def remaining_s(tasks: Iterable[Task], done: Iterable[Outcome], speed: Speed | None, effort: str) -> float | None:
-    """Seconds that these tasks will take. None: nothing is known of one of their suites.
-
-    Once two tasks of a suite are done, their mean is what another one of it takes.
-    """
-    taken: dict[str, list[float]] = {}
-    for one in done:
-        taken.setdefault(one.suite, []).append(one.seconds)
-    total = 0.0
-    for task in tasks:
-        seconds = taken.get(task.suite, [])
-        if len(seconds) >= 2:
-            total += sum(seconds) / len(seconds)
-        elif speed is not None:
-            generated, read = USUAL.get(task.suite, (1000, 1000))
-            total += generated * _EFFORT[task.effort or effort] / speed.tokens_per_s + read / speed.read_per_s
-        else:
-            return None
-    return total
 
 
 def chosen(suites: Sequence[str], ids: Sequence[str], *, seed: int, aime: Path | None) -> list[Task]:

@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
+from ossia.cli.chart import Bar, Chart
+
 VERSION = 1
 
 
@@ -181,6 +183,14 @@ def _cells(row: Row) -> tuple[str, ...]:
     fit = "" if row.f1 is None else f"{row.f1:.2f}"
     share, between = f"{100 * row.share:.1f} %", f"{100 * row.low:.0f} – {100 * row.high:.0f} %"
     return row.suite, f"{row.passed} of {row.runs}", share, between, fit, duration(row.seconds)
+
+
+def chart_of(rows: Iterable[Row], title: str) -> Chart:
+    """The shares with their intervals."""
+    bars = (
+        Bar(row.suite, 100 * row.share, 100 * row.low, 100 * row.high, f"{row.passed} of {row.runs}") for row in rows
+    )
+    return Chart(title, "%", tuple(bars), "95 % interval", most=100)
 
 
 def published(rows: Iterable[Row], *, model: str, effort: str) -> list[str]:

@@ -22,7 +22,7 @@ from typing import Any
 from ossia.agent.engine.threads import default_threads
 from tests.bench.native import answer_with_markdown, watch_decoding
 from tests.bench.processes import answer, measure, own_home
-from tests.bench.report import Report, file_facts, model_file, options
+from tests.bench.report import Report, file_facts, model_file, options, ratios
 from tests.support.pty import PtyChat
 
 _MODULE = "tests.bench.chat_decode"
@@ -32,7 +32,7 @@ _CHAT, _PIPE, _TERMINAL = "the chat", "run --quiet, into a pipe", "run --quiet, 
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    parser = options(__doc__)
+    parser = options(__doc__, compares=True)
     parser.add_argument("model", type=model_file, nargs="?", metavar="MODEL.gguf")
     parser.add_argument("--tokens", type=int, default=256, metavar="N")
     parser.add_argument("--runs", type=int, default=5, metavar="K")
@@ -56,22 +56,19 @@ def main(argv: Sequence[str] | None = None) -> None:
         speeds = ", ".join(f"{what} {runs[-1]['tokens_per_s']:.2f}" for what, runs in found.items())
         report.say(f"run {number}: {speeds} tok/s")
     _tell(report, found)
-    report.print(as_json=given.json)
+    report.print(as_json=given.json, svg=given.svg)
 
 
 def _tell(report: Report, found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     for what, runs in found.items():
         speeds = [run["tokens_per_s"] for run in runs]
-        ratios = [chat["tokens_per_s"] / speed for chat, speed in zip(found[_CHAT], speeds, strict=True)]
         report.row(
             "decode, tokens a second; ratios: the chat over the other, pair by pair",
             what=what,
             median=median(speeds),
             least=min(speeds),
             greatest=max(speeds),
-            ratio=None if what == _CHAT else median(ratios),
-            ratio_least=None if what == _CHAT else min(ratios),
-            ratio_greatest=None if what == _CHAT else max(ratios),
+            **(ratios((chat["tokens_per_s"] for chat in found[_CHAT]), speeds) if what != _CHAT else {}),
             llama_decode_ms=median(run["decode_ms"] for run in runs),
             between_ms=median(run["gap_ms"] for run in runs),
             terminal_thread_cpu_ms=None if runs[0]["main_ms"] is None else median(run["main_ms"] for run in runs),

@@ -19,7 +19,7 @@ import openai_harmony
 from ossia.harmony.codec import Codec
 from ossia.harmony.messages import Message, SystemPrompt
 from ossia.harmony.tokenizer import Tokenizer
-from tests.bench.report import Report, options
+from tests.bench.report import Report, options, ratios
 from tests.support.reference import as_json
 from tests.support.vocabularies import load_o200k
 
@@ -32,12 +32,14 @@ WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """One comparison: milliseconds of ours, of the wheel's, and how many times faster ours is."""
+    """One comparison: milliseconds of ours, of the wheel's, and how many times faster ours is, pair by pair."""
 
     what: str
     ours_ms: float
     wheel_ms: float
-    times_faster: float
+    ratio: float
+    ratio_least: float
+    ratio_greatest: float
     wanted_times: float
 
 
@@ -61,8 +63,8 @@ def pair(
         name,
         statistics.median(mine for mine, _ in times),
         statistics.median(theirs for _, theirs in times),
-        statistics.median(theirs / mine for mine, theirs in times),
-        wanted,
+        **ratios((theirs for _, theirs in times), (mine for mine, _ in times)),
+        wanted_times=wanted,
     )
 
 
@@ -101,7 +103,7 @@ def render_pairs(tokenizer: Tokenizer, wheel: openai_harmony.HarmonyEncoding, *,
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    parser = options(__doc__)
+    parser = options(__doc__, compares=True)
     parser.add_argument("--repeat", type=int, default=15, metavar="K")
     given = parser.parse_args(argv)
     report = Report("codec", "tiktoken", "openai-harmony")
@@ -112,7 +114,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     report.settings |= {"repeat": given.repeat, "prompt_tokens": tokens}
     for one in pairs:
         report.row("renders of 100 messages, beside the wheel's", **asdict(one))
-    report.print(as_json=given.json)
+    report.print(as_json=given.json, svg=given.svg)
 
 
 if __name__ == "__main__":

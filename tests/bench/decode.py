@@ -39,7 +39,7 @@ from ossia.agent.engine.threads import default_threads
 from ossia.agent.models.needs import BATCH_TOKENS
 from tests.bench.native import load_as_ossia, watch_repacking
 from tests.bench.processes import answer, busy, measure
-from tests.bench.report import Report, file_facts, model_file, options
+from tests.bench.report import Report, file_facts, model_file, options, ratios
 
 OURS, PEER = "ossia", "llama-bench"
 
@@ -93,11 +93,11 @@ def main(argv: Sequence[str] | None = None) -> None:
             contenders[PEER] = _contenders(replace(task, decode_tokens=given.busy_tokens))[PEER]
         with busy(given.busy):
             _measure(report, f"{given.busy} busy", contenders, runs=given.busy_runs or given.runs)
-    report.print(as_json=given.json)
+    report.print(as_json=given.json, svg=given.svg)
 
 
 def _options(argv: Sequence[str] | None) -> Any:
-    parser = options(__doc__)
+    parser = options(__doc__, compares=True)
     parser.add_argument("model", type=model_file, nargs="?", metavar="MODEL.gguf")
     parser.add_argument("--llama-bench", type=Path, metavar="PATH", help="see peers.sh; without it, ours alone")
     parser.add_argument("--runs", type=int, default=5, metavar="K")
@@ -135,7 +135,6 @@ def _measure(report: Report, beside: str, contenders: dict[str, Callable[[], _Sp
         ours = [getattr(speed, what) for speed in speeds[OURS]]
         for name, found in speeds.items():
             theirs = [getattr(speed, what) for speed in found]
-            ratios = [mine / other for mine, other in zip(ours, theirs, strict=True)] if name != OURS else []
             report.row(
                 f"{what}, tokens a second; ratios: ossia over the other, pair by pair",
                 beside=beside,
@@ -143,9 +142,7 @@ def _measure(report: Report, beside: str, contenders: dict[str, Callable[[], _Sp
                 median=median(theirs),
                 least=min(theirs),
                 greatest=max(theirs),
-                ratio=median(ratios) if ratios else None,
-                ratio_least=min(ratios, default=None),
-                ratio_greatest=max(ratios, default=None),
+                **(ratios(ours, theirs) if name != OURS else {}),
             )
     for number, at_once in enumerate(zip(*speeds.values(), strict=True), 1):
         for name, speed in zip(speeds, at_once, strict=True):

@@ -21,7 +21,7 @@ import numpy as np
 
 from ossia.agent.engine.base import Prompt, Sampling
 from ossia.agent.engine.sampling import Sampler
-from tests.bench.report import Report, options
+from tests.bench.report import Report, options, ratios
 from tests.support.engines import ETUDE, Logits, load_engine, prefill
 from tests.support.toy_gguf import write_toy_gguf
 
@@ -37,14 +37,14 @@ _SETTINGS = {
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    parser = options(__doc__)
+    parser = options(__doc__, compares=True)
     parser.add_argument("--runs", type=int, default=50, metavar="K")
     given = parser.parse_args(argv)
     report = Report("engine")
     report.settings |= {"runs": given.runs}
     _sampling(report, given.runs)
     _checkpoint(report, given.runs)
-    report.print(as_json=given.json)
+    report.print(as_json=given.json, svg=given.svg)
 
 
 def _sampling(report: Report, runs: int) -> None:
@@ -58,13 +58,13 @@ def _sampling(report: Report, runs: int) -> None:
                 pairs = [(_ms(lambda: pick(logits)), _ms(lambda: sample(chain, context, -1))) for _ in range(runs)]  # noqa: B023
                 lib.llama_sampler_free(chain)
                 report.row(
-                    "an id out of all, milliseconds",
+                    "an id out of all, milliseconds; ratios: llama.cpp over ossia",
                     logits=kind,
                     sampling=name,
                     ours_ms=median(ours for ours, _ in pairs),
                     ours_best_ms=min(ours for ours, _ in pairs),
                     llama_cpp_ms=median(theirs for _, theirs in pairs),
-                    times_faster=median(theirs / ours for ours, theirs in pairs),
+                    **ratios((theirs for _, theirs in pairs), (ours for ours, _ in pairs)),
                 )
 
 

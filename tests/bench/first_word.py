@@ -26,11 +26,12 @@ from statistics import median
 from typing import Any
 
 from tests.bench.processes import answer, first_byte_s, measure, own_home
-from tests.bench.report import Report, file_facts, model_file, options
+from tests.bench.report import Report, file_facts, model_file, options, ratios
 from tests.support.command import OSSIA
 from tests.support.vocabularies import ETUDE
 
-_SECONDS, _DISK = "seconds to the first token", "on disk"
+_SECONDS, _DISK = "seconds to the first token; ratios: llama-cli over ossia, round by round", "on disk"
+_PEER = "llama-cli --no-repack"
 _KEPT, _OTHER = "run, kept", "run, kept, another question"
 
 
@@ -61,12 +62,13 @@ def main(argv: Sequence[str] | None = None) -> None:
             _SECONDS,
             what=what, median_s=median(times), best_s=min(times), worst_s=max(times),
             prompt_tokens=usage.get("prompt_tokens"), evaluated=usage.get("evaluated_tokens"),
+            **(ratios(found[_PEER], times) if what != _PEER and len(found.get(_PEER, ())) == len(times) else {}),
         )  # fmt: skip
-    report.print(as_json=given.json)
+    report.print(as_json=given.json, svg=given.svg)
 
 
 def _options(argv: Sequence[str] | None) -> Any:
-    parser = options(__doc__)
+    parser = options(__doc__, compares=True)
     parser.add_argument("model", type=model_file, nargs="?", default=ETUDE, metavar="MODEL.gguf")
     parser.add_argument("--llama-cli", type=Path, metavar="PATH", help="see peers.sh; without it, ours alone")
     parser.add_argument("--runs", type=int, default=3, metavar="K")
@@ -84,7 +86,7 @@ def _contenders(given: Any, home: Mapping[str, str]) -> dict[str, Callable[[], t
         how = {"model": str(given.model.resolve()), "wait_s": float(wait), "home": home}
         contenders[f"chat, sent after {wait} s"] = lambda how=how: _chat(how)
     if given.llama_cli:
-        contenders["llama-cli --no-repack"] = lambda: _llama_cli(given.llama_cli, given.model)
+        contenders[_PEER] = lambda: _llama_cli(given.llama_cli, given.model)
     return contenders
 
 

@@ -36,7 +36,7 @@ import psutil  # type: ignore[import-untyped]
 from ossia.agent.engine.threads import default_threads
 from ossia.agent.models.needs import BATCH_TOKENS
 from tests.bench.processes import answer, measure
-from tests.bench.report import Report, file_facts, model_file, options
+from tests.bench.report import Report, file_facts, model_file, options, ratios
 from tests.support.vocabularies import ETUDE
 
 OURS, PEER = "ossia", "llama-server"
@@ -62,7 +62,7 @@ class _Task:
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure and print."""
-    parser = options(__doc__)
+    parser = options(__doc__, compares=True)
     parser.add_argument("model", type=model_file, nargs="?", default=ETUDE, metavar="MODEL.gguf")
     parser.add_argument("--llama-server", type=Path, metavar="PATH", help="see peers.sh; without it, ours alone")
     parser.add_argument("--lanes", type=int, nargs="+", default=[1, 2, 4, 8], metavar="N", help="1 2 4 8")
@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if given.llama_server:
             contenders[PEER] = lambda task=task: _served(given.llama_server, task)
         _measure(report, lanes, contenders, runs=given.runs)
-    report.print(as_json=given.json)
+    report.print(as_json=given.json, svg=given.svg)
 
 
 def _measure(report: Report, lanes: int, contenders: Mapping[str, Callable[[], Any]], *, runs: int) -> None:
@@ -107,15 +107,12 @@ def _measure(report: Report, lanes: int, contenders: Mapping[str, Callable[[], A
             cells = {unit: median(one[table] for one in figures)}
             if f"{table}, of CPU" in figures[0]:
                 cells |= {"of_cpu": median(one[f"{table}, of CPU"] for one in figures)}
-            ratios = sorted(ours[table] / theirs[table] for ours, theirs in pairs)
             report.row(
-                table,
+                f"{table}, {unit.replace('_per_s', ' a second')}; ratios: ossia over the other, pair by pair",
                 lanes=lanes,
                 what=name,
                 **cells,
-                ratio=median(ratios) if ratios else None,
-                least=ratios[0] if ratios else None,
-                greatest=ratios[-1] if ratios else None,
+                **ratios((ours[table] for ours, _ in pairs), (theirs[table] for _, theirs in pairs)),
             )
 
 

@@ -7,6 +7,9 @@
     report.row("renders of 100 messages", what="first", ours_ms=20.5, wheel_ms=52.2, ratio=2.5)
     report.print(as_json=given.json)                # takes the load after
 
+A bench that compares ossia with a peer has the cells of `ratios` in its rows: a chart of them stands below the tables.
+With `options(__doc__, compares=True)` it knows `--svg`, and `report.print(as_json=…, svg=given.svg)` draws the picture.
+
 No path of the machine gets into a report: a file is told by its name (`file_facts`).
 """
 
@@ -20,11 +23,18 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
+from itertools import takewhile
 from pathlib import Path
+from shutil import get_terminal_size
+from statistics import median
+from typing import cast
 
 import psutil  # type: ignore[import-untyped]
+
+from ossia.cli import chart
+from ossia.cli.chart import Bar, Chart
 
 Value = str | int | float | bool | None
 """What stands in a cell."""
@@ -33,11 +43,32 @@ _ALWAYS = ("ossia", "llama-cpp-python", "numpy")
 _DIGITS = 4
 
 
-def options(doc: str | None) -> argparse.ArgumentParser:
-    """A parser of a bench's command line that knows `--json`, and has the bench's docstring as its help."""
+def options(doc: str | None, *, compares: bool = False) -> argparse.ArgumentParser:
+    """A parser of a bench's command line that knows `--json`, and has the bench's docstring as its help.
+
+    `compares`: it knows `--svg FILE`, too.
+    """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="the same figures as one JSON object")
+    if compares:
+        parser.add_argument("--svg", type=_new_file, metavar="FILE", help="also draw the ratios into this file")
     return parser
+
+
+def ratios(ours: Iterable[float], theirs: Iterable[float]) -> dict[str, float]:
+    """The cells of ours over theirs, pair by pair: the median, the least and the greatest; none without pairs.
+
+    ratios([2.0, 3.0], [1.0, 2.0])      # {"ratio": 1.75, "ratio_least": 1.5, "ratio_greatest": 2.0}
+    """
+    found = [mine / other for mine, other in zip(ours, theirs, strict=True)]
+    return {"ratio": median(found), "ratio_least": min(found), "ratio_greatest": max(found)} if found else {}
+
+
+def _new_file(name: str) -> Path:
+    path = Path(name)
+    if path.is_dir() or not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"expected a file in a folder that exists, not {name!r}")
+    return path
 
 
 def model_file(name: str) -> Path:
@@ -84,9 +115,21 @@ class Report:
             "tables": {name: [_rounded(row) for row in rows] for name, rows in self._tables.items()},
         }
 
-    def print(self, *, as_json: bool) -> None:
-        """Write it to stdout."""
+    def charts(self) -> list[Chart]:
+        """A chart for each table with ratios; 1 is marked."""
+        found = []
+        for name, rows in self._tables.items():
+            bars = tuple(_bar(row) for row in rows if row.get("ratio") is not None)
+            if bars:
+                interval = "least to greatest" if any(bar.low is not None for bar in bars) else ""
+                found.append(Chart(f"{self.bench}: {name}", "", bars, interval, mark=1))
+        return found
+
+    def print(self, *, as_json: bool, svg: Path | None = None) -> None:
+        """Write it to stdout, and the picture of the ratios into the file `svg`."""
         whole = self.to_json()
+        if svg is not None:
+            svg.write_text(chart.svg(self.charts()), encoding="utf-8")
         if as_json:
             print(json.dumps(whole, ensure_ascii=False, allow_nan=False))
             return
@@ -100,6 +143,18 @@ class Report:
             print(f"\n{name}")
             for line in _lines(rows):
                 print(f"  {line}")
+        for one in self.charts():
+            ascii = not chart.draws_blocks(sys.stdout.encoding)
+            print("", *chart.rows(one, get_terminal_size().columns, ascii=ascii), sep="\n")
+
+
+def _bar(row: Mapping[str, Value]) -> Bar:
+    """The bar of a row with ratios, named by its cells in front of the first figure."""
+    names = takewhile(lambda cell: not isinstance(cell[1], float), row.items())
+    label = " · ".join(str(value) if isinstance(value, str) else f"{name} {_text(value)}" for name, value in names)
+    ratio, least, greatest = (row.get(name) for name in ("ratio", "ratio_least", "ratio_greatest"))
+    assert isinstance(ratio, float)
+    return Bar(label, ratio, cast("float | None", least), cast("float | None", greatest))
 
 
 def machine() -> dict[str, Value]:

@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 import sys
+import xml.etree.ElementTree as ElementTree
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 
 from ossia.agent.models.needs import BATCH_TOKENS
 from tests.bench.processes import busy, measure
-from tests.bench.report import Report, file_facts, load, machine
+from tests.bench.report import Report, file_facts, load, machine, ratios
 from tests.support.command import ROOT
 from tests.support.vocabularies import ETUDE
 
@@ -73,6 +74,27 @@ def test_a_table_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
         "    count\n"
         "  201,088\n"
     )
+
+
+def test_ratios_are_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Below the tables, and into a file; a table without them isn't."""
+    report, picture = _report(), tmp_path / "ratios.svg"
+    report.row("decode", lanes=4, what="ossia", tokens_per_s=30.0, **ratios((), ()))
+    report.row("decode", lanes=4, what="a peer", tokens_per_s=20.0, **ratios([3.0, 2.0, 4.0], [2.0, 2.0, 2.0]))
+    report.print(as_json=False, svg=picture)
+    assert capsys.readouterr().out.endswith(
+        "\n"
+        "some: first\n"
+        "short  ██████████████████████████████████████│  0.97\n"
+        "\n"
+        "some: decode\n"
+        "lanes 4 · a peer  ████████████████████│▓▓▓▓▓▓▓▓▓░░░░░░░░░░  1.50\n"
+        "                  ▓░ least to greatest\n"
+    )
+    assert [element.text for element in ElementTree.parse(picture).iterfind("{*}text")] == [
+        *("some: first", "short", "0.97"),
+        *("some: decode (lines: least to greatest)", "lanes 4 · a peer", "1.50"),
+    ]
 
 
 def test_files_are_told_by_name(tmp_path: Path) -> None:

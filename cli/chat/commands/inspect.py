@@ -10,36 +10,39 @@ from typing import TYPE_CHECKING
 
 from ossia.agent.engine.base import Forced
 from ossia.agent.models.plan import memory_lines, on_gpu
+from ossia.cli.chart import bar, stacked
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, loaded, must_be, no_argument, path_of
 from ossia.cli.clean import one_line
 from ossia.cli.terminal.pictures import FORMATS
-from ossia.cli.words import FORCED, bar, count, short
+from ossia.cli.words import FORCED, count, short, speed_of
 from ossia.tools.folder import NOTES_HEAD
 from ossia.tools.skills import room_for_skills
 
 if TYPE_CHECKING:
     from ossia.agent.sessions.session import Session
-    from ossia.agent.sums import Sums
+    from ossia.agent.sums import Sums, Tally
     from ossia.cli.chat.chat import Chat
     from ossia.cli.chat.face import Face
     from ossia.cli.chat.owner import Loaded
     from ossia.harmony.messages import Message
 
-_BAR_CELLS = 24
+_BAR_CELLS, _LINE_CELLS, _LEAST_CELLS = 24, 60, 8
 _MAX_SHOWN_CHARS = 10_000  # more fits no screen
 _OTHER_ROWS = 6  # beside a picture
 _PARTS = {
-    "system": "system",
-    "tools": "tools",
-    "instructions": "instructions",
-    "skills": "skills",
-    "summary": "summary",
-    "user": "what you said",
-    "answers": "answers",
-    "calls": "calls",
-    "results": "results",
-    "thinking": "thinking kept",
+    "system": "s system",
+    "tools": "t tools",
+    "instructions": "i instructions",
+    "skills": "k skills",
+    "summary": "m summary",
+    "user": "w what you said",
+    "answers": "a answers",
+    "calls": "c calls",
+    "results": "r results",
+    "thinking": "h thinking kept",
 }
+"""The parts of the prompt, each behind its sign in the line over all of the context."""
+_FREE = "·"
 
 
 def context(talk: Chat, face: Face, argument: str) -> None:
@@ -51,16 +54,20 @@ def context(talk: Chat, face: Face, argument: str) -> None:
         raise CommandError("the context is being measured: try again in a moment")
     used = 100 * use.used_tokens / max(use.total_tokens, 1)
     block = Block(face, f"Context: {use.used_tokens:,} of {use.total_tokens:,} tokens, {used:.0f} %")
+    cells = max(_LEAST_CELLS, min(_LINE_CELLS, face.painter.width - 5))
+    line = stacked(((_PARTS[part.name][0], part.tokens) for part in use.parts), use.total_tokens, cells)
+    block.row(f"  ▕{line.ljust(cells, _FREE)}▏")
+    cells = max(_LEAST_CELLS, min(_BAR_CELLS, face.painter.width - 30))
     for part in use.parts:
         if part.tokens:
-            share = bar(part.tokens / max(use.used_tokens, 1), _BAR_CELLS)
-            block.row(f"  {_PARTS[part.name]:<14} {part.tokens:>8,}  {share}")
+            share = bar(part.tokens / max(use.used_tokens, 1), cells)
+            block.row(f"  {_PARTS[part.name]:<16} {part.tokens:>8,}  {share}")
             if part.name == "instructions":
                 block.row(f"    {_whose(talk.session.options.instructions)}", "dim")
             if part.name == "skills":
                 block.row(f"    of at most {room_for_skills(use.total_tokens):,} (/skills lists them)", "dim")
     free = max(0, use.total_tokens - use.used_tokens)
-    block.row(f"  {'free':<14} {free:>8,}  {use.reserve_tokens:,} reserved for the answer", "dim")
+    block.row(f"  {_FREE} {'free':<14} {free:>8,}  {use.reserve_tokens:,} reserved for the answer", "dim")
     _replaced(block, talk.session)
     if talk.loaded and talk.loaded.model.plan:
         head, parts = memory_lines(talk.loaded.model.plan)
@@ -72,7 +79,7 @@ def context(talk: Chat, face: Face, argument: str) -> None:
 
 
 def stats(talk: Chat, face: Face, argument: str) -> None:
-    """`/stats`: tokens, speeds and times, of the last turn and of all."""
+    """`/stats`: tokens, speeds and times, of the last turn and of all; where the time of the last ones went."""
     no_argument(argument)
     tally = talk.tally
     if not tally.chat.turns:
@@ -82,6 +89,7 @@ def stats(talk: Chat, face: Face, argument: str) -> None:
     if tally.chat.turns > 1:
         block.row(f"All {tally.chat.turns} turns of this chat", "bold")
         _sums(block, tally.chat, None)
+    _times(block, tally, face.painter.width)
     if talk.loaded:
         block.row(f"  the model was loaded in {talk.loaded.model.load_s:.1f} s", "dim")
     return block.show()
@@ -226,3 +234,17 @@ def _sums(block: Block, sums: Sums, turn_s: float | None) -> None:
         block.row(f"    {sums.lost:,} of these were read a second time: the cache had dropped them")
     if sums.trimmed:
         block.row(f"  older text was shortened {count(sums.trimmed, 'time')}: /context shows it")
+
+
+def _times(block: Block, tally: Tally, width: int) -> None:
+    """Draw the seconds of the last turns, part by part, and their speed."""
+    if not tally.last:
+        return
+    cells, longest = max(_LEAST_CELLS, min(_LINE_CELLS, width - 28)), max(seconds for _, seconds in tally.last)
+    block.row("Where the time went, oldest turn first", "bold")
+    for sums, seconds in tally.last:
+        waited_s = seconds - sums.prefill_s - sums.decode_s - sums.tools_s
+        parts = (("░", sums.prefill_s), ("█", sums.decode_s), ("▒", sums.tools_s), ("·", waited_s))
+        speed = f"  {speed_of(sums.tokens_per_s)}" if sums.tokens_per_s else ""
+        block.row(f"  {stacked(parts, longest, cells):<{cells}} {seconds:>7,.1f} s{speed}")
+    block.row("  ░ reading █ writing ▒ tools · waiting", "dim")

@@ -836,9 +836,13 @@ def test_the_prompt_its_parts_and_its_cost_can_be_seen(tmp_path: Path) -> None:
         async with ChatScreen(engine=script, rows=40) as stage:
             await send(stage, "/raw", "/stats", "hi", "/context", "/stats")
             assert "/raw: nothing has been said yet" in stage.rows and "nothing has been answered yet" in stage.rows
-            assert any(re.match(r"  what you said +\d+  █*", row) for row in stage.rows)
+            assert any(re.match(r"  w what you said +\d+  █*", row) for row in stage.rows)
+            assert f"  ▕{'·' * 60}▏" in stage.rows  # of 131,072 tokens
             assert re.search(r"Context: \d+ of 131,072 tokens, 0 %", text_of(stage))
             assert "1 step, 0 calls (0.0 s in tools)" in text_of(stage)
+            head = stage.rows.index("Where the time went, oldest turn first")
+            assert re.fullmatch(r"  [░█▒·]+ +\d+\.\d s(  [\d,.]+ tok/s)?", stage.rows[head + 1])
+            assert stage.rows[head + 2] == "  ░ reading █ writing ▒ tools · waiting"
             await send_until(stage, "/raw", "What the model wrote,")
             text = text_of(stage)
             assert "<|start|>user<|message|>hi<|end|><|start|>assistant What the model wrote" in text
@@ -852,6 +856,30 @@ def test_the_prompt_its_parts_and_its_cost_can_be_seen(tmp_path: Path) -> None:
             await stage.until(lambda: any("The last prompt" in row for row in stage.terminal.display))
             await stage.type("q")
             await stage.until(lambda: not stage.face.screen.away)
+
+    chatting(case)
+
+
+def test_the_context_and_the_times_are_drawn_on_a_narrow_screen(tmp_path: Path) -> None:
+    """The line over all of the context: 1,024 tokens; the last eight turns of nine."""
+    clock = Clock()
+
+    async def case() -> None:
+        steps = [answer(counted("word ", 120)), *[answer("Yes.")] * 8]
+        async with ChatScreen(
+            engine=write_script(tmp_path, *steps, tokens_per_s=4000), context=4096, columns=40, rows=60, clock=clock
+        ) as stage:
+            for number in range(9):
+                await stage.type(f"{number}\r")
+                await stage.until(lambda: stage.face.view.busy)
+                await stage.settle()
+            await send(stage, "/context", "/stats")
+            (line,) = [row for row in stage.rows if row.startswith("  ▕")]
+            assert re.fullmatch(r"  ▕s+t*w*a+h*·+▏", line) and len(line) == 39
+            head = stage.rows.index("Where the time went, oldest turn first")
+            drawn = [re.fullmatch(r"  [░█▒·]* +[\d,.]+ s  [\d,.]+ tok/s", row) for row in stage.rows[head + 1 :]]
+            assert all(drawn[:8]) and not any(drawn[8:])
+            assert all(len(row) <= 40 for row in stage.rows[stage.rows.index("› /context") :])
 
     chatting(case)
 
@@ -874,7 +902,7 @@ def test_whose_the_instructions_are(own: str | None, trust: bool | None, told: s
         flags = {"workspace": str(work), "no_tools": None, "trust": trust, "instructions": own}
         async with ChatScreen(engine=write_script(tmp_path, answer("One.")), rows=40, **flags) as stage:
             await send(stage, "/context")
-            at = next(at for at, row in enumerate(stage.rows) if "  instructions" in row)
+            at = next(at for at, row in enumerate(stage.rows) if "  i instructions" in row)
             assert stage.rows[at + 1].strip() == told
 
     chatting(case)

@@ -8,6 +8,7 @@ import re
 import signal
 import sys
 import time
+import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from ossia.cli.eval.task import Task
 from ossia.tools.sandbox import choose
 from tests.support.command import ossia_here, ossia_text, start, write_script
 from tests.support.evaluating import WRONG, script
+from tests.support.pty import PtyChat
 
 PATTERN = "<|channel|>analysis<|message|>" + "and on it goes, " * 400
 
@@ -71,6 +73,29 @@ def test_right_answers_pass_and_wrong_ones_fail(tmp_path: Path) -> None:
         ("harmony", 0, None),
         ("chain", 0, 0),
     ]
+
+
+def test_the_shares_are_drawn_on_a_terminal_and_into_a_picture(tmp_path: Path) -> None:
+    """A pipe gets the table alone."""
+    tasks, picture = some("chain/library-4", "chain/library-5"), tmp_path / "shares.svg"
+    command = ["eval", *flags(tasks), "--new", "--quiet", "--engine", script(tmp_path, tasks)]
+    piped = ossia_text(*command, "--svg", str(picture))
+    assert piped.returncode == 0 and "█" not in piped.stdout
+    drawn = ElementTree.fromstring(picture.read_text(encoding="utf-8"))
+    texts = [element.text for element in drawn.iterfind("{*}text")]
+    assert texts == ["script, effort medium: tasks solved (lines: 95 % interval)", "chain", "100.0 % · 2 of 2"]
+    with PtyChat(*command, environ={"LANG": "C.UTF-8"}) as terminal:
+        assert terminal.wait() == 0
+    assert re.search(r"\nsolved\nchain +█+▓+ +100.0 %  2 of 2\n +▓░ 95 % interval$", terminal.text)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("none/a.svg", "its folder doesn't exist"), (".", "it is a folder")]
+)
+def test_a_picture_that_cannot_be_written_is_refused_first(name: str, why: str, tmp_path: Path) -> None:
+    done = ossia_text("eval", "--engine", f"script:{tmp_path}/none.json", "--svg", f"{tmp_path}/{name}")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"ossia: error: --svg {tmp_path}/{name} can't be written: {why}\n"
 
 
 @pytest.mark.needs_bwrap
