@@ -33,6 +33,9 @@ _ON_THE_ETUDE = {
 }
 
 
+_DRAWN = "\nsome: first\nshort  ██████████████████████████████████████▉│  0.97\n"
+
+
 def _report() -> Report:
     report = Report("some", "tiktoken")
     report.settings |= {"runs": 3, "model": "a.gguf"}
@@ -61,7 +64,8 @@ def test_json_holds_everything() -> None:
     assert set(versions) == {"python", "ossia", "llama-cpp-python", "numpy", "tiktoken"} and all(versions.values())
 
 
-def test_a_table_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_can_be_read(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     _report().print(as_json=False)
     head, _, tables = capsys.readouterr().out.partition("\n\n")
     assert [line.split()[0] for line in head.splitlines()] == ["machine", "load", "versions", "settings"]
@@ -72,22 +76,22 @@ def test_a_table_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
         "  a longer one    12.00      –  yes\n"
         "\nsecond\n"
         "    count\n"
-        "  201,088\n"
+        "  201,088\n" + _DRAWN
     )
 
 
-def test_ratios_are_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_ratios_are_drawn(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Below the tables, and into a file; a table without them isn't."""
+    monkeypatch.setenv("COLUMNS", "80")
     report, picture = _report(), tmp_path / "ratios.svg"
     report.row("decode", lanes=4, what="ossia", tokens_per_s=30.0, **ratios((), ()))
     report.row("decode", lanes=4, what="a peer", tokens_per_s=20.0, **ratios([3.0, 2.0, 4.0], [2.0, 2.0, 2.0]))
     report.print(as_json=False, svg=picture)
     assert capsys.readouterr().out.endswith(
-        "\n"
-        "some: first\n"
-        "short  ██████████████████████████████████████│  0.97\n"
-        "\n"
-        "some: decode\n"
+        f"{_DRAWN}"
+        "\nsome: decode\n"
         "lanes 4 · a peer  ████████████████████│▓▓▓▓▓▓▓▓▓░░░░░░░░░░  1.50\n"
         "                  ▓░ least to greatest\n"
     )
