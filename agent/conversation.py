@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Generator
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -117,6 +118,8 @@ class Conversation:
         self.ahead.end()
         self.take_date()
         text = with_plan(text, self.session) if text and self.options.planning else text
+        if text:
+            text = replace(text, mark=secrets.token_hex(8), said_at=self.host.now().timestamp())
         control = Control()
         events = self._events(self.model, self.tools, text, limits or Limits(), control)
         self.turn = Turn(self.worker, events, control, on_event=on_event)
@@ -128,7 +131,7 @@ class Conversation:
         self._read_next(model)
         model.last_read = self._stored_as
         if said:
-            tools.begin_turn(_PRIVATE_TURN if self.private else said.typed or said.text)  # undo stores this
+            tools.begin_turn(_PRIVATE_TURN if self.private else said.typed or said.text, said.mark)  # undo stores this
         if self.session.skills:  # the user's texts, as an AGENTS.md is
             self.session.read(frozenset({"private"}))
         try:

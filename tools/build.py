@@ -156,11 +156,11 @@ class Toolset:
         except LibraryError:
             return None
 
-    def begin_turn(self, label: str) -> None:
-        """What is written from now on is undone together, and what was refused may be asked again."""
+    def begin_turn(self, label: str, mark: str = "") -> None:
+        """What is written from now on is undone together, and what was refused may be asked again. See `Journal`."""
         self.toolbox.forget_refusals()
         if self.folder:
-            self.folder.journal.begin_turn(label)
+            self.folder.journal.begin_turn(label, mark)
 
     def end_turn(self) -> None:
         """The turn is over: what the user changes from now on is no part of it."""

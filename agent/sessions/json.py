@@ -6,7 +6,7 @@
               "sampled": null or {"ids": […], "closed_by": "return", "repaired": false, "headless": false},
               "vocabulary": "<digest>" or null, "model": "gpt-oss-20b" or null, "taints": ["outside"],
               "state": {…what a tool left, e.g. a page…}, "typed": null, "attachments": [{"path", "media_type"}],
-              "shortened": null, "error": false}]}
+              "shortened": null, "error": false, "mark": "", "said_at": null}]}
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ def _as_outside(entry: Entry) -> Entry:
         typed="" if entry.message.role == "user" else None,
         attachments=(),
         vocabulary=None,
+        mark="",
     )
 
 
@@ -154,6 +155,8 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
         "attachments": [{"path": str(one.path), "media_type": one.media_type} for one in entry.attachments],
         "shortened": entry.shortened,
         "error": entry.error,
+        "mark": entry.mark,
+        "said_at": entry.said_at,
     }
 
 
@@ -180,6 +183,8 @@ def entry_from_json(data: Mapping[str, Any]) -> Entry:
         model=_text(data.get("model")),
         shortened=_text(data.get("shortened")),
         error=bool(data.get("error", False)),
+        mark=str(data.get("mark") or ""),
+        said_at=None if data.get("said_at") is None else float(data["said_at"]),
     )
 
 

@@ -53,7 +53,8 @@ class Entry:
     `taints`, `state`, `attachments` and `error` are those of a tool's result (`tools.spec.ToolResult`). `typed`: the
     part of a user's message that the user typed; None: all of it. `vocabulary` is the digest of the vocabulary that the
     sampled ids belong to, `model` the user's name for the model that wrote it. `shortened` replaces, in the prompt, a
-    result that was too long to stay; the message itself is whole.
+    result that was too long to stay; the message itself is whole. `mark` and `said_at` (unix seconds) are those of a
+    turn's first message: see `UserText`.
     """
 
     message: Message
@@ -67,6 +68,8 @@ class Entry:
     model: str | None = None
     shortened: str | None = None
     error: bool = False
+    mark: str = ""
+    said_at: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +108,15 @@ class Recorder(Protocol):
 class UserText:
     """The user's words. `typed` is the part that they typed themselves; the rest was piped in or attached.
 
-    `taints`: what kinds of text were attached (a file: private; a web page: outside).
+    `taints`: what kinds of text were attached (a file: private; a web page: outside). `mark`: the id of the turn that
+    it begins, under which undo keeps what that changes (`tools.undo`); `said_at`: its beginning, in unix seconds.
     """
 
     text: str
     typed: str
     taints: frozenset[Taint] = frozenset()
+    mark: str = ""
+    said_at: float | None = None
 
 
 class Session:
@@ -214,7 +220,8 @@ class Session:
             entry = Entry(Message("user", (user_text,)), self._turn)
         else:
             message = Message("user", (user_text.text,))
-            entry = Entry(message, self._turn, taints=user_text.taints, typed=user_text.typed)
+            entry = Entry(message, self._turn, taints=user_text.taints, typed=user_text.typed, mark=user_text.mark,
+                          said_at=user_text.said_at)  # fmt: skip
         self._store(entry)
         return [*added, MessageAdded(entry.message)]
 

@@ -183,10 +183,10 @@ class Chat:
         except Exception as error:
             self.report(error)
 
-    def before_next_turn(self, job: Callable[[], _R], then: Callable[[_R], object]) -> None:
+    def before_next_turn(self, job: Callable[[], _R], then: Callable[[_R], object], *, stops: bool = True) -> None:
         """Run `job` beside the screen, then `then` with its result; lines sent meanwhile wait. Between turns.
 
-        Ctrl-C ends the waiting: the job's result is dropped.
+        `stops`: Ctrl-C ends the waiting, and the job's result is dropped.
         """
         self.control = control = Control()
 
@@ -196,7 +196,8 @@ class Chat:
                 act()
                 self.go_on()
 
-        control.on_stop(lambda: self.background.on_loop(lambda: over(lambda: None)))
+        if stops:
+            control.on_stop(lambda: self.background.on_loop(lambda: over(lambda: None)))
         self.background.run(job, lambda done: over(lambda: then(done)), lambda error: over(lambda: self.report(error)))
 
     def change_options(self, change: Callable[[Options], Options]) -> bool:

@@ -122,7 +122,7 @@ class ChatTurn:
             self.unanswered = None
             unanswered()
         if replaces is not None:
-            self._keep_after(replaces)
+            self.keep_after(replaces)
             chat.go_back(replaces)
         if conversation.offer_browser(text.typed or text.text):
             self._note_the_browser(chat.loaded)
@@ -135,7 +135,7 @@ class ChatTurn:
         turn.done.add_done_callback(lambda _: chat.background.on_loop(lambda: self._over(turn)))
         chat.face.wake()
 
-    def _keep_after(self, turn: int) -> None:
+    def keep_after(self, turn: int) -> None:
         """Store the conversation as a fork before turns after this one are removed."""
         conversation = self._chat.conversation
         turns, store, session_id = len(conversation.session.ends), conversation.store, conversation.opened.session_id

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 QUIET_S = 0.5
 """An answer counts once the question has been on screen, and no key has come, for this long."""
-LETTERS, EXPLAIN = "ynsapwel", "?"
+LETTERS, EXPLAIN = "ynsapwelc", "?"
 """The possible answers."""
 _USUAL = "ynsawe"
 """Dropped where they aren't offered: whoever presses them means to answer."""

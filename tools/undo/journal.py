@@ -25,6 +25,7 @@ from ossia.tools.names import escaped
 from ossia.tools.spec import ToolFailed
 from ossia.tools.tree import Opened, State, Tree
 from ossia.tools.undo.restore import Skipped, Undone, undo_turn
+from ossia.tools.undo.rewind import go_back, look_back
 from ossia.tools.undo.shadow import PROGRAMS, find_git
 from ossia.tools.undo.store import KeepLimits, Store, TooMuch
 from ossia.tools.undo.stored import Bytes
@@ -87,18 +88,21 @@ class Journal:
                 weakref.finalize(self, scratch.close)
                 self._seen_in = scratch.path
             self._store = Store(self._seen_in, self._tree, git, self._limits, ours)
-        self._label = _BY_HAND
+        self._label, self._mark = _BY_HAND, ""
         self._turn: TurnFolder | None = None
         self._lock, self._depth = threading.RLock(), 0
         self._running = False
 
     # -- turns ---------------------------------------------------------------------------------------------------------
 
-    def begin_turn(self, label: str) -> None:
-        """Start a turn; `label`, the user's own words, is for people. Nothing is stored until something is written."""
+    def begin_turn(self, label: str, mark: str = "") -> None:
+        """Start a turn; `label`, the user's own words, is for people, `mark` for `rewind`.
+
+        Nothing is stored until something is written.
+        """
         with suppress(OSError):  # a full disk: less is known of the turn before
             self.end_turn()
-        self._turn, self._label = None, label
+        self._turn, self._label, self._mark = None, label, mark
         if self._store is not None:
             self._store.read_rules()
 
@@ -109,7 +113,7 @@ class Journal:
         with self._locked():
             self._record_after()
             self._turn.drop_if_nothing_changed()
-            self._turn, self._label = None, _BY_HAND
+            self._turn, self._label, self._mark = None, _BY_HAND, ""
             self._turns.prune(self._limits.turns, self._limits.total_bytes)
 
     def turns(self) -> tuple[Turn, ...]:
@@ -137,6 +141,21 @@ class Journal:
             if not dry_run:
                 self._turn = None
             return undone
+
+    def rewind(self, marks: Collection[str], *, agreed: Undone | None = None) -> Undone | None:
+        """Restore the files as they were before all turns with these marks, if that is still `agreed`; else None.
+
+        Without `agreed` it only says what it would do. A file that the user, or another turn, changed after one of the
+        turns is left alone and named; it can still be undone.
+        """
+        if not self._folder.exists():
+            return Undone("")
+        with self._locked():
+            self._record_after()
+            found = look_back(tuple(self._turns.newest_first()), marks, self._tree)
+            if agreed is None or found.undone != agreed:
+                return found.undone if agreed is None else None
+            return go_back(found, self._tree)
 
     # -- the tools' writes ---------------------------------------------------------------------------------------------
 
@@ -200,7 +219,9 @@ class Journal:
                 if not self._turns.any_running():
                     store.collect()
                 self._running = True
-                pending = self._turns.begin_command(self._label, self._turn, seen.repositories, self._seen_in)
+                pending = self._turns.begin_command(
+                    self._label, self._mark, self._turn, seen.repositories, self._seen_in
+                )
                 return Before(seen, pending, store.tick_ns(), self._ignores)
         except TooMuch as error:
             store.give_up(error)
@@ -267,7 +288,7 @@ class Journal:
               copy: Callable[[Iterable[str], Bytes], None], pending: Pending | None = None) -> None:  # fmt: skip
         if not before:
             return
-        turn = self._current() if pending is None else pending.turn or self._turns.new(pending.label)
+        turn = self._current() if pending is None else pending.turn or self._turns.new(pending.label, pending.mark)
         copy([state.hash for state in before.values() if state.kind == "file"], turn.bytes)
         turn.add_before(before)
         turn.add_after(after)
@@ -286,7 +307,7 @@ class Journal:
     def _current(self) -> TurnFolder:
         """The current turn, made at its first write; a new one if somebody undid it meanwhile."""
         if self._turn is None or not self._turn.exists():
-            self._turn = self._turns.new(self._label)
+            self._turn = self._turns.new(self._label, self._mark)
         return self._turn
 
     def _record_after(self) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
 
 from ossia.tools.tree import State, Tree
 from ossia.tools.undo.stored import Bytes
@@ -17,6 +19,7 @@ from ossia.tools.undo.turns import TurnFolder
 CHANGED = "changed since"
 NOT_KEPT = "its earlier content wasn't kept"
 NOT_EMPTY = "the folder now holds other files"
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,18 +47,23 @@ class Undone:
 
 
 @dataclass(slots=True)
-class _Work:
-    """The paths to restore, and those that can't be."""
+class Work:
+    """The paths to restore, with their states, and those that can't be, with the reason."""
 
     current: dict[str, State] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)
 
 
-def undo_turn(turn: TurnFolder, tree: Tree, *, force: bool, skip: bool, dry_run: bool) -> Undone:
-    """Undo one turn and forget it; what was skipped stays in it, unless `skip`. `dry_run` changes nothing."""
+def undo_turn(turn: TurnFolder, tree: Tree, *, force: bool = False, skip: bool = False, dry_run: bool = False,
+              leave: Mapping[str, str] = NOTHING) -> Undone:  # fmt: skip
+    """Undo one turn and forget it; what was skipped stays in it, unless `skip`. `dry_run` changes nothing.
+
+    `leave`: paths that are skipped, with the reason.
+    """
     if not dry_run:
         _open_folders(turn, tree)
-    work, before, git = _checked(turn, tree, force), dict(turn.before), ways_back(turn.moved, tree.root)
+    work, git = checked(turn, tree, force=force, leave=leave), ways_back(turn.moved, tree.root)
+    before = dict(turn.before)
     if not dry_run:
         _apply(before, turn.bytes, tree, work)
         turn.keep_only(() if skip else work.skipped)
@@ -78,28 +86,33 @@ def _open_folders(turn: TurnFolder, tree: Tree) -> None:
                 tree.set_mode(path, now.mode | 0o700)
 
 
-def _checked(turn: TurnFolder, tree: Tree, force: bool) -> _Work:
-    work = _Work()
+def checked(turn: TurnFolder, tree: Tree, *, force: bool = False, leave: Mapping[str, str] = NOTHING,
+            now: Mapping[str, State] = NOTHING) -> Work:  # fmt: skip
+    """The work of undoing a turn. `now`: states that are known, or will be by then; the others are read."""
+    work = Work()
     for path, before in turn.before.items():
         try:
-            current = tree.state(path)
+            current = now[path] if path in now else tree.state(path)
         except OSError as error:
             work.skipped[path] = error.strerror or str(error)
             continue
         if current.equals(before):
             continue
         after = turn.after.get(path)
-        if before.kind == "other" or (before.kind == "file" and not turn.bytes.path_of(before.hash).exists()):
+        if path in leave:
+            work.skipped[path] = leave[path]
+        elif before.kind == "other" or (before.kind == "file" and not turn.bytes.path_of(before.hash).exists()):
             work.skipped[path] = NOT_KEPT
         elif after is not None and not force and not current.same_content(after):
             work.skipped[path] = CHANGED
         else:
             work.current[path] = current
-    _leave_repositories_in_use(turn, tree, work, force)
+    _leave_repositories_in_use(turn, tree, work, force, now)
     return work
 
 
-def _leave_repositories_in_use(turn: TurnFolder, tree: Tree, work: _Work, force: bool) -> None:
+def _leave_repositories_in_use(turn: TurnFolder, tree: Tree, work: Work, force: bool,
+                               now: Mapping[str, State]) -> None:  # fmt: skip
     """A repository that the turn made, and that the user went on with, stays whole: half of one is of no use."""
     made = [path for path, before in turn.before.items()
             if path.rpartition("/")[2] == ".git" and before.kind == "absent"]  # fmt: skip
@@ -107,6 +120,7 @@ def _leave_repositories_in_use(turn: TurnFolder, tree: Tree, work: _Work, force:
         whole = {path for path in turn.before if path == top or path.startswith(f"{top}/")}
         there = {(Path(folder) / name).relative_to(tree.root).as_posix()
                  for folder, folders, files in os.walk(tree.root / top) for name in (*folders, *files)}  # fmt: skip
+        there = {path for path in there if path not in now or now[path].kind != "absent"}
         if there - whole or whole & work.skipped.keys():
             for path in whole & work.current.keys():
                 del work.current[path]
@@ -115,7 +129,7 @@ def _leave_repositories_in_use(turn: TurnFolder, tree: Tree, work: _Work, force:
 
 def restore_all(before: Mapping[str, State], kept: Bytes, tree: Tree) -> dict[str, str]:
     """Restore what was at these paths, whatever is there now. Returns what couldn't be restored, with the reason."""
-    work = _Work()
+    work = Work()
     for path, state in before.items():
         work.current[path] = tree.state(path)
         if state.kind == "other" or (state.kind == "file" and not kept.path_of(state.hash).exists()):
@@ -124,7 +138,7 @@ def restore_all(before: Mapping[str, State], kept: Bytes, tree: Tree) -> dict[st
     return work.skipped
 
 
-def _apply(before: Mapping[str, State], kept: Bytes, tree: Tree, work: _Work) -> None:
+def _apply(before: Mapping[str, State], kept: Bytes, tree: Tree, work: Work) -> None:
     deep_first = sorted(work.current, key=lambda path: path.count("/"), reverse=True)
     in_the_way = [path for path in deep_first
                   if work.current[path].kind not in ("absent", before[path].kind)]  # fmt: skip
@@ -144,7 +158,7 @@ def _apply(before: Mapping[str, State], kept: Bytes, tree: Tree, work: _Work) ->
     _each(work, modes, lambda path: tree.set_mode(path, before[path].mode))
 
 
-def _each(work: _Work, paths: Iterable[str], action: Callable[[str], None]) -> None:
+def _each(work: Work, paths: Iterable[str], action: Callable[[str], None]) -> None:
     """Do it at each path that hasn't failed yet."""
     for path in paths:
         if path in work.skipped:

@@ -25,11 +25,15 @@ _MAX_LABEL_CHARS = 200
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A turn, for people: its label, the paths it changed, its last change (seconds, by the file system's clock)."""
+    """A turn, for people: its label, the paths it changed, its last change (seconds, by the file system's clock).
+
+    `mark`: the conversation's own id of it; "" for calls by hand.
+    """
 
     label: str
     paths: tuple[str, ...]
     changed_at: float
+    mark: str = ""
 
 
 class TurnFolder:
@@ -38,7 +42,7 @@ class TurnFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.bytes = Bytes(folder / "bytes")
-        self.label = ""
+        self.label = self.mark = ""
         self.before: dict[str, State] = {}
         self.after: dict[str, State] = {}
         self.moved: dict[str, tuple[str, str]] = {}
@@ -46,7 +50,7 @@ class TurnFolder:
 
     @property
     def turn(self) -> Turn:
-        return Turn(self.label, tuple(self.before), self._list.stat().st_mtime)
+        return Turn(self.label, tuple(self.before), self._list.stat().st_mtime, self.mark)
 
     @property
     def _list(self) -> Path:
@@ -92,7 +96,7 @@ class TurnFolder:
         self.after = {path: self.after[path] for path in wanted if path in self.after}
         temporary = self._list.with_suffix(".new")
         with private_file(temporary) as file:
-            file.write(_first_line(self.label))
+            file.write(_first_line(self.label, self.mark))
             for what, states in (("before", self.before), ("after", self.after)):
                 file.writelines(json.dumps({"path": path, what: row_of(state)}).encode() + b"\n"
                                 for path, state in states.items())  # fmt: skip
@@ -104,11 +108,11 @@ class TurnFolder:
         self._list.unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def make(self, label: str) -> None:
-        self.label = label
+    def make(self, label: str, mark: str) -> None:
+        self.label, self.mark = label, mark
         make_private(self.bytes.folder)
         with private_file(self._list) as file:
-            file.write(_first_line(label))
+            file.write(_first_line(label, mark))
 
     def load(self) -> None:
         """Read the list; invalid lines are left out."""
@@ -116,7 +120,7 @@ class TurnFolder:
             with suppress(*UNREADABLE):
                 row = json.loads(line)
                 if "label" in row:
-                    self.label = str(row["label"])
+                    self.label, self.mark = str(row["label"]), str(row.get("mark", ""))
                 elif "moved" in row:
                     name, old, new = map(str, row["moved"])
                     self.moved[name] = self.moved.get(name, (old, new))[0], new
@@ -136,6 +140,7 @@ class Pending:
     path: Path
     descriptor: int
     label: str
+    mark: str
     turn: TurnFolder | None
     repositories: tuple[str, ...]
     seen_in: str
@@ -155,10 +160,10 @@ class TurnFolders:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def new(self, label: str) -> TurnFolder:
+    def new(self, label: str, mark: str) -> TurnFolder:
         number = max((int(path.name[:6]) for path in self._paths()), default=0) + 1
         made = TurnFolder(self._folder / f"{number:06}-{secrets.token_hex(3)}")
-        made.make(label[:_MAX_LABEL_CHARS])
+        made.make(label[:_MAX_LABEL_CHARS], mark)
         return made
 
     def newest_first(self) -> Iterator[TurnFolder]:
@@ -175,7 +180,7 @@ class TurnFolders:
             if index and (index >= turns or size > total_bytes):
                 folder.remove()
 
-    def begin_command(self, label: str, turn: TurnFolder | None, repositories: Iterable[str],
+    def begin_command(self, label: str, mark: str, turn: TurnFolder | None, repositories: Iterable[str],
                       seen_in: Path) -> Pending:  # fmt: skip
         """Record that a command is about to run. `seen_in`: the folder that knows the workspace before it."""
         make_private(self._folder)
@@ -183,10 +188,10 @@ class TurnFolders:
         path = self._folder / f"running-{secrets.token_hex(6)}"
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         locks(descriptor)
-        row = {"label": label, "turn": turn.folder.name if turn else None, "repositories": repositories,
-               "seen_in": str(seen_in)}  # fmt: skip
+        row = {"label": label, "mark": mark, "turn": turn.folder.name if turn else None,
+               "repositories": repositories, "seen_in": str(seen_in)}  # fmt: skip
         os.write(descriptor, json.dumps(row).encode())
-        return Pending(path, descriptor, label, turn, repositories, str(seen_in))
+        return Pending(path, descriptor, label, mark, turn, repositories, str(seen_in))
 
     def any_running(self) -> bool:
         """Does a command run now, of this process or of another?"""
@@ -210,7 +215,8 @@ class TurnFolders:
         turn = self._loaded(self._folder / str(row["turn"])) if row.get("turn") else None
         repositories = row.get("repositories")
         names = tuple(map(str, repositories)) if isinstance(repositories, list) else ()
-        return Pending(path, descriptor, str(row.get("label", "")), turn, names, str(row.get("seen_in", "")))
+        label, mark, seen_in = (str(row.get(key, "")) for key in ("label", "mark", "seen_in"))
+        return Pending(path, descriptor, label, mark, turn, names, seen_in)
 
     def _loaded(self, path: Path) -> TurnFolder | None:
         turn = TurnFolder(path)
@@ -235,5 +241,5 @@ def _moved_line(name: str, old: str, new: str) -> bytes:
     return json.dumps({"moved": [name, old, new]}).encode() + b"\n"
 
 
-def _first_line(label: str) -> bytes:
-    return json.dumps({"version": 1, "label": label}).encode() + b"\n"
+def _first_line(label: str, mark: str) -> bytes:
+    return json.dumps({"version": 1, "label": label, "mark": mark}).encode() + b"\n"

@@ -12,7 +12,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ossia.cli.chat.commands import documents, inspect, models, rules, sessions, settings, skills, tools, turns
+from ossia.cli.chat.commands import (
+    documents,
+    inspect,
+    models,
+    rewind,
+    rules,
+    sessions,
+    settings,
+    skills,
+    tools,
+    turns,
+)
 from ossia.cli.chat.commands.common import Block, Choice, CommandError
 from ossia.cli.clean import one_line
 from ossia.cli.exits import exit_code
@@ -29,7 +40,7 @@ _PATH = "a path is no command: @ before it attaches it, one more / sends it as t
 _DROPPED = "a path is no command: it is in the input again, with the @ that attaches it"
 _ELSEWHERE = {
     "compact": "context", "compress": "context", "usage": "stats", "cost": "stats", "config": "set", "settings": "set",
-    "memory": "system", "mcp": "tools", "functions": "tools", "diff": "undo", "rewind": "edit",
+    "memory": "system", "mcp": "tools", "functions": "tools", "diff": "undo",
 }  # fmt: skip
 """Commands of other programs, and ours that come nearest."""
 
@@ -162,6 +173,8 @@ _THINK = "Ctrl-T shows or hides it at any time; Ctrl-O shows the thinking of pas
 _UNDO = """Files only: the conversation stays as it is.
 list: what can be undone, latest first
 force: restore files that were changed since then, too; skip: forget about files that can't be restored"""
+_REWIND = """If files would change, it shows which, and asks; a file that anybody else changed is left as it is.
+The conversation as it was stays as a fork: /sessions lists it."""
 _TOOLS = """on, off: all tools; on NAME…, off NAME…: these tools, e.g. /tools off browser container.exec
 web URL: search the web with your own SearXNG, or with a service: brave, exa, mojeek, serper, tavily, you
 workspace DIR: work on the files of a folder; workspace off ends that; trust: count its files as your own
@@ -176,6 +189,8 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
             Command("edit", "[TURN]", "edit an earlier message; a fork keeps the rest", turns.edit, True,
                     "The message goes into the input line; nothing is removed until you send it.\n"
                     "Later turns stay in a fork of the conversation: /sessions lists it.", turns.turns),
+            Command("rewind", "[TURN]", "back to before a turn, with the files; alone: list", rewind.rewind, True,
+                    _REWIND, turns.turns),
             Command("plan", "[TEXT|off]", "make a plan; nothing can be changed until /go", turns.plan, True,
                     "Commands can only read the workspace; no rule or answer overrides that.",
                     lambda talk, prefix: turns.PLANS if "off".startswith(prefix) else None),

@@ -53,7 +53,7 @@ def retry(talk: Chat, face: Face, argument: str) -> None:
     no_argument(argument, "/edit TURN goes back further")
     turn = turn_of(talk, "")
     loaded(talk)
-    asked = _question(talk, face, turn)
+    asked = question_of(talk, face, turn)
     talk.go_back(turn)
     typed = asked.message.text if asked.typed is None else asked.typed
     face.view.user(typed or one_line(asked.message.text, 200))
@@ -63,17 +63,14 @@ def retry(talk: Chat, face: Face, argument: str) -> None:
 def edit(talk: Chat, face: Face, argument: str) -> None:
     """`/edit [TURN]`: a question in the input again; once sent, it replaces that turn and those after it."""
     turn = turn_of(talk, argument)
-    asked = _question(talk, face, turn)
-    if not asked.typed and "outside" in asked.taints:  # sent from the input it would count as the user's own words
+    asked = question_of(talk, face, turn)
+    if not may_send_again(asked):
         raise CommandError(f"turn {turn + 1} isn't your own text, so it can't be edited: /retry asks it again")
-    if asked.typed and asked.message.text.removeprefix(asked.typed).startswith(f"\n\n{OUTPUT}"):
-        face.note("the output of your command won't be attached again: run it once more, or use /retry")
     later = len(talk.session.ends) - turn - 1
     if later and talk.store is None:
         gone = "the turn" if later == 1 else f"the {later} turns"
         face.note(f"this chat isn't stored: {gone} after it can't be brought back", "yellow")
-    typed = asked.typed or asked.message.text
-    face.put_into_input(typed if Skill.is_called(asked.message.text, typed) else as_text(typed), replaces=turn)
+    put_into_input(face, asked, replaces=turn)
 
 
 def plan(talk: Chat, face: Face, argument: str) -> None:
@@ -159,7 +156,7 @@ def _say(talk: Chat, shown: str, text: str) -> None:
     return talk.say(UserText(text, shown))
 
 
-def _question(talk: Chat, face: Face, turn: int) -> Entry:
+def question_of(talk: Chat, face: Face, turn: int) -> Entry:
     """The user's message of a turn. (Not always its first entry: an open call may be answered before it.)"""
     said = [one for one in talk.session.entries if one.turn == turn and one.message.role == "user"]
     if not said:
@@ -167,6 +164,36 @@ def _question(talk: Chat, face: Face, turn: int) -> Entry:
     if said[1:]:
         face.note(f"what you sent during turn {turn + 1} is removed, too: send it again if it is still needed")
     return said[0]
+
+
+def may_send_again(asked: Entry) -> bool:
+    """False for a text from outside: sent from the input it would count as the user's own words."""
+    return bool(asked.typed) or "outside" not in asked.taints
+
+
+def put_into_input(face: Face, asked: Entry, *, replaces: int | None = None) -> None:
+    """Put a question into the input again. `replaces`: the turn that it replaces once sent."""
+    if asked.typed and asked.message.text.removeprefix(asked.typed).startswith(f"\n\n{OUTPUT}"):
+        face.note("the output of your command won't be attached again: run it once more, or use /retry")
+    typed = asked.typed or asked.message.text
+    face.put_into_input(typed if Skill.is_called(asked.message.text, typed) else as_text(typed), replaces=replaces)
+
+
+def undone_rows(block: Block, undone: Undone, *, skipping: bool = False) -> None:
+    """Add the rows about each file, what to do with those that were left, and git's way back."""
+    for path in undone.restored:
+        block.item(f"  restored  {seen_line(path)}")
+    for path in undone.removed:
+        block.item(f"  removed   {seen_line(path)}")
+    for one in undone.skipped:
+        block.item(f"  left as it is  {seen_line(one.path)}  ({one.reason})", "yellow")
+    if undone.skipped and not skipping:
+        force = "/undo force overwrites them, " if may_force(undone) else ""
+        block.item(f"  {force}/undo skip forgets about them", "dim")
+    if undone.git:
+        block.item(f"  {git_stays(undone)}")
+    for command in undone.git:
+        block.item(f"    {seen_line(command)}")
 
 
 def _copied(talk: Chat, argument: str) -> tuple[str, str]:
@@ -222,18 +249,6 @@ def _show_turns(face: Face, turns: Sequence[Turn]) -> None:
 def _show_undone(face: Face, undone: Undone, *, skipping: bool) -> None:
     head = undone_or_not(undone, skipping=skipping).capitalize()
     block = Block(face, f"{head}: {one_line(undone.label, _LABEL_CHARS)}")
-    for path in undone.restored:
-        block.item(f"  restored  {seen_line(path)}")
-    for path in undone.removed:
-        block.item(f"  removed   {seen_line(path)}")
-    for one in undone.skipped:
-        block.item(f"  left as it is  {seen_line(one.path)}  ({one.reason})", "yellow")
-    if undone.skipped and not skipping:
-        force = "/undo force overwrites them, " if may_force(undone) else ""
-        block.item(f"  {force}/undo skip forgets about them", "dim")
-    if undone.git:
-        block.item(f"  {git_stays(undone)}")
-    for command in undone.git:
-        block.item(f"    {seen_line(command)}")
+    undone_rows(block, undone, skipping=skipping)
     block.item("  the conversation stays as it is: /retry or /edit take it back, too", "dim")
     block.show()
