@@ -22,6 +22,7 @@ from ossia.cli.commands.demo import demo
 from ossia.cli.commands.doctor import doctor
 from ossia.cli.commands.eval import evaluate
 from ossia.cli.commands.help import help_
+from ossia.cli.commands.logs import logs
 from ossia.cli.commands.run import run
 from ossia.cli.commands.serve import serve
 from ossia.cli.commands.trust import trust
@@ -93,6 +94,7 @@ app.command(context_settings={"allow_extra_args": True})(acp)  # its login: `oss
 app.command()(serve)
 app.command()(demo)
 app.command("eval")(evaluate)
+app.command()(logs)
 app.command()(doctor)
 app.command()(trust)
 app.command()(undo)

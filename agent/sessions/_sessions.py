@@ -89,7 +89,7 @@ def infos(db: sqlite3.Connection, rest: str, *values: object) -> list[SessionInf
 def _info(row: Sequence[Any]) -> SessionInfo:
     """Leave out what isn't a text or a number in a damaged row, so that the session can be listed and removed."""
     session_id, title, created, updated, turns, model, workspace, parent, tokens, forked, parent_title, folder = row
-    first = (_text(session_id) or "?", _text(title) or "", _time(created), _time(updated), int(turns))
+    first = (_text(session_id) or "?", _text(title) or "", time_of(created), time_of(updated), int(turns))
     origin = forked if isinstance(forked, int) else None, _text(parent_title), _text(folder)
     return SessionInfo(*first, _text(model), _text(workspace), _text(parent), int(tokens), *origin)
 
@@ -98,7 +98,8 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _time(value: object) -> float:
+def time_of(value: object) -> float:
+    """A stored time; 0.0 for what is none."""
     return value if isinstance(value, float) and 0 <= value <= _LAST_TIME else 0.0
 
 
@@ -193,7 +194,7 @@ _AROUND_CHARS: Final = 40
 
 def search(db: sqlite3.Connection, text: str, *, limit: int, thinking: bool) -> list[SessionHit]:
     """The best match in each of the best `limit` sessions: titles first, then by rank."""
-    words = storable(text.replace("\0", " ")[:_MAX_CHARS]).split()[:_MAX_WORDS]
+    words = words_of(text)
     if not words:
         return []
     found: dict[int, SessionHit] = {}
@@ -208,6 +209,21 @@ def search(db: sqlite3.Connection, text: str, *, limit: int, thinking: bool) -> 
     return list(found.values())
 
 
+def words_of(text: str) -> list[str]:
+    """The words to look for; what is beyond 500 characters or 20 words is left out."""
+    return storable(text.replace("\0", " ")[:_MAX_CHARS]).split()[:_MAX_WORDS]
+
+
+def having(words: list[str]) -> tuple[str, str, list[str]]:
+    """The tables, an SQL condition, and its values: the entries with all these words in their text."""
+    long = [word for word in words if len(word) >= _TRIGRAM]
+    where, values = _alike("entries.text", [word for word in words if not long or word not in long])
+    if not long:
+        return "entries", where, values
+    match = " ".join('"' + word.replace('"', '""') + '"' for word in long)
+    return "words JOIN entries ON entries.number=words.rowid", f"words MATCH ? AND {where}", [match, *values]
+
+
 def _titles(db: sqlite3.Connection, words: list[str]) -> list[tuple[int, str, str]]:
     """Only titles that were given: any other is the beginning of a message, which is searched anyway."""
     where, values = _alike("title", words)
@@ -216,16 +232,11 @@ def _titles(db: sqlite3.Connection, words: list[str]) -> list[tuple[int, str, st
 
 
 def _messages(db: sqlite3.Connection, words: list[str], *, thinking: bool) -> list[tuple[int, str, str]]:
-    long = [word for word in words if len(word) >= _TRIGRAM]
-    where, values = _alike("entries.text", words if not long else [word for word in words if word not in long])
+    table, where, values = having(words)
     where += " AND replaced IS NULL" + ("" if thinking else " AND kind<>'thinking'")
-    if not long:
-        query = f"SELECT session, kind, text FROM entries WHERE {where} ORDER BY number DESC LIMIT ?"
-        return db.execute(query, (*values, _MAX_ROWS)).fetchall()
-    match = " ".join('"' + word.replace('"', '""') + '"' for word in long)
-    query = f"""SELECT session, kind, entries.text FROM words JOIN entries ON entries.number=words.rowid
-        WHERE words MATCH ? AND {where} ORDER BY words.rank, entries.number LIMIT ?"""
-    return db.execute(query, (match, *values, _MAX_ROWS)).fetchall()
+    order = "number DESC" if table == "entries" else "words.rank, number"
+    query = f"SELECT session, kind, entries.text FROM {table} WHERE {where} ORDER BY {order} LIMIT ?"
+    return db.execute(query, (*values, _MAX_ROWS)).fetchall()
 
 
 def _alike(column: str, words: list[str]) -> tuple[str, list[str]]:

@@ -6,7 +6,7 @@
               "sampled": null or {"ids": […], "closed_by": "return", "repaired": false, "headless": false},
               "vocabulary": "<digest>" or null, "model": "gpt-oss-20b" or null, "taints": ["outside"],
               "state": {…what a tool left, e.g. a page…}, "typed": null, "attachments": [{"path", "media_type"}],
-              "shortened": null, "error": false, "mark": "", "said_at": null}]}
+              "shortened": null, "error": false, "mark": "", "said_at": null, "structured": false}]}
 """
 
 from __future__ import annotations
@@ -157,6 +157,7 @@ def entry_to_json(entry: Entry) -> dict[str, Any]:
         "error": entry.error,
         "mark": entry.mark,
         "said_at": entry.said_at,
+        "structured": entry.structured,
     }
 
 
@@ -185,6 +186,7 @@ def entry_from_json(data: Mapping[str, Any]) -> Entry:
         error=bool(data.get("error", False)),
         mark=str(data.get("mark") or ""),
         said_at=None if data.get("said_at") is None else float(data["said_at"]),
+        structured=data.get("structured") is True,
     )
 
 

@@ -54,7 +54,8 @@ class Entry:
     part of a user's message that the user typed; None: all of it. `vocabulary` is the digest of the vocabulary that the
     sampled ids belong to, `model` the user's name for the model that wrote it. `shortened` replaces, in the prompt, a
     result that was too long to stay; the message itself is whole. `mark` and `said_at` (unix seconds) are those of a
-    turn's first message: see `UserText`.
+    turn's first message: see `UserText`. `structured`: an
+    answer that was to follow a schema.
     """
 
     message: Message
@@ -70,6 +71,7 @@ class Entry:
     error: bool = False
     mark: str = ""
     said_at: float | None = None
+    structured: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +250,8 @@ class Session:
             message = replace(message, sampled=None)
         sampled_by = self.vocabulary if message.sampled else None
         model = self.model if message.role == "assistant" else None
-        self._store(Entry(message, self._turn, cut, vocabulary=sampled_by, model=model))
+        by_schema = is_answer(message) and self._options.response_format is not None
+        self._store(Entry(message, self._turn, cut, vocabulary=sampled_by, model=model, structured=by_schema))
         return MessageAdded(message, cut)
 
     def add_result(self, message: Message, result: ToolResult) -> MessageAdded:

@@ -15,6 +15,7 @@ from ossia.agent.sessions._recorder import Hold, StoreRecorder, users_of
 from ossia.agent.sessions._rows import SESSIONS, UNREADABLE, CountTokens, read_entries, read_session, unreadable
 from ossia.agent.sessions._sessions import SessionHit, SessionInfo
 from ossia.agent.sessions._titles import asked_in, title_from, title_of
+from ossia.agent.sessions._turns import StoredTurn, last_turns
 from ossia.agent.sessions.session import Entry, Session
 from ossia.tools.database import MOVE, Database
 
@@ -166,6 +167,22 @@ class SessionStore:
         with self._database.reading() as db:
             return rows.search(db, text, limit=limit, thinking=thinking) if db is not None else []
 
+    def last_turns(
+        self,
+        *,
+        limit: int | None = 3,
+        text: str = "",
+        structured: bool = False,
+        skipped: Callable[[str], object] = lambda line: None,
+    ) -> Sequence[StoredTurn]:
+        """The last turns of all sessions, at most `limit` (None: all), the oldest first.
+
+        Only those whose question or answer has all words of `text`, and, if `structured`, an answer by a schema.
+        `skipped` gets a line about each turn that can't be read.
+        """
+        with self._database.reading() as db:
+            return last_turns(db, text, limit=limit, structured=structured, skipped=skipped) if db is not None else []
+
     # -- changing ------------------------------------------------------------------------------------------------------
 
     def rename(self, session_id: str, title: str) -> None:
@@ -258,4 +275,4 @@ class SessionStore:
             raise unreadable(self.path, session_id, error) from error
 
 
-__all__ = ["Health", "SessionHit", "SessionInfo", "SessionStore", "asked_in", "title_from", "title_of"]
+__all__ = ["Health", "SessionHit", "SessionInfo", "SessionStore", "StoredTurn", "asked_in", "title_from", "title_of"]

@@ -74,6 +74,7 @@ def test_no_field_of_an_entry_is_forgotten() -> None:
         error=True,
         mark="m",
         said_at=1.5,
+        structured=True,
     )
     unset = Entry(Message("user"), turn=0)
     assert all(getattr(entry, f.name) != getattr(unset, f.name) for f in fields(Entry) if f.name != "turn")
