@@ -27,6 +27,7 @@ from ossia.cli.commands.run import run
 from ossia.cli.commands.serve import serve
 from ossia.cli.commands.trust import trust
 from ossia.cli.commands.undo import undo
+from ossia.cli.completion.command import completion
 from ossia.cli.settings.table import SETTINGS, with_flags
 from ossia.cli.terminal.first_paint import painted
 
@@ -41,8 +42,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(asked: bool) -> None:
-    if asked:
+def _print_version(invocation: typer.Context, asked: bool) -> None:
+    if asked and not invocation.resilient_parsing:
         typer.echo(f"ossia {__version__}")
         raise typer.Exit
 
@@ -108,6 +109,7 @@ app.add_typer(skills.app, name="skills")
 app.add_typer(mcp.app, name="mcp")
 app.add_typer(python.app, name="python")
 app.add_typer(harmony.app, name="harmony")
+app.command()(completion)
 app.command("help")(help_)
 
 command = commands.command_of(app)

@@ -75,8 +75,11 @@ class Database:
                 yield db
 
     @contextmanager
-    def inspecting(self) -> Iterator[sqlite3.Connection | None]:
-        """A read-only connection, for a file in any state; None without a file, or for an empty one."""
+    def inspecting(self, *, wait_s: float | None = None) -> Iterator[sqlite3.Connection | None]:
+        """A read-only connection, for a file in any state; None without a file, or for an empty one.
+
+        `wait_s`: for another process; None: as its format says.
+        """
         with self._faults():
             if not self.path.exists() or not _header(self.path):
                 yield None
@@ -87,7 +90,8 @@ class Database:
             # Without a log nobody is writing, and SQLite needn't make the files by which processes agree.
             how = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
             address = f"{self.path.absolute().as_uri()}?{how}"
-            db = sqlite3.connect(address, uri=True, timeout=self._form.wait_s, isolation_level=None)
+            wait_s = self._form.wait_s if wait_s is None else wait_s
+            db = sqlite3.connect(address, uri=True, timeout=wait_s, isolation_level=None)
             try:
                 yield db
             finally:

@@ -159,6 +159,11 @@ class SessionStore:
             rest = "ORDER BY updated DESC, number DESC LIMIT ?"
             return rows.infos(db, rest, -1 if limit is None else limit) if db is not None else []
 
+    def glance(self, *, limit: int) -> Sequence[SessionInfo]:
+        """The same, at once and read-only: nothing is made, and a file that another process has locked is a fault."""
+        with self._database.inspecting(wait_s=0) as db:
+            return rows.infos(db, "ORDER BY updated DESC, number DESC LIMIT ?", limit) if db is not None else []
+
     def search(self, text: str, *, limit: int = 20, thinking: bool = False) -> Sequence[SessionHit]:
         """The sessions with all words of `text` in one message, or in the title; the best match of each.
 

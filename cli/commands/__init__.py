@@ -131,7 +131,7 @@ class Question(TyperCommand):
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]
         ctx.allow_extra_args = True
         more = super().parse_args(ctx, args)
-        if more:
+        if more and not ctx.resilient_parsing:
             asked = shlex.quote(" ".join([str(ctx.params["prompt"]), *more])[:_SHOWN_CHARS])
             ctx.fail(f"a question of several words needs quotes: ossia run {asked}")
         return more

@@ -29,7 +29,7 @@ class ValueKind(NamedTuple):
 
     `check` returns the value to store, `read` what to check; both may raise ValueError, or `Advice`. `flag` is the type
     that the command line gives: bool for a flag without a value, `list[str]` for one that can be repeated; a str goes
-    through `read` like any other text. `shown`: an error may repeat the value.
+    through `read` like any other text. `shown`: an error may repeat the value. `words`: values of it that are words.
     """
 
     expected: str
@@ -37,6 +37,7 @@ class ValueKind(NamedTuple):
     read: Callable[[str], object] = str
     flag: type = str
     shown: bool = True
+    words: tuple[str, ...] = ()
 
 
 def _fail() -> NoReturn:
@@ -51,6 +52,7 @@ def switch() -> ValueKind:
         lambda value: value if isinstance(value, bool) else _fail(),
         lambda text: words.get(text.lower(), text),
         flag=bool,
+        words=("true", "false"),
     )
 
 
@@ -77,7 +79,9 @@ def text_or_file() -> ValueKind:
 def one_of(*choices: str) -> ValueKind:
     """One of some words."""
     expected = f"{', '.join(choices[:-1])} or {choices[-1]}"
-    return ValueKind(expected, lambda value: value if isinstance(value, str) and value in choices else _fail())
+    return ValueKind(
+        expected, lambda value: value if isinstance(value, str) and value in choices else _fail(), words=choices
+    )
 
 
 def on_or_off() -> ValueKind:
@@ -88,7 +92,7 @@ def on_or_off() -> ValueKind:
             return "on" if value else "off"
         return value if isinstance(value, str) and value in ("on", "off") else _fail()
 
-    return ValueKind("on or off", check, flag=bool)
+    return ValueKind("on or off", check, flag=bool, words=("on", "off"))
 
 
 def engine() -> ValueKind:
@@ -117,7 +121,9 @@ def whole(at_least: int, *words: str) -> ValueKind:
         return value if isinstance(value, int) and not isinstance(value, bool) and value >= at_least else _fail()
 
     expected = " or ".join([f"a whole number of at least {at_least}", *words])
-    return ValueKind(expected, check, lambda text: text if text in words else int(text), flag=str if words else int)
+    return ValueKind(
+        expected, check, lambda text: text if text in words else int(text), flag=str if words else int, words=words
+    )
 
 
 def thinking() -> ValueKind:
@@ -170,7 +176,8 @@ def names() -> ValueKind:
                 found.append(name if not source or ":" in name else f"{source}:{name}")
         return tuple(map(_at_home, dict.fromkeys(found))) if found and all(found) else _fail()
 
-    return ValueKind("a list of names, e.g. python, browser or FILE.py", check, lambda text: [text], flag=list[str])
+    expected = "a list of names, e.g. python, browser or FILE.py"
+    return ValueKind(expected, check, lambda text: [text], flag=list[str], words=_TRAINED)
 
 
 _TRAINED = ("python", "browser")  # as `tools.build` has them, which takes too long to import

@@ -16,9 +16,10 @@ _PRINTS = {
     *("main", "oneshot/drawn", "oneshot/given", "oneshot/output", "runtime/consent", "runtime/progress"),
     "streams",
     "acp/server",
-    *(f"commands/{name}" for name in ("cache", "config", "docs", "docs_report", "harmony", "help", "logs", "mcp")),
+    "completion/command",
+    *(f"commands/{name}" for name in ("cache", "config", "docs", "docs_report", "harmony", "help", "logs")),
     *("commands/models", "commands/models_files"),
-    *(f"commands/{name}" for name in ("python", "sessions", "skills", "tools", "tools_call")),
+    *(f"commands/{name}" for name in ("mcp", "python", "sessions", "skills", "tools", "tools_call")),
     *("commands/trust", "commands/undo", "doctor/examine", "eval/evaluation", "serve/serving"),
 }
 

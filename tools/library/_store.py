@@ -109,6 +109,11 @@ class Store:
         with self._opened() as database, database.writing() as db:
             yield db
 
+    def glance(self) -> list[str]:
+        """The places of all roots, at once: see `Library.places`."""
+        with self._opened() as database, database.inspecting(wait_s=0) as db:
+            return [place for (place,) in db.execute("SELECT place FROM roots ORDER BY place")] if db else []
+
     def compact(self) -> None:
         """Rewrite the file without the bytes of deleted data."""
         with self._opened() as database:

@@ -164,6 +164,10 @@ class Library:
             FROM roots r LEFT JOIN documents d ON d.root = r.id GROUP BY r.id ORDER BY r.place"""
         return tuple(Root(*row) for row in self._rows(query))
 
+    def places(self) -> list[str]:
+        """The places of the roots, read without making or awaiting anything: a locked file is a LibraryError."""
+        return self._store.glance()
+
     def root_of(self, origin: str) -> Root | None:
         """The root of a document; None if `origin` isn't one."""
         query = "SELECT r.id, r.kind, r.place FROM documents d JOIN roots r ON r.id = d.root WHERE d.origin=?"

@@ -1,0 +1,1 @@
+"""Completion of command lines: the scripts for shells, and the candidates that they ask `ossia completion` for."""

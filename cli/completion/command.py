@@ -1,0 +1,25 @@
+"""`ossia completion`: the script by which a shell completes command lines of ossia, and the answers to it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+
+def completion(
+    invocation: typer.Context,
+    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell.")],
+    asked: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+) -> None:
+    """Print a shell's script for completion: commands, flags, models, sessions, skills.
+
+    bash: source <(ossia completion bash). zsh: the same, after compinit. fish: ossia completion fish | source.
+    """
+    if asked is None:
+        print(Path(__file__).with_name(f"ossia.{shell}").read_text(encoding="utf-8"), end="")
+        return
+    from ossia.cli.completion.answer import answer
+
+    print(*answer(shell, asked, invocation.find_root().command), sep="\n")
