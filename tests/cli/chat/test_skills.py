@@ -129,7 +129,7 @@ def test_the_prompt_names_them_where_a_tool_can_read_them(own: Path, tmp_path: P
             assert said(stage)[-1].endswith("ARGUMENTS: now") and f"{theirs}\n" in prompt_of(stage)
             before = prompt_of(stage)
             assert "Skills: 5; the prompt lists 4 of them" in " ".join(stage.rows)
-            at = next(at for at, row in enumerate(stage.rows) if row.startswith("  skills  "))
+            at = next(at for at, row in enumerate(stage.rows) if " skills  " in row)
             assert stage.rows[at + 1].strip() == "of at most 1,500 (/skills lists them)"
             await send(stage, "more")
             assert prompt_of(stage) == before  # so the stored cache of the prompt's beginning stays valid
