@@ -5,15 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import re
+import secrets
 import shutil
 import stat
-import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from ossia.tools._scratch import remove_left_files
-from ossia.tools.tree import FILE, MAY_BE_A_LINK, opened_below
+from ossia.tools.tree import FILE, MAY_BE_A_LINK, NEW_FILE, open_top
 
 FULL: Final = "the disk is full: free some space"
 _ROOM_BYTES: Final = 64 << 10  # SQLite creates the index of its log with 32 KiB
@@ -77,6 +78,79 @@ def make_private_file(path: Path) -> None:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600))
 
 
+class Replacement:
+    """A file to be written whole or not at all, in a folder that is held open from now on. Raises OSError.
+
+    Whatever becomes of its path meanwhile: a link that is put there later is replaced, not followed. (Windows has no
+    such descriptors of folders: there the path counts.) `close` it, or use it in a `with` block.
+
+        with Replacement(Path("out.md")) as file:
+            file.write(b"# Notes\\n", 0o666)         # less the umask
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._name = path, path.name
+        self._folder = open_top(path.parent) if hasattr(os, "O_DIRECTORY") else None
+        self._above = "" if self._folder is not None else f"{path.parent}{os.sep}"
+
+    def __enter__(self) -> Replacement:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def require_writable(self) -> None:
+        """Raise the OSError that a new file there would meet: no permission, a read-only disk, too long a name."""
+        with self._partial(0o600) as (file, name):
+            file.close()
+            os.unlink(name, dir_fd=self._folder)
+
+    def write(self, content: bytes, mode: int, *, keep_mode: bool = True) -> None:
+        """Write it: the old content or the new one is there, never half of it. An existing file keeps owner and mode.
+
+        Raises OSError, and leaves nothing. `keep_mode` False: it gets `mode`, too.
+        """
+        with self._partial(mode) as (file, name):
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+            if keep_mode:
+                self._keep_mode(file.fileno() if os.chmod in os.supports_fd else name)
+            file.close()
+            if self._folder is not None:
+                left = re.compile(rf"\.{re.escape(self._name)}\.ossia-[a-z0-9_]{{8}}")
+                remove_left_files(self._folder, name, left)
+            os.replace(name, self._above + self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+
+    def close(self) -> None:
+        """Release the folder. May be called more than once."""
+        if self._folder is not None:
+            os.close(self._folder)
+            self._folder = None
+
+    @contextmanager
+    def _partial(self, mode: int) -> Iterator[tuple[BinaryIO, str]]:
+        """A new file beside it, and its name; removed if the block fails."""
+        name = f"{self._above}.{self._name}.ossia-{secrets.token_hex(4)}"
+        try:
+            with os.fdopen(os.open(name, NEW_FILE, mode, dir_fd=self._folder), "wb") as file:
+                yield file, name
+        except BaseException as error:
+            with suppress(OSError):
+                os.unlink(name, dir_fd=self._folder)
+            if isinstance(error, OSError):
+                error.filename = str(self._path)
+            raise
+
+    def _keep_mode(self, new: int | str) -> None:
+        with suppress(FileNotFoundError):
+            before = os.stat(self._above + self._name, dir_fd=self._folder, follow_symlinks=False)
+            if stat.S_ISREG(before.st_mode):
+                with suppress(OSError, AttributeError):  # only root may give a file away; Windows has no owners
+                    os.chown(new, before.st_uid, before.st_gid)
+                os.chmod(new, stat.S_IMODE(before.st_mode))  # noqa: PTH101 - by its descriptor
+
+
 def write_whole(path: Path, content: str | bytes, *, keep_mode: bool = False) -> None:
     """Write a private file atomically: the old one or the new one is there, never half of one. Raises OSError.
 
@@ -86,22 +160,5 @@ def write_whole(path: Path, content: str | bytes, *, keep_mode: bool = False) ->
     if path.exists() and not path.is_file():  # /dev/null would be replaced
         raise OSError(errno.EINVAL, "not a regular file", str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.ossia-", dir=path.parent)  # readable by its owner only
-    partial = Path(name)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        if keep_mode and path.exists():
-            before = path.stat()
-            with suppress(OSError, AttributeError):  # only root may give a file away; Windows has no owners
-                os.chown(partial, before.st_uid, before.st_gid)
-            partial.chmod(stat.S_IMODE(before.st_mode))
-        if hasattr(os, "O_DIRECTORY"):
-            with opened_below(path.parent, ()) as folder:
-                left = re.compile(rf"\.{re.escape(path.name)}\.ossia-[a-z0-9_]{{8}}")
-                remove_left_files(folder, partial.name, left)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with Replacement(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content, 0o600, keep_mode=keep_mode)

@@ -29,7 +29,7 @@ THROUGH = FOLDER | _flags("O_PATH")
 """Enough to walk through a folder. On Linux it need not be readable."""
 FILE = os.O_RDONLY | _flags("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
 """Never waits for a FIFO."""
-NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flags("O_NOFOLLOW", "O_CLOEXEC")
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flags("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY")
 MAY_BE_A_LINK = ~_flags("O_NOFOLLOW")
 
 
