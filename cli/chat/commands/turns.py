@@ -12,6 +12,7 @@ from ossia.cli.attach.attach import OUTPUT
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, loaded, must_be, no_argument, turn_of
 from ossia.cli.clean import one_line
 from ossia.cli.clipboard import copy_with_programs, copyable, fits_terminal
+from ossia.cli.code_blocks import Extract
 from ossia.cli.terminal.input.typed import Typed, as_text
 from ossia.cli.visible import seen_line
 from ossia.cli.words import count, files_of, git_stays, may_force, undone_or_not
@@ -212,7 +213,9 @@ def _copied(talk: Chat, argument: str) -> tuple[str, str]:
     if not texts:
         raise CommandError(f"turn {turn + 1} has no {kind}")
     if word == "code":
-        return "the code", _last_code(texts[-1])
+        if (code := Extract().of(texts[-1])) is None:
+            raise CommandError("the answer has no code block: /copy alone copies all of it")
+        return "the code", code
     return f"the {kind}", "\n\n".join(texts) if kind == "thinking" else _cited(talk, texts[-1])
 
 
@@ -225,15 +228,6 @@ def _cited(talk: Chat, text: str) -> str:
 
     numbered, notes = cite(text, talk.page)
     return "\n".join([numbered, "", *lines(notes, links=False)]) if notes else numbered
-
-
-def _last_code(text: str) -> str:
-    from markdown_it import MarkdownIt
-
-    fences = [token.content for token in MarkdownIt("commonmark").parse(text) if token.type in ("fence", "code_block")]
-    if not fences:
-        raise CommandError("the answer has no code block: /copy alone copies all of it")
-    return fences[-1]
 
 
 def _show_turns(face: Face, turns: Sequence[Turn]) -> None:
