@@ -26,7 +26,7 @@ def batch(
     ] = None,
     parallel: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Answer N questions at once.")] = 1,
     schema: Annotated[
-        str | None, typer.Option(metavar="FILE|JSON", help="Answer in JSON by this schema and nothing else.")
+        str | None, typer.Option(metavar="FILE|JSON|LINE", help="Answer in JSON by this schema and nothing else.")
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Ask again the lines that failed in OUT.")] = False,
 ) -> None:

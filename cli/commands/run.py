@@ -21,8 +21,33 @@ def run(
     ] = None,
     schema: Annotated[
         str | None,
-        typer.Option(metavar="FILE|JSON", help="Answer in JSON by this schema and nothing else; off: free text."),
+        typer.Option(
+            metavar="FILE|JSON|LINE",
+            help='Answer in JSON by this schema and nothing else, as in "name, age int, tags[]"; off: free text.',
+        ),
     ] = None,
+    schema_multi: Annotated[
+        str | None,
+        typer.Option(metavar="SCHEMA", help='The same for each of several: {"items": […]}.'),
+    ] = None,
+    extract: Annotated[
+        bool, typer.Option("-x", "--extract", help="Print only the last code block of the answer.")
+    ] = False,
+    extract_language: Annotated[
+        str | None, typer.Option("--xl", metavar="LANG", help="Print only its last code block in LANG.")
+    ] = None,
+    extract_all: Annotated[
+        bool, typer.Option("--xa", "--extract-all", help="Print only its code blocks, all of them (in LANG).")
+    ] = False,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write the answer to a file, whole, and only if all went well."
+        ),
+    ] = None,
+    no_stream: Annotated[
+        bool, typer.Option("--no-stream", help="Print the answer when it is whole, on a terminal, too.")
+    ] = False,
     control: Annotated[
         str | None,
         typer.Option(metavar="stdin", help="With --jsonl: answer questions, steer and stop by lines on stdin."),
@@ -50,14 +75,20 @@ def run(
     ] = None,
 ) -> None:
     """Ask once. The answer goes to stdout, everything else to stderr."""
+    from ossia.cli.code_blocks import Extract
     from ossia.cli.oneshot.once import Wanted, run_once
     from ossia.cli.runtime.session import Resume
 
+    code = extract or extract_all or extract_language is not None
     wanted = Wanted(
         prompt,
         Resume(latest, resume),
         save=save,
         schema=schema,
+        schema_multi=schema_multi,
+        extract=Extract(extract_language, extract_all) if code else None,
+        output=output,
+        stream=not no_stream,
         skill=skill,
         control=control,
         files=tuple(file or ()),

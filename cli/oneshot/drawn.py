@@ -19,17 +19,19 @@ class Drawn:
     """Prints finished rows, and below them the open block, which is drawn again as it grows.
 
     The cursor waits before the first row of the open block: after a resize all of that lies behind it, whether the
-    terminal wraps its rows anew or not. On a terminal that can't move its cursor (`TERM=dumb`) rows are only printed.
+    terminal wraps its rows anew or not. On a terminal that can't move its cursor (`TERM=dumb`) rows are only printed,
+    as they are without `live`.
 
         drawn = Drawn()
         drawn.write("Some **te"); drawn.write("xt**"); drawn.end()
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, live: bool = True) -> None:
         self._next_at = 0.0
         self._grown = False  # since it was drawn
-        self._moves = os.environ.get("TERM") != "dumb"
-        colour = self._moves and not os.environ.get("NO_COLOR")
+        smart = os.environ.get("TERM") != "dumb"
+        self._moves = live and smart
+        colour = smart and not os.environ.get("NO_COLOR")
         self._painter = Painter(80, colour=colour, links=knows_links(os.environ))
         self._segments = Segmenter()
         self._rows: list[Row] = []  # finished, not printed yet

@@ -6,7 +6,7 @@ import codecs
 import json
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from ossia.agent.engine.base import Forced
 from ossia.agent.events import Delta, Event, MessageAdded, Progress, Stats
@@ -69,11 +69,16 @@ class Answer:
 
     Like the other two, it sees the events of a turn; `finish` writes what is still owed, however the turn ended.
     Citations in it become numbers, with their footnotes below it. `before` is called before any of it is written, so
-    that a live line can leave the terminal; `report` knows the pages that can be cited.
+    that a live line can leave the terminal; `report` knows the pages that can be cited. `stream` False: all of it comes
+    at the end. `file`: a stream to write to, other than stdout.
     """
 
-    def __init__(self, report: Report, *, before: Callable[[], None], plain: bool) -> None:
-        self._streams = stdout().isatty() and report.schema is None  # half a structured answer is useless
+    def __init__(
+        self, report: Report, *, before: Callable[[], None], plain: bool, stream: bool, file: TextIO | None = None
+    ) -> None:
+        self._out = file or stdout()
+        self._drawn = self._out.isatty() and report.schema is None and report.extract is None
+        self._streams = self._drawn and stream  # half a structured answer, or half a program, is useless
         self._before, self._plain = before, plain
         self._report = report
         self._citations: Citations | None = None
@@ -109,16 +114,19 @@ class Answer:
             self._end()
             notes = self._citations.notes if self._citations else ()
         else:
-            answer, notes = report.cited_answer
-            if answer is not None:
-                shown = _escaped(answer) if stdout().isatty() else answer  # JSON by a schema: other answers stream
-                stdout().write(shown.rstrip("\n") + "\n")
+            answer, notes = report.cited_answer if report.extract is None else (report.extracted, ())
+            if answer is not None and self._drawn:
+                self._write(answer)
+                self._end()
+            elif answer is not None:
+                safe = str if not self._out.isatty() else clean if report.schema is None else _escaped
+                self._out.write(safe(answer if report.extract else answer.rstrip("\n") + "\n"))
         if notes:
             from ossia.cli.footnotes import lines
 
-            links = self._streams and knows_links(os.environ)
-            stdout().write("\n" + "".join(f"{line}\n" for line in lines(notes, links=links)))
-        stdout().flush()
+            links = self._drawn and knows_links(os.environ)
+            self._out.write("\n" + "".join(f"{line}\n" for line in lines(notes, links=links)))
+        self._out.flush()
 
     def _cited(self, text: str) -> str:
         """The text with its citations numbered; an unfinished citation is held back."""
@@ -140,7 +148,7 @@ class Answer:
             return _AsWritten()
         from ossia.cli.oneshot.drawn import Drawn
 
-        return Drawn()
+        return Drawn(live=self._streams)
 
     def _end(self) -> None:
         """End the open message."""
@@ -201,8 +209,10 @@ class Raw:
 class Json:
     """One line about the whole turn; with `lines`, the result of `--jsonl`."""
 
-    def __init__(self, lines: Lines | None = None, opened: OpenSession | None = None) -> None:
-        self._lines, self._opened = lines, opened
+    def __init__(
+        self, lines: Lines | None = None, opened: OpenSession | None = None, file: TextIO | None = None
+    ) -> None:
+        self._lines, self._opened, self._file = lines, opened, file
 
     def see(self, event: Event | Tapped) -> None:
         """Does nothing: the report has everything."""
@@ -215,4 +225,5 @@ class Json:
             session_id = self._opened.stored_id if self._opened else None
             self._lines.write(report.result(session_id=session_id, exit_code=int(report.code)))
         else:
-            print(json_line(report.to_json()), file=stdout(), flush=True)
+            line = json_line(report.to_json(), in_file=self._file is not None)
+            print(line, file=self._file or stdout(), flush=True)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from ossia.agent.events import TurnEnd
 from ossia.agent.stream.account import Account
+from ossia.cli.clean import one_line
+from ossia.cli.code_blocks import Extract, code_blocks
 from ossia.cli.exits import ExitCode, ExitError, exit_code
 from ossia.cli.oneshot.ask import NOBODY, PLANNING, Unasked, refused_line
 from ossia.cli.runtime.progress import Display
@@ -47,6 +49,10 @@ _BOUND = "; a bound in the schema (maximum, maxLength, maxItems) or --max-tokens
 """Said of an answer by a schema: the guide lets a number, a text or a list without a bound grow to the end."""
 _SILENT = "no answer came: the model ended its turn without one; ask again, or use another --seed"
 _NOT_WHOLE = "; nothing is printed, since half an answer doesn't follow the schema"
+_NO_CODE = "; nothing is printed, since the code may be cut, too"
+_WHOLE: tuple[TurnEnd, ...] = ("answered", "steps")
+WRITTEN = (ExitCode.ANSWERED, ExitCode.STEPS, ExitCode.UNASKED)
+"""The codes with which `-o` writes its file."""
 
 
 @dataclass(slots=True)
@@ -54,19 +60,39 @@ class Report(Account):
     """The account of a run's turn. `load_s` and `plan` are set by whoever loads the model.
 
     `refused`: the calls about which nobody could be asked; `strict`: an answer with such calls has its own exit code.
+    `extract`: the code blocks that alone are printed.
     """
 
     load_s: float = 0.0
     plan: Plan | None = None  # how it was loaded
     refused: list[Unasked] = field(default_factory=list)
     strict: bool = False
+    extract: Extract | None = None
+
+    @property
+    def extracted(self) -> str | None:
+        """The code that `-x` asks for; None: the answer has none, or isn't whole."""
+        if self.extract is None or self.answer is None or self.end not in _WHOLE:
+            return None
+        return self.extract.of(self.answer)
+
+    @property
+    def _fault(self) -> str | None:
+        """The reason that a whole answer isn't printed; None: it is."""
+        if self.misfit:
+            return f"doesn't follow the schema: {self.misfit}"
+        if self.extract is None or self.answer is None or self.extracted is not None:
+            return None
+        where = "" if self.extract.language is None else f" in {one_line(self.extract.language, 40)}"
+        there = ", ".join(dict.fromkeys(one.language or "one without a name" for one in code_blocks(self.answer)))
+        return f"has no code block{where}{there and f': it has {one_line(there, 100)}'}"
 
     @property
     def code(self) -> ExitCode:
         """The exit code of the process."""
         if self.error is not None and self.end != "stopped":
             return exit_code(self.error) or ExitCode.FAILED
-        if self.end in ("answered", "steps") and self.misfit:
+        if self.end in _WHOLE and self._fault:
             return ExitCode.MISFIT
         unasked = self.end == "answered" and self.strict and self.refused
         return ExitCode.UNASKED if unasked else _CODES[self.end]
@@ -78,8 +104,9 @@ class Report(Account):
         if self.end == "silent":
             raise ExitError(_SILENT, ExitCode.SILENT)
         if self.code == ExitCode.MISFIT:
+            fault, colon, why = (self._fault or "").partition(": ")
             nothing = "" if printed else ", so nothing is printed"
-            raise ExitError(f"the answer doesn't follow the schema{nothing}: {self.misfit}", ExitCode.MISFIT)
+            raise ExitError(f"the answer {fault}{nothing}{colon}{why}", ExitCode.MISFIT)
 
     def to_json(self) -> dict[str, object]:
         """The object of `ossia run --json` (version 1; docs/formats.md)."""
@@ -89,6 +116,7 @@ class Report(Account):
             "version": VERSION,
             "model": self.model,
             "answer": answer,
+            **({} if self.extract is None else {"extracted": self.extracted}),
             "citations": [note.to_json() for note in notes],
             "messages": [message_to_json(message) for message in self.messages],
             "calls": [
@@ -122,7 +150,7 @@ class Report(Account):
             "let_go": [asdict(one) for one in self.dropped],
             "trimmed": [asdict(trim) for trim in self.trimmed],
             "end": self.end,
-            "error": self.error_line,
+            "error": self.error_line or (f"the answer {self._fault}" if self.code == ExitCode.MISFIT else None),
             "exit": int(self.code),
         }
 
@@ -135,15 +163,18 @@ def show_refused(report: Report, display: Display) -> None:
             display.note(f"ossia: {line}", "refused")
 
 
-def show_last_line(report: Report, settings: Settings, display: Display) -> None:
-    """Say why the answer is cut, or the figures of a whole one; an error has its own line."""
+def show_last_line(report: Report, settings: Settings, display: Display, *, file: str | None = None) -> None:
+    """Say why the answer is cut, or the figures of a whole one; an error has its own line. `file`: the one of `-o`."""
     if report.end in _CUT:
         plain = not (settings.raw or settings.json or settings.jsonl)
         half = plain and report.schema is not None and report.answer is None
         why = _servers_limit(report, settings) or _CUT[report.end]
         if half and report.end in _UNBOUND:
             why = _UNBOUND[report.end] + _BOUND
-        display.note(f"ossia: {why}{_NOT_WHOLE if half else ''}")
+        lost = _NOT_WHOLE if half else _NO_CODE if plain and report.extract and report.end not in _WHOLE else ""
+        if file and report.code not in WRITTEN:
+            lost = f"; {file} isn't written"
+        display.note(f"ossia: {why}{lost}")
     elif report.end == "answered":
         speed = f" · {speed_of(tokens_per_s)}" if (tokens_per_s := report.sums.tokens_per_s) else ""
         display.aside(f"{report.model} · {report.sums.completion} tokens{speed}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from ossia.agent.build import Begun
 from ossia.agent.control import Control
@@ -24,9 +25,10 @@ from ossia.cli.oneshot.ask import Asker
 from ossia.cli.oneshot.control import Control as Orders
 from ossia.cli.oneshot.lines import Lines
 from ossia.cli.oneshot.output import Answer, Json, Raw
+from ossia.cli.oneshot.output_file import OutputFile
 from ossia.cli.oneshot.prompt import Asked, with_attached, with_given
 from ossia.cli.oneshot.pump import FRAME_S, follow
-from ossia.cli.oneshot.report import Report, show_last_line, show_refused
+from ossia.cli.oneshot.report import WRITTEN, Report, show_last_line, show_refused
 from ossia.cli.runtime.assembly import begin_model, control_names, end_tools, finish, fixes_for, limits_of, tools_spec
 from ossia.cli.runtime.ending import end_now, look_to_the_end
 from ossia.cli.runtime.progress import Display
@@ -36,12 +38,15 @@ from ossia.cli.settings.engines import is_server
 from ossia.cli.streams import end_stdout
 from ossia.tools.folder import Folder
 
+if TYPE_CHECKING:
+    from ossia.cli.oneshot.once import Wanted
+
 
 class Run:
     """One run: loads, follows the turn, writes the answer.
 
-    `lines`: where `--jsonl` writes its events; `orders`: `--control stdin`. `stays`: the user means to go on with the
-    session, which is stored; else that isn't said, nor is its cache stored.
+    `lines`: where `--jsonl` writes its events; `orders`: `--control stdin`; `file`: `-o`. `stays`: the user means to go
+    on with the session, which is stored; else that isn't said, nor is its cache stored.
     """
 
     def __init__(
@@ -52,6 +57,8 @@ class Run:
         opened: OpenSession,
         lines: Lines | None,
         orders: Orders | None,
+        wanted: Wanted,
+        file: OutputFile | None,
         *,
         stays: bool,
     ) -> None:
@@ -64,17 +71,20 @@ class Run:
             schema=answer.schema if answer else None,
             stopped=lambda: self._talk.turn is not None and self._talk.turn.control.stopped,
             strict=settings.strict_approvals,
+            extract=wanted.extract,
         )
         self._publisher = Publisher(
             self._report,
             lambda: self._talk.tools.toolbox.by_name if self._talk.tools else {},
             mark=lambda: f"-{secrets.token_hex(4)}",
         )
-        self._lines, self._orders, self._stays = lines, orders, stays
+        self._lines, self._orders, self._file, self._stays = lines, orders, file, stays
         self._raw = Raw() if settings.raw else None
-        json = Json(lines, opened) if lines or settings.json else None
+        json = Json(lines, opened, file) if lines or settings.json else None
         self._out: Answer | Json | Raw = (
-            self._raw or json or Answer(self._report, before=display.pause, plain=settings.plain)
+            self._raw
+            or json
+            or Answer(self._report, before=display.pause, plain=settings.plain, stream=wanted.stream, file=file)
         )
         if isinstance(self._out, Answer):
             display.before = self._out.pause
@@ -91,6 +101,7 @@ class Run:
             for event in self._publisher.finish():
                 self._lines.write(event)
         self._out.finish(report)
+        self._write_file()
         if report.end == "stopped":
             with suppress(KeyboardInterrupt), hold(False):
                 look_to_the_end(display.warn)
@@ -99,8 +110,18 @@ class Run:
         settle(report.code)
         self._give_back()
         report.raise_error(printed=not isinstance(self._out, Answer))
-        show_last_line(report, self._settings, display)
+        show_last_line(report, self._settings, display, file=self._file.name if self._file else None)
         return int(report.code)
+
+    def _write_file(self) -> None:
+        if self._file:
+            with self._file as file:
+                if self._report.code in WRITTEN:
+                    try:
+                        file.commit()
+                        self._display.aside(f"written: {file.name}", whole=True)
+                    except (ExitError, BrokenPipeError) as error:
+                        self._report.fail(error)
 
     def _attempt(self, part: Callable[[], None]) -> None:
         """A part of the run, which an interrupt may end; the first error is noted."""

@@ -101,11 +101,11 @@ def system(talk: Chat, face: Face, argument: str) -> None:
 
 
 def schema(talk: Chat, face: Face, argument: str) -> None:
-    """`/schema [FILE|JSON|off]`: answers in JSON by a schema."""
+    """`/schema [FILE|JSON|LINE|off]`: answers in JSON by a schema."""
     if not argument:
         answer = talk.session.options.response_format
         if answer is None:
-            return face.note("answers are free text: /schema FILE or /schema {…} makes them JSON that matches a schema")
+            return face.note("answers are free text: /schema FILE, {…} or name, age int makes them JSON by a schema")
         block = Block(face, "Answers are JSON that matches this schema (/schema off ends that)")
         block.text(json.dumps(answer.schema, ensure_ascii=False, indent=2))
         return block.show()

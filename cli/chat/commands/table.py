@@ -240,7 +240,7 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
             Command("system", "[TEXT|off|edit]", "your instructions to the model", settings.system,
                     more="@FILE reads them from a file; a workspace's own instructions still apply.",
                     arguments=lambda talk, prefix: settings.SYSTEMS),
-            Command("schema", "[FILE|JSON|off]", "answer in JSON that matches a JSON Schema", settings.schema, True,
+            Command("schema", "[FILE|JSON|LINE|off]", "answer in JSON that matches a schema", settings.schema, True,
                     "The schema applies to the answer, not to the thinking.",
                     lambda talk, prefix: settings.SCHEMAS if "off".startswith(prefix) else None),
             Command("temp", "[VALUE]", "temperature; 0 always picks the likeliest token", settings.temperature,

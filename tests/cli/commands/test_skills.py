@@ -163,7 +163,8 @@ def test_a_skill_only_takes_tools_away(
         *(("model", one, "must be a model's name") for one in ("../evil", "a/b", "http://evil", "x.GGUF", "here", "")),
         *(("tools", one, "must be none, or some of") for one in
           ("mine.py", "os", "functions.x", "none, python", "'*'", "{a: b}", "'python,,browser'")),
-        *(("schema", one, "must be a") for one in ("{type: integer}", "here", "")),
+        *(("schema", one, "must be a") for one in ("{type: integer}", "here.json", "./here", "")),
+        ("schema", "name text", "'name text': expected NAME [TYPE]"),
         ("schema", "'{\"type\": 7}'", "this schema can't be used"),
         ("engine", "http://evil", "isn't an option of a skill: these are ossia-effort"),
     ],

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ossia.agent.schema import fault_of
+from ossia.cli.runtime.schema import read_schema
 from tests.support.command import line_of, ossia, ossia_here, write_script
 from tests.support.pty import PtyChat
 
@@ -89,8 +90,14 @@ def test_an_engine_that_cannot_be_guided_is_looked_at_afterwards(
         ('{"items":[{}]}', "this schema can't be used: [{}] is not of type 'object', 'boolean' (at $.items)"),
         ('{"$schema":5}', "this schema can't be used: "),
         ('{"type":', "not a JSON Schema: Expecting value: line 1 column 9 (char 8)"),
-        (" ", "is empty; give a file, or a schema, which begins with {"),
-        ("[]", "can't read []: No such file or directory (a schema begins with {)"),
+        (" ", "is empty; give a file, a schema, which begins with {, or a line such as "),
+        ("a.json", "can't read a.json: No such file or directory (a schema begins with {; a line is such as "),
+        ("data/person", "can't read data/person: No such file or directory (a schema begins with {; "),
+        ("name, age integer", "'age integer': expected NAME [TYPE][[]] [: DESCRIPTION], the type one of str, int, "),
+        ("[]", "'[]': expected NAME [TYPE][[]] [: DESCRIPTION], the type one of str, int, float, bool, as in "),
+        (": a name", "': a name': expected NAME [TYPE][[]] "),
+        ("a, b, a int", "'a' is there twice: give each property a name of its own"),
+        (", ,", "no property is named: give a line such as "),
     ],
 )
 def test_a_schema_that_cannot_be_used_is_one_line_before_anything_runs(
@@ -124,6 +131,56 @@ def test_a_number_without_a_bound_is_cut_off_and_a_bound_is_proposed() -> None:
     assert (done.returncode, done.stdout) == (6, b"")
     bound = "a bound in the schema (maximum, maxLength, maxItems) or --max-tokens stops it sooner"
     assert bound in done.stderr.decode()
+
+
+def _object(**properties: object) -> dict[str, object]:
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+TEXT = {"type": "string", "maxLength": 4000}
+
+
+@pytest.mark.parametrize(
+    ("line", "multi", "schema"),
+    [
+        ("name, age int,", False, _object(name=TEXT, age={"type": "integer"})),
+        (
+            "größe float, ok bool, tags[], n int[]: all of them, ",
+            False,
+            _object(größe={"type": "number"}, ok={"type": "boolean"},
+                    tags={"type": "array", "items": TEXT, "maxItems": 1000},
+                    n={"type": "array", "items": {"type": "integer"}, "maxItems": 1000, "description": "all of them"}),
+        ),
+        ("\nname str\n bio: one sentence, at most: two\n\n", False,
+         _object(name=TEXT, bio={**TEXT, "description": "one sentence, at most: two"})),
+        ("name", True, _object(items={"type": "array", "items": _object(name=TEXT), "maxItems": 1000})),
+        ('{"type":"integer"}', True, _object(items={"type": "array", "items": {"type": "integer"}, "maxItems": 1000})),
+    ],
+)  # fmt: skip
+def test_a_line_is_a_schema(line: str, multi: bool, schema: object) -> None:
+    assert read_schema(line, of="--schema", warn=print, multi=multi).schema == schema
+
+
+def test_a_file_of_that_name_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("name, age int").write_text('{"type": "integer"}')
+    assert read_schema("name, age int", of="--schema", warn=print).schema == {"type": "integer"}
+
+
+def test_the_guide_holds_the_model_to_a_line() -> None:
+    done = ossia(*ASKED, "--schema", "name, age int", "--quiet")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b'{"name":"Wilhelmina","age":47}\n', b"")
+
+
+def test_several_items(tmp_path: Path) -> None:
+    asked = ("run", "hi", "--schema-multi", "name, age int", "--quiet", "--engine")
+    body = '{"items": [{"name": "Ada", "age": 36}, {"name": "Alan", "age": 41}]}'
+    done = ossia_here(*asked, write_script(tmp_path, _answered(body)))
+    assert (done.returncode, done.stdout.decode()) == (0, f"{body}\n")
+    one = ossia_here(*asked, write_script(tmp_path, _answered('{"name": "Ada", "age": 36}')))
+    assert (one.returncode, one.stdout) == (10, b"")
+    both = ossia_here(*asked, "script:none.json", "--schema", "name")
+    assert both.stderr == b"ossia: error: use --schema or --schema-multi, not both\n" and both.returncode == 2
 
 
 def test_a_file_of_megabytes_is_not_read(tmp_path: Path) -> None:
