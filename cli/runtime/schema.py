@@ -77,7 +77,7 @@ def _names_file(given: str, *, files: bool) -> bool:
             return True
     except OSError:  # too long for a name
         return False
-    return len(given.split()) == 1 and "," not in given and (path.suffix == ".json" or len(path.parts) > 1)
+    return len(given.split()) == 1 and "," not in given and (path.suffix == ".json" or "/" in given)
 
 
 def _read(name: str, of: str) -> str:
