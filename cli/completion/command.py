@@ -10,8 +10,8 @@ import typer
 
 def completion(
     invocation: typer.Context,
-    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(help="The shell.")],
-    asked: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+    shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="bash|zsh|fish", help="The shell.")],
+    asked: Annotated[list[str] | None, typer.Argument(metavar="", hidden=True)] = None,
 ) -> None:
     """Print a shell's script for completion: commands, flags, models, sessions, skills.
 

@@ -155,19 +155,18 @@ _ASKED = [
 
 
 @pytest.mark.parametrize("broken", [False, True])
-def test_a_tab_makes_no_file_and_no_noise(home: Path, broken: bool) -> None:
+def test_a_tab_makes_no_file_and_no_noise(mine: Path, broken: bool) -> None:
+    (mine / "notes.md").write_text("hello")
+    assert ossia_here("docs", "add", str(mine / "notes.md")).returncode == 0
     if broken:
-        paths.config_file().parent.mkdir(parents=True)
         paths.config_file().write_text("effort = [")
         for path in (paths.sessions_file(), paths.library_file(), paths.data_dir() / "trust.json"):
-            path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(b"not a database")
-            path.chmod(0o600)
-    before = _files(home)
+    before = _files(mine)
     for line in _ASKED:
-        done = ossia("completion", "fish", "--", *shlex.split(line), cwd=home)
+        done = ossia("completion", "fish", "--", *shlex.split(line), cwd=mine)
         assert (done.returncode, done.stderr) == (0, b""), line
-    assert _files(home) == before
+    assert _files(mine) == before
 
 
 @pytest.fixture
