@@ -8,11 +8,11 @@
 | 3 | the model is missing or unusable |
 | 4 | out of memory or context |
 | 5 | the step limit was reached; an answer from the results so far was printed |
-| 6 | cut by `--max-tokens`, the context's end, `--timeout`, or a loop; the beginning was printed (not by a schema) |
+| 6 | cut by `--max-tokens`, the context, `--timeout`, or a loop; the start was printed (not with a schema or `-x`) |
 | 7 | the engine or the network failed in the middle of a turn |
 | 8 | with `--strict-approvals`: answered, but a call was refused since nobody could be asked; `tools call`: refused |
 | 9 | no answer came: the model ended its turn without one |
-| 10 | with `--schema`: the answer doesn't follow the schema (only without the guide); nothing was printed |
+| 10 | the answer doesn't follow `--schema` (only without the guide), or has no code for `-x`; nothing was printed |
 | 130 | interrupted, by Ctrl-C, SIGTERM or a closed terminal |
 | 141 | whoever read our output closed the pipe |
 """

@@ -54,8 +54,8 @@ NOT_RUN = {
 PROGRAMS = {"bash", "cd", "curl", "git", "pip", "pipx", "uv", "ray", "vllm"}
 """Programs of others in the pages: only the part of a line that is ours is run."""
 
-CODES = {"ossia undo": 1, "ossia trust --revoke .": 2, '*"count": -1*': 1, '*"noon"*': 1}
-"""Exit codes other than 0: there is nothing to undo, nothing was trusted, a call fails."""
+CODES = {"ossia run -x*": 10, "ossia undo": 1, "ossia trust --revoke .": 2, '*"count": -1*': 1, '*"noon"*': 1}
+"""Exit codes other than 0: there is nothing to undo, nothing was trusted, a call fails, "Yes." has no code."""
 
 ETUDE = ("48*17", "--schema", "set_lamp", "ossia batch")
 """Lines with these are answered by the built-in model, all others by a script."""

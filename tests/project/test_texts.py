@@ -68,6 +68,7 @@ def test_every_flag_of_run_and_of_the_chat_is_a_setting() -> None:
     helps = "".join(ossia_text(*args).stdout for args in (("--help",), ("run", "--help")))
     flags = {flag.replace("-", "_") for flag in re.findall(r"^  (?:-\w, )?--([a-z-]+)", helps, re.MULTILINE)}
     own = {"save", "continue", "resume", "schema", "skill", "control", "file", "truncate", "version", "help"}
+    own |= {"schema_multi", "extract", "xl", "xa", "output", "no_stream"}
     assert flags - own - {"no_guide"} | {"guide"} == set(Settings.__dataclass_fields__)
 
 

@@ -101,7 +101,7 @@ def system(talk: Chat, face: Face, argument: str) -> None:
 
 
 def schema(talk: Chat, face: Face, argument: str) -> None:
-    """`/schema [FILE|JSON|LINE|off]`: answers in JSON by a schema."""
+    """`/schema [FILE|LINE|off]`: answers in JSON by a schema."""
     if not argument:
         answer = talk.session.options.response_format
         if answer is None:
