@@ -189,6 +189,7 @@ class TestFile:
         script = write_script(tmp_path, f"<|channel|>final<|message|>{counted('word ', 2000)}<|return|>")
         done = subprocess.run(
             [OSSIA, "run", "hi", "--engine", script, "-o", "old.md", "--private"],
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # Python would leave half of a module's bytecode
             capture_output=True,
             check=False,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
