@@ -44,10 +44,10 @@ class OutputFile(io.StringIO):
                 self._stream = os.open(path, _APPEND)
                 return
             real = Path(os.path.realpath(path))
-            if found and not os.access(real, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
             self._file = Replacement(real)
             self._file.require_writable()
+            if found and not os.access(real, os.W_OK):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         except OSError as error:
             missing = isinstance(error, FileNotFoundError)
             why = "its folder doesn't exist: make it first" if missing else f"can't be written: {error.strerror}"

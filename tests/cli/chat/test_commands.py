@@ -286,7 +286,9 @@ def test_answers_by_a_schema(tmp_path: Path) -> None:
             assert any(row.strip() == '"name": {' for row in stage.rows)
             await send(stage, '/schema {"not": {}}')
             assert "/schema: this schema can't be used: the keyword 'not' can't be" in text_of(stage)
-            assert talk.session.options.response_format is not None
+            await send(stage, "/schema ok bool, age int")
+            asked = talk.session.options.response_format
+            assert asked and isinstance(asked.schema, dict) and asked.schema["required"] == ["ok", "age"]
             await send(stage, "/schema off")
             assert talk.session.options.response_format is None
             os.mkfifo(tmp_path / "fifo")
