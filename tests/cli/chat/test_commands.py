@@ -873,7 +873,7 @@ def test_the_context_and_the_times_are_drawn_on_a_narrow_screen(tmp_path: Path) 
         ) as stage:
             for number in range(9):
                 await stage.type(f"{number}\r")
-                await stage.until(lambda: stage.face.view.busy)
+                await stage.until(lambda: len(stage.talk.session.ends) > number)  # noqa: B023  # awaited in the loop
                 await stage.settle()
             await send(stage, "/context", "/stats")
             (line,) = [row for row in stage.rows if row.startswith("  ▕")]

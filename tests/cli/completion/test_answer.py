@@ -66,7 +66,7 @@ def offered(*words: str) -> list[str]:
     [
         ("mod", "none models"),
         ("mcp l", "none list login logout"),
-        ("'why is the sky blue?' --sch", "none --schema"),
+        ("'why is the sky blue?' --sch", "none --schema --schema-multi"),
         ("chat --prefill-ahead ''", "none auto on off"),
         ("run --effort ''", "none low medium high"),
         ("--effort=h", "none --effort=high"),

@@ -329,11 +329,15 @@ def test_lines_without_an_end_hold_up_nothing(tmp_path: Path) -> None:
 
 
 def test_the_users_functions_read_no_line_of_control(tmp_path: Path) -> None:
+    sent = tmp_path / "sent"  # the function waits for it: there is a line to read, and the run isn't over
     (tmp_path / "asks.py").write_text(
-        'def asks() -> str:\n    """Ask."""\n    import os\n    return f"read: {os.read(0, 99)}"\n'
+        'def asks() -> str:\n    """Ask."""\n    import os, pathlib, time\n'
+        f"    while not pathlib.Path({str(sent)!r}).exists():\n        time.sleep(0.01)\n"
+        '    return f"read: {os.read(0, 99)}"\n'
     )
     call = "<|channel|>commentary to=functions.asks <|constrain|>json<|message|>{}<|call|>"
     client = Client(tmp_path, call, FINAL, flags=("--tools", str(tmp_path / "asks.py")))
     client.until("begin")
     client.send("steer", text="secret")
+    sent.touch()
     assert client.end()["calls"][0]["output"] == "read: b''"
