@@ -50,12 +50,17 @@ def _candidates(command: Any, words: Sequence[str], word: str) -> tuple[More, li
     """The candidates that begin with `word`, whole and clean."""
     more: More = "none"
     found: Iterable[Candidate] = ()
-    rest = word
+    rest, asks = word, False
     with suppress(Exception):  # a command line that nobody could run, a file that can't be read
         context = _resolve_context(command, {}, "ossia", [*words])
+        asks = context.parent is None  # `ossia -t review` is `ossia run -t review`
         wanted, rest = _resolve_incomplete(context, [*words], word)
         if wanted is not context.command or context.parent or rest.startswith("-") or not words:
             more, found = values_of(context, wanted, rest)
     flag = word.removesuffix(rest)  # --effort=
     every = {flag + value: about for value, about in found if value.startswith(rest) and value.isprintable()}
-    return more, [(value, clean(one_line(about, HELP_CHARS))) for value, about in every.items()]
+    cleaned = {value: clean(one_line(about, HELP_CHARS)) for value, about in every.items()}
+    if asks and words[:1] != ["run"]:
+        of_run, others = _candidates(command, ["run", *words], word)
+        more, cleaned = of_run if more == "none" else more, dict(others) | cleaned
+    return more, [*cleaned.items()]
