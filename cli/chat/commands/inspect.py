@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 from ossia.agent.engine.base import Forced
 from ossia.agent.models.plan import memory_lines, on_gpu
-from ossia.cli.chart import bar, stacked
+from ossia.cli.chart import Bar, Chart, bar, stacked, svg
 from ossia.cli.chat.commands.common import Block, Choice, CommandError, loaded, must_be, no_argument, path_of
+from ossia.cli.chat.commands.sessions import to_file
 from ossia.cli.clean import one_line
+from ossia.cli.export.forms import write_text
 from ossia.cli.terminal.pictures import FORMATS
 from ossia.cli.words import FORCED, count, short, speed_of
 from ossia.tools.folder import NOTES_HEAD
@@ -79,11 +81,18 @@ def context(talk: Chat, face: Face, argument: str) -> None:
 
 
 def stats(talk: Chat, face: Face, argument: str) -> None:
-    """`/stats`: tokens, speeds and times, of the last turn and of all; where the time of the last ones went."""
-    no_argument(argument)
+    """`/stats [FILE.svg]`: tokens, speeds and times, of the last turn and of all; where the time of the last ones went.
+
+    FILE.svg: a picture of the times and speeds of the last turns.
+    """
     tally = talk.tally
-    if not tally.chat.turns:
+    if argument and not argument.lower().endswith(".svg"):
+        must_be("a file name that ends in .svg", argument)
+    if not tally.chat.turns or (argument and not tally.last):
         return face.note("nothing has been answered yet")
+    if argument:
+        path = path_of(argument)
+        return to_file(talk, face, path, lambda: _drawn(face, path, tally))
     block = Block(face, "Last turn" if talk.control is None else "This turn so far")
     _sums(block, tally.turn, tally.turn_s)
     if tally.chat.turns > 1:
@@ -93,6 +102,15 @@ def stats(talk: Chat, face: Face, argument: str) -> None:
     if talk.loaded:
         block.row(f"  the model was loaded in {talk.loaded.model.load_s:.1f} s", "dim")
     return block.show()
+
+
+def _drawn(face: Face, path: Path, tally: Tally) -> None:
+    """Draw the last turns into a file."""
+    turns = [(str(number), sums.tokens_per_s or 0, seconds) for number, (sums, seconds) in enumerate(tally.last, 1)]
+    times = Chart("Time of the last turns, oldest first", "s", tuple(Bar(name, s) for name, _, s in turns))
+    speeds = Chart("Their speed", "tok/s", tuple(Bar(name, speed) for name, speed, _ in turns))
+    write_text(str(path), svg([times, speeds]))
+    face.note(f"saved: {path.absolute()}")
 
 
 def raw(talk: Chat, face: Face, argument: str) -> None:

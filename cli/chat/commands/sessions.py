@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -193,17 +193,22 @@ def _form_by(path: Path) -> Form:
 def _write(talk: Chat, face: Face, path: Path, form: Form, *, thinking: bool) -> None:
     if not talk.session.entries:
         raise CommandError("nothing has been said yet")
+    to_file(talk, face, path, lambda: _write_now(talk, face, path, form, thinking=thinking))
+
+
+def to_file(talk: Chat, face: Face, path: Path, write: Callable[[], None]) -> None:
+    """Call `write`, after a question if the file exists. Raises CommandError if it can't be one."""
     if path.is_dir():
         raise CommandError(f"{path} is a folder: give it a file name")
     if not path.parent.is_dir():
         raise CommandError(f"folder {path.parent} doesn't exist")
     if not path.exists():
-        return _write_now(talk, face, path, form, thinking=thinking)
+        return write()
     if talk.control is not None:
         raise CommandError(f"{path} already exists: use another name, or try again after this turn")
     return talk.ask(
         Question(f"Overwrite {path}?", "it already exists", keys=(("y", "overwrite"), ("n", "keep it"))),
-        lambda key: _write_now(talk, face, path, form, thinking=thinking) if key == "y" else face.note("not saved"),
+        lambda key: write() if key == "y" else face.note("not saved"),
     )
 
 

@@ -270,7 +270,8 @@ GROUPS: Sequence[tuple[str, Sequence[Command]]] = (
         "Look inside",
         (
             Command("context", "", "how full the context is, part by part", inspect.context),
-            Command("stats", "", "tokens, speeds and times", inspect.stats, aliases=("status",)),
+            Command("stats", "[FILE.svg]", "tokens, speeds and times; as a picture", inspect.stats,
+                    aliases=("status",), arguments=lambda talk, prefix: None),
             Command("raw", "", "the last prompt and reply, as Harmony", inspect.raw),
             Command("help", "[COMMAND]", "this list, or more about one command", help_, aliases=("?", "h"),
                     arguments=lambda talk, prefix: [(one.name, one.help) for one in _ALL]),

@@ -845,6 +845,11 @@ def test_the_prompt_its_parts_and_its_cost_can_be_seen(tmp_path: Path) -> None:
             head = stage.rows.index("Where the time went, oldest turn first")
             assert re.fullmatch(r"  [░█▒·]+ +\d+\.\d s(  [\d,.]+ tok/s)?", stage.rows[head + 1])
             assert stage.rows[head + 2] == "  ░ reading █ writing ▒ tools · waiting"
+            picture = tmp_path / "stats.svg"
+            await send(stage, "/stats all", f"/stats {picture}")
+            assert "/stats: must be a file name that ends in .svg, not 'all'" in text_of(stage)
+            titles = "<title>Time of the last turns, oldest first, Their speed</title>"
+            assert picture.read_text().startswith("<svg ") and titles in picture.read_text()
             await send_until(stage, "/raw", "What the model wrote,")
             text = text_of(stage)
             assert "<|start|>user<|message|>hi<|end|><|start|>assistant What the model wrote" in text
