@@ -107,14 +107,14 @@ def _ends_of(file: BinaryIO, size: int, max_bytes: int) -> Content:
     file.seek(start)
     tail = universal(file.read(max_bytes - split + 3).decode(text.encoding, "replace"))
     if "\0" in tail:
-        raise Unattachable(f"it is a binary file, {size_text(size)}, and only text can be")
+        raise Unattachable(f"it is a binary file, {size_text(size)}, not text")
     return Content(universal(text.shown), tail, start - split, text.remark)
 
 
 def _decoded(data: bytes, *, whole: bool = True) -> Text:
     text = decode(data) if whole else decode_beginning(data)
     if text is None:
-        raise Unattachable(f"it is {describe(data)}, and only text can be (`ossia docs add` takes PDFs)")
+        raise Unattachable(f"it is {describe(data)}, not text (`ossia docs add` takes PDFs)")
     return text
 
 

@@ -239,7 +239,7 @@ def test_what_does_not_fit_shares_the_room(work: Path) -> None:
 def test_what_is_no_text_is_refused(work: Path, name: str, data: bytes, why: str) -> None:
     put(work, name, data)
     result = attached(f"@{name}", work)
-    told = f"@{name}: not attached: it is {why}, and only text can be (`ossia docs add` takes PDFs)"
+    told = f"@{name}: not attached: it is {why}, not text (`ossia docs add` takes PDFs)"
     assert (result.attachments, result.problems) == ((), (told,))
 
 

@@ -90,7 +90,7 @@ def test_what_cannot_be_read_is_one_line_before_anything_is_loaded(work: Path, n
     (work / "wide.txt").write_bytes("grün".encode("utf-16")[:-1])
     named = [word for name in names for word in ("-f", name)]
     done = ossia_here("run", "Why?", *named, "--engine", "script:nowhere.json", "--json", cwd=work)
-    line += ", and only text can be (`ossia docs add` takes PDFs)" * line.endswith("kB")
+    line += ", not text (`ossia docs add` takes PDFs)" * line.endswith("kB")
     assert (done.returncode, done.stderr.decode()) == (2, f"ossia: error: {line}\n")
     assert (line_of(done)["error"], line_of(done)["exit"]) == (line, 2)
 
