@@ -30,6 +30,8 @@ _BYTES_PER_TOKEN = 8
 class Attachment:
     """One attachment. `text` is for the model, with heading and fence; `shown` is one clean line for the screen.
 
+    `doubtful`: its encoding was guessed, or some of its bytes were invalid.
+
     Attachment("Attached file notes.md (3.1 kB):\n```\n…\n```", "@notes.md · 3.1 kB")
     """
 
@@ -37,6 +39,7 @@ class Attachment:
     shown: str
     taints: frozenset[Taint] = frozenset({"private"})
     cut: bool = False
+    doubtful: bool = False
 
     @property
     def size(self) -> int:
@@ -101,7 +104,7 @@ class TextSource:
     def within(self, max_bytes: int, cut: Cut) -> Attachment:
         text, size, is_cut = self.content.within(max_bytes, cut)
         text = block(f"{self.heading} ({size}):", text) if self.heading else text
-        return Attachment(text, f"{self.label} · {size}", self.taints, is_cut)
+        return Attachment(text, f"{self.label} · {size}", self.taints, is_cut, bool(self.content.remark))
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,8 +101,8 @@ def with_given(asked: Asked, settings: Settings, talk: Conversation, display: Di
 def with_attached(asked: Asked, settings: Settings, talk: Conversation, *, display: Display) -> UserText:
     """The message: the question, what was piped in, the sources of `-f`, then what the question mentions.
 
-    The worker reads and cuts them, so that Ctrl-C is answered meanwhile. There is a warning for each that is cut, and
-    for a mention that can't be attached. Raises ExitError for piped text that the context has no room for.
+    The worker reads and cuts them, so that Ctrl-C is answered meanwhile. There is a warning for each that is cut or
+    isn't UTF-8, and for a mention that can't be attached. Raises ExitError for piped text without room for it.
     """
     given = [one for one in asked.given if not isinstance(one, Mention)]
     piped, cut = asked.piped, asked.cut
@@ -119,7 +119,7 @@ def with_attached(asked: Asked, settings: Settings, talk: Conversation, *, displ
 
     attached = _waited(put_together, talk, display)
     for one in attached.attachments:
-        if one.cut:
+        if one.cut or one.doubtful:
             display.warn(one.shown)
         else:
             display.aside(f"  {one.shown}")

@@ -123,7 +123,10 @@ def test_a_link_elsewhere_is_refused_and_a_file_named_itself_is_read(work: Path,
 def test_a_name_begins_with_a_hyphen_and_an_encoding_is_said(work: Path) -> None:
     (work / "-x").write_bytes("grün\r\nrot\r\n".encode("utf-16"))
     (work / "old.txt").write_bytes("grün\n".encode("latin-1"))
-    text = sent(ossia_here("run", "Why?", "-f", "-x", "-f", "old.txt", *flags(work), cwd=work))
+    done = ossia_here("run", "Why?", "-f", "-x", "-f", "old.txt", *flags(work), cwd=work)
+    warning = "old.txt · 6 bytes, not UTF-8: read as windows-1252, by guess"
+    assert done.stderr.decode() == f"ossia: warning: {warning}\n"
+    text = sent(done)
     assert "Attached file -x (10 bytes):\n```\ngrün\nrot\n```" in text
     assert "old.txt (6 bytes, not UTF-8: read as windows-1252, by guess):\n```\ngrün\n```" in text
 
