@@ -82,14 +82,18 @@ def ossia_text(
 
 
 def start(
-    *arguments: str, stdin: int = subprocess.DEVNULL, env: Mapping[str, str] | None = None, started: bool = False
+    *arguments: str,
+    stdin: int = subprocess.DEVNULL,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    started: bool = False,
 ) -> subprocess.Popen[bytes]:
     """Start a command in a session of its own, so that a signal goes to it as a terminal would send it.
 
     `started`: as in `ossia`.
     """
     whole = {**os.environ, **(env or {})}
-    request = request_of([str(OSSIA), *arguments], whole, session=True)
+    request = request_of([str(OSSIA), *arguments], whole, cwd, session=True)
     if not started and stdin != subprocess.PIPE and can_fork(request, whole):
         process = cast("subprocess.Popen[bytes]", ForkedProcess(request, stdin))
     else:
@@ -99,6 +103,7 @@ def start(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=whole,
+            cwd=cwd,
             start_new_session=True,
         )
     STARTED.append(process)

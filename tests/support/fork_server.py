@@ -53,7 +53,8 @@ IMPORTED = (
     *("ossia.agent.engine.llama", "numpy.ctypeslib", "numpy.random", "ossia.cli.doctor.examine"),
     *("ossia.cli.eval.evaluation", "ossia.tools.sandbox._command_process", "ossia.tools.sandbox._kernel_launcher"),
     *("ossia.tools.toolchains.find", "ossia.tools.toolchains.summary"),
-    *("asyncio", "csv", "filelock", "idna", "jsonschema", "jupyter_client", "mcp", "psutil", "sqlite3"),
+    "ossia.agent.engine.remote.connect",
+    *("asyncio", "csv", "filelock", "httpcore2", "idna", "jsonschema", "jupyter_client", "mcp", "psutil", "sqlite3"),
     *("tiktoken", "tomllib", "typer", "uuid", "webencodings", "zmq"),
 )
 MADE = ("run", "tools", "docs", "models", "sessions", "config")

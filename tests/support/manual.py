@@ -19,7 +19,7 @@ _FENCE = re.compile(r"^(?P<indent> *)```(?P<info>[^\n`]*)\n(?P<text>.*?)^(?P=ind
 _SPAN = re.compile(r"(?<!`)`([^`]+)`(?!`)", re.DOTALL)
 _LINK = re.compile(r"\[(?:[^\[\]]|\[[^\]]*\])*\]\(([^)\s]+)\)")
 _COMMAND = re.compile(r"(?:[A-Z_]+=\S+ +)*(?:ossia|uv|uvx|pip|pipx|git|cd|ollama|vllm|ray)(?= |$)")
-SHELL = ("sh", "bash", "shell")
+SHELL = ("sh", "shell")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,12 @@ class Block:
     text: str
 
     def lines(self) -> list[Line]:
-        """The command lines in it, each with its output. Only a `console` block has output."""
+        """The command lines in it, each with its output. Only a `console` block has output.
+
+        A block with a name is a file, a `bash` block a script: tests.cli.oneshot.test_oneliners runs it whole.
+        """
+        if self.name or self.language == "bash":
+            return []
         if self.language == "console":
             parts = re.split(r"^\$ ", self.text, flags=re.MULTILINE)[1:]
             found = [next(_whole(part.splitlines())) for part in parts]
