@@ -87,7 +87,7 @@ def run_once(wanted: Wanted, flags: Mapping[str, object]) -> int:
         except (KeyboardInterrupt, Exception) as error:
             report = Report(model=str(flags.get("model") or ""))
             report.fail(error)
-            if (form := _json_form(flags)) and is_stdout(wanted.output):
+            if (form := _json_form(flags)) == "jsonl" or (form and is_stdout(wanted.output)):
                 Json(lines if form == "jsonl" else None).finish(report)
                 settle(report.code)
             raise

@@ -222,7 +222,8 @@ class Json:
 
     def finish(self, report: Report) -> None:
         if self._lines:
-            session_id = self._opened.stored_id if self._opened else None
+            opened = self._opened
+            session_id = opened.stored_id if opened and opened.session.entries else None
             self._lines.write(report.result(session_id=session_id, exit_code=int(report.code)))
         else:
             line = json_line(report.to_json(), in_file=self._file is not None)

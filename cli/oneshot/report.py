@@ -174,7 +174,8 @@ def show_last_line(report: Report, settings: Settings, display: Display, *, file
         lost = _NOT_WHOLE if half else _NO_CODE if plain and report.extract and report.end not in _WHOLE else ""
         if file and report.code not in WRITTEN:
             lost = f"; {file} isn't written"
-        display.note(f"ossia: {why}{lost}")
+        write = display.fault if report.code == ExitCode.CUT else display.note
+        write(f"ossia: {why}{lost}")
     elif report.end == "answered":
         speed = f" · {speed_of(tokens_per_s)}" if (tokens_per_s := report.sums.tokens_per_s) else ""
         display.aside(f"{report.model} · {report.sums.completion} tokens{speed}")

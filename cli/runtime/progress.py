@@ -201,6 +201,10 @@ class Display:
         """A notice of a call (`ToolResult.notices`), whatever else is shown: `--quiet` doesn't hide it."""
         self._write(f"ossia: warning: {notice}")
 
+    def fault(self, text: str) -> None:
+        """A line about what failed; `--quiet` doesn't hide it."""
+        self._write(text)
+
     def wait(self, future: Future[_R]) -> _R:
         """The future's result; the live line goes on. It waits in steps, since Windows can't interrupt a wait."""
         while not future.done():

@@ -93,6 +93,8 @@ def test_what_could_not_be_stored_has_no_id(tmp_path: Path) -> None:
     arguments = ("run", "go", "--jsonl", "--save", "--no-tools", "--engine", script)
     done = ossia(*arguments, env={"XDG_DATA_HOME": str(tmp_path / "file")})
     assert events_of(done.stdout, done.returncode)[-1]["session_id"] is None
+    done = ossia(*arguments[:-1], "script:nowhere.json")
+    assert events_of(done.stdout, 2)[-1]["session_id"] is None
 
 
 def test_the_loading_and_the_warnings_are_lines_too() -> None:
@@ -162,6 +164,7 @@ def test_wherever_it_was_asked_for(config: str, tmp_path: Path) -> None:
     [
         (("--jsonl", "--json"), "use one of --raw, --json and --jsonl"),
         (("--jsonl", "--raw"), "use one of --raw, --json and --jsonl"),
+        (("--jsonl", "-o", "answer.md"), "use -o or --jsonl, not both"),
         (("--control", "stdin"), "--control stdin needs --jsonl: the events say what is asked"),
         (("--jsonl", "--control", "tty"), "--control tty: expected stdin, as in: "),
     ],

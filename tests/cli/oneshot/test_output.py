@@ -36,6 +36,10 @@ FINAL = f"<|channel|>final<|message|>{ANSWER}<|return|>"
             "-x --max-tokens 12", 6, "",
             "the answer is cut: --max-tokens was reached; nothing is printed, since the code may be cut, too",
         ),
+        (
+            "-q --xa --max-tokens 12", 6, "",
+            "the answer is cut: --max-tokens was reached; nothing is printed, since the code may be cut, too",
+        ),
         ("-x --schema a", 2, "", "error: use -x or --schema, not both"),
         ("--xa --schema-multi a", 2, "", "error: use -x or --schema-multi, not both"),
         ("--xl py --raw", 2, "", "error: use -x or --raw, not both"),
