@@ -32,8 +32,9 @@ def ossia(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     started: bool = False,
+    stdout: int = subprocess.PIPE,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Run a command to its end. `stdin`: bytes to pipe in, or a descriptor.
+    """Run a command to its end. `stdin`: bytes to pipe in, or a descriptor; `stdout`: one for it, then it comes empty.
 
     It is forked from a process that has imported most of it (`fork_server`). `started`: it is started, as users do, for
     tests of what it imports and of what decides how Python starts.
@@ -41,12 +42,13 @@ def ossia(
     whole = {**os.environ, **(env or {})}
     request = request_of([str(OSSIA), *arguments], whole, cwd)
     if not started and can_fork(request, whole):
-        code, out, error = forked(request, stdin, TIMEOUT_S)
+        code, out, error = forked(request, stdin, TIMEOUT_S, stdout)
         return subprocess.CompletedProcess(arguments, code, out, error)
     piped = {"input": stdin} if isinstance(stdin, bytes) else {"stdin": stdin}
     return subprocess.run(
         [str(OSSIA), *arguments],
-        capture_output=True,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
         timeout=TIMEOUT_S,
         env=whole,
         cwd=cwd,

@@ -100,10 +100,12 @@ def request_of(
     return json.dumps([list(command), dict(env), str(cwd or Path.cwd()), terminal, session or terminal]).encode()
 
 
-def forked(request: bytes, stdin: bytes | int, timeout_s: float) -> tuple[int, bytes, bytes]:
+def forked(
+    request: bytes, stdin: bytes | int, timeout_s: float, stdout: int = subprocess.PIPE
+) -> tuple[int, bytes, bytes]:
     """Run a command to its end: its exit code (minus the number of the signal that ended it), stdout and stderr.
 
-    Raises TimeoutError, after the command was killed.
+    `stdout`: a descriptor for it, of which nothing comes back. Raises TimeoutError, after the command was killed.
     """
     ours, theirs = socket.socketpair()
     with contextlib.ExitStack() as ends, ours, ThreadPoolExecutor(3) as pool:
@@ -117,8 +119,13 @@ def forked(request: bytes, stdin: bytes | int, timeout_s: float) -> tuple[int, b
                 given.callback(os.close, their_stdin)
             else:
                 their_stdin = stdin
-            readers, outputs = [], []
-            for _ in range(2):
+            readers: list[io.BufferedReader | io.BytesIO] = []
+            outputs = []
+            for wanted in (stdout, subprocess.PIPE):
+                if wanted != subprocess.PIPE:
+                    readers.append(io.BytesIO())
+                    outputs.append(wanted)
+                    continue
                 reader, output = os.pipe()
                 readers.append(ends.enter_context(os.fdopen(reader, "rb")))
                 outputs.append(output)
