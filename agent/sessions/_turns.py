@@ -15,8 +15,10 @@ from ossia.agent.sessions.json import end_from_json
 
 _T = TypeVar("_T")
 _STRUCTURED = '%"structured":true%'  # as `_rows` writes it; within a text, JSON escapes the quotes
-# A fork begins with copies, which are older than the fork; they count once the session that they are from is removed.
-_IS_COPY = "entries.created < sessions.created AND EXISTS (SELECT 1 FROM sessions AS s WHERE s.id=sessions.parent)"
+# A fork begins with copies, which are older than the fork; they count once their turn is removed from its origin.
+_IS_COPY = """entries.created < sessions.created AND EXISTS (
+    SELECT 1 FROM sessions AS s JOIN entries AS e ON e.session=s.number WHERE s.id=sessions.parent
+    AND e.turn=entries.turn AND e.created=entries.created AND e.replaced IS NULL)"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ def last_turns(
     """The last turns, at most `limit` (None: all), the oldest first. `skipped` gets a line about an unreadable one."""
     found: list[StoredTurn] = []
     seen: set[tuple[int, int]] = set()
+    said: set[tuple[int, float]] = set()  # two forks may have copies of a turn that is gone
     for session, turn, session_id in _places(db, text, structured=structured):
         if len(found) == limit:
             break
@@ -56,7 +59,9 @@ def last_turns(
         except UNREADABLE as error:
             skipped(f"turn {turn + 1} of session {session_id} isn't whole ({type(error).__name__}): it is left out")
         else:
-            found += [read] if read and (read.structured or not structured) else []
+            if read and (read.structured or not structured) and (turn, read.created) not in said:
+                said.add((turn, read.created))
+                found.append(read)
     found.reverse()
     return sorted(found, key=lambda one: one.created)
 

@@ -105,6 +105,24 @@ def test_copies_of_a_fork_and_what_a_retry_replaced_are_left_out(store: SessionS
     assert _asked(store.last_turns(limit=None)) == ["One?", "Two, again?", "Three?"]
 
 
+def test_turns_that_only_forks_still_have_are_found_once(store: SessionStore) -> None:
+    """As /rewind leaves them."""
+    session = Session(Options())
+    origin = store.keep(session)
+    for question in ("One?", "Two?", "Three?"):
+        _say(session, question)
+    kept = store.fork(origin)
+    session.cut_back(2)
+    _say(session, "Other?")
+    again = store.fork(origin)
+    session.cut_back(1)
+    store.fork(kept)
+    found = store.last_turns(limit=None)
+    assert _asked(found) == ["One?", "Two?", "Three?", "Other?"]
+    assert [one.session for one in found] == [origin, again, kept, again]
+    assert _asked(store.last_turns(text="three")) == ["Three?"]
+
+
 @pytest.mark.parametrize(
     "change",
     [
