@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+_ASKED_BY_BASH = 3  # words: see `answer`
+
 
 def completion(
     invocation: typer.Context,
@@ -20,6 +22,10 @@ def completion(
     if asked is None:
         print(Path(__file__).with_name(f"ossia.{shell}").read_text(encoding="utf-8"), end="")
         return
+    from ossia.cli.commands import exit_error
     from ossia.cli.completion.answer import answer
+
+    if shell == "bash" and len(asked) != _ASKED_BY_BASH:
+        raise exit_error(f"prints the script of one shell: ossia completion {shell}")
 
     print(*answer(shell, asked, invocation.find_root().command), sep="\n")

@@ -6,6 +6,7 @@ function __ossia_complete
     set -l word (commandline -ct)
     string match -q '*/*' -- $words[1]; and set program (string replace -r '^~/' "$HOME/" -- $words[1])
     set -e words[1]
+    command -sq -- $program; or return # else fish itself prints that it is missing
     set -l found (command $program completion fish -- $words "$word" </dev/null 2>/dev/null)
     set -l more $found[1]
     set -e found[1]

@@ -204,6 +204,12 @@ def test_a_line_of_bash() -> None:
     assert read("ossia run a\\") == Line(["run"], "a", "", False)
 
 
+def test_one_shell_at_a_time() -> None:
+    done = ossia_here("completion", "bash", "zsh")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr == b"ossia: error: prints the script of one shell: ossia completion bash\n"
+
+
 def _parameters(one: Any, path: tuple[str, ...]) -> Iterator[str]:
     for param in one.params:
         yield from (" ".join([*path[-2:], param.name]), f"{path[0]} {param.name}" if path else "", param.name)

@@ -70,6 +70,9 @@ def test_what_is_completed_reaches_the_program(folder: Path, shell: str) -> None
             program = typed.split()[0]
             chat.until("".join(f"[{word}]" for word in (f"{number}>", program, *words)))
             chat.press("\x0c")
+        chat.press("nosuch/ossia -m tu\t\x01echo 'go'ne \r")  # of a virtual environment that was removed
+        chat.until("gone nosuch/ossia -m tu")
+        assert not any("command" in row or "Unknown" in row for row in chat.rows)
         for typed, shown in {"ossia -r ": HOSTILE[:30], "ossia run -t re": HOSTILE[:30]}.items():
             chat.press(f"{typed}\t\t")
             chat.until(shown)
