@@ -135,18 +135,19 @@ class ChatTurn:
         turn.done.add_done_callback(lambda _: chat.background.on_loop(lambda: self._over(turn)))
         chat.face.wake()
 
-    def keep_after(self, turn: int) -> None:
-        """Store the conversation as a fork before turns after this one are removed."""
+    def keep_after(self, turn: int) -> bool:
+        """Store the conversation as a fork before turns after this one are removed. False: that failed."""
         conversation = self._chat.conversation
         turns, store, session_id = len(conversation.session.ends), conversation.store, conversation.opened.session_id
         if turn + 1 == turns or store is None or session_id is None:
-            return
+            return True
         try:
             forked = store.fork(session_id)
         except AgentError as error:
             self._chat.face.note(f"the turns that are removed can't be kept: {error}", "yellow")
-        else:
-            self._chat.face.note(f"the conversation of {turns} turns is kept: /resume {forked} goes back to it")
+            return False
+        self._chat.face.note(f"the conversation of {turns} turns is kept: /resume {forked} goes back to it")
+        return True
 
     def _warn_of_control_names(self, text: str, where: str, loaded: Loaded) -> None:
         if warning := control_names(text, loaded.model, where):

@@ -34,10 +34,12 @@ def rewind(talk: Chat, face: Face, argument: str) -> None:
     asked, entries = question_of(talk, face, turn), talk.session.entries
     marks = {entry.mark for entry in entries if entry.turn >= turn and entry.mark}
 
-    def found(undone: Undone | None) -> None:
+    def found(looked: tuple[Undone | None, Sequence[Turn]]) -> None:
+        undone, kept = looked
         assert undone is not None
+        lost = _lost(entries, turn, kept)
         if not (undone.restored or undone.removed or talk.store is None):
-            return _go_back(talk, face, asked, undone)
+            return _go_back(talk, face, asked, undone, lost)
 
         def answered(key: str) -> None:
             talk.turn.unanswered = None
@@ -47,20 +49,22 @@ def rewind(talk: Chat, face: Face, argument: str) -> None:
                 return face.note(f"the conversation has changed: /rewind {argument} asks again", "yellow")
             if key == "c" or journal is None:
                 return _go_back(talk, face, asked, None)
-            return talk.before_next_turn(lambda: journal.rewind(marks, agreed=undone), restored, stops=False)
+            return talk.before_next_turn(
+                lambda: journal.rewind(marks, agreed=undone), lambda done: restored(done, lost), stops=False
+            )
 
         talk.turn.unanswered = face.withdraw
-        return talk.ask(_question(talk, turn, undone), answered)
+        return talk.ask(_question(talk, turn, undone, lost), answered)
 
-    def restored(undone: Undone | None) -> None:
+    def restored(undone: Undone | None, lost: str) -> None:
         if undone is None:
             changed = "files or undo's copies changed meanwhile"
             return face.note(f"{changed}: nothing was done, /rewind {argument} asks again", "yellow")
-        return _go_back(talk, face, asked, undone)
+        return _go_back(talk, face, asked, undone, lost)
 
     if journal is None or not marks:
-        return found(Undone(""))
-    return talk.before_next_turn(lambda: journal.rewind(marks), found)
+        return found((Undone(""), ()))
+    return talk.before_next_turn(lambda: (journal.rewind(marks), journal.turns()), found)
 
 
 def _show_turns(talk: Chat, face: Face, kept: Sequence[Turn]) -> None:
@@ -89,11 +93,20 @@ def _facts(entries: Sequence[Entry], turn: int, kept: Sequence[Turn]) -> tuple[s
     return "" if said_at is None else moment(said_at), files
 
 
-def _question(talk: Chat, turn: int, undone: Undone) -> Question:
+def _lost(entries: Sequence[Entry], turn: int, kept: Sequence[Turn]) -> str:
+    """A line about this turn and later ones if they changed files that undo doesn't have; else ""."""
+    marks = {one.mark for one in kept}
+    found = {entry.turn for entry in entries if entry.mark in marks}
+    lost = {entry.turn for entry in entries if entry.turn >= turn and diff_in(entry.state)} - found
+    return f"{_NO_UNDO}  files of {count(len(lost), 'turn')}  (undone, too old, or not of this folder)" if lost else ""
+
+
+def _question(talk: Chat, turn: int, undone: Undone, lost: str) -> Question:
     """The question about all that would change."""
     rows = [f"restore  {seen_line(path)}" for path in undone.restored]
     rows += [f"remove   {seen_line(path)}" for path in undone.removed]
     rows += [f"leave    {seen_line(one.path)}  ({seen_line(one.reason)})" for one in undone.skipped]
+    rows += [lost] if lost else []
     gone = count(len(talk.session.ends) - turn, "turn")
     reason = f"a fork keeps {gone}" if talk.store else f"this chat isn't stored: {gone} can't be brought back"
     keys: tuple[tuple[str, str], ...] = (("y", "go back"), ("n", "cancel"))
@@ -103,15 +116,19 @@ def _question(talk: Chat, turn: int, undone: Undone) -> Question:
     return Question(title, reason, detail, keys=keys, careful=talk.store is None)
 
 
-def _go_back(talk: Chat, face: Face, asked: Entry, undone: Undone | None) -> None:
+def _go_back(talk: Chat, face: Face, asked: Entry, undone: Undone | None, lost: str = "") -> None:
     """Cut the conversation; its question is in the input again. `undone` None: the files stay as they are."""
     tools = talk.conversation.tools
     python = tools.python.spec.name if tools and tools.python else None
-    talk.turn.keep_after(asked.turn - 1)
+    if not talk.turn.keep_after(asked.turn - 1):
+        face.note(f"the conversation stays{', the files went back' if undone and undone != Undone('') else ''}")
+        return
     taken = talk.go_back(asked.turn)
     block = Block(face, f"Back before turn {asked.turn + 1}{'' if undone else ', with the files as they are'}")
     if undone:
         undone_rows(block, undone)
+    if lost:
+        block.item(f"  {lost}", "yellow")
     if python and any(entry.message.name == python for entry in taken):
         if undone:
             talk.conversation.forget_variables()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import sqlite3
 import sys
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +132,37 @@ def test_the_conversation_and_its_files_go_back(tmp_path: Path, work: Path) -> N
             assert [item.text for item in stage.talk.transcript.items if item.kind == "user"] == []
             await stage.say("")
             assert stage.said == ["First"]
+
+    chatting(case)
+
+
+def test_turns_that_undo_doesnt_have_are_named(tmp_path: Path, work: Path) -> None:
+    lost = "no undo  files of 1 turn  (undone, too old, or not of this folder)"
+
+    async def case() -> None:
+        async with Stage(work, three_turns(tmp_path)) as stage:
+            await stage.say("First", "Second", "Third")
+            Journal(paths.data_dir(), work).undo()
+            await stage.shows("/rewind 1", "Go back to before turn 1?")
+            assert {"restore  a.md", lost} <= set(stage.rows)
+            await stage.press("y")
+            await stage.until(lambda: stage.said == [])
+            assert f"  {lost}" in stage.rows
+
+    chatting(case)
+
+
+def test_what_cant_be_kept_isnt_removed(tmp_path: Path, work: Path) -> None:
+    async def case() -> None:
+        async with Stage(work, three_turns(tmp_path)) as stage:
+            await stage.say("First", "Second", "Third")
+            await stage.shows("/rewind 1", "Go back to before turn 1?")
+            with closing(sqlite3.connect(paths.sessions_file(), isolation_level=None)) as db:
+                db.execute("DROP TABLE turns")
+            await stage.press("y")
+            await stage.until(lambda: "the conversation stays, the files went back" in stage.rows)
+            assert stage.said == ["First", "Second", "Third"] and (work / "a.md").read_text() == "0\n"
+            assert any("the turns that are removed can't be kept" in row for row in stage.rows)
 
     chatting(case)
 
