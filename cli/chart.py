@@ -63,16 +63,18 @@ def rows(chart: Chart, width: int, *, ascii: bool = False) -> list[str]:
 
     chain  ████████▓▓▓▓▓▓▓░░░░   70.0 %  7 of 10
     """
+    from rich.cells import cell_len, set_cell_size
+
     signs = _SIGNS[ascii]
     labels = [_label(one, width // 3) for one in chart.bars]
     figures = [_figure(chart, one.value) for one in chart.bars]
-    left, right = max(map(len, labels), default=0), max(map(len, figures), default=0)
+    left, right = max(map(cell_len, labels), default=0), max(map(len, figures), default=0)
     cells = max(_LEAST_CELLS, min(_MOST_CELLS, width - left - right - 4))
     found = [fitted(_text(chart.title), width)]
     for one, label, figure in zip(chart.bars, labels, figures, strict=True):
-        line = f"{label:<{left}}  {_cells(chart, one, cells, signs)}  {figure:>{right}}"
+        line = f"{set_cell_size(label, left)}  {_cells(chart, one, cells, signs)}  {figure:>{right}}"
         noted = f"{line}  {_text(one.note)}" if one.note else line
-        found.append(noted if len(noted) <= width else fitted(line, width))
+        found.append(noted if cell_len(noted) <= width else fitted(line, width))
     return [*found, fitted(f"{'':<{left}}  {signs[1:3]} {chart.interval}", width)] if chart.interval else found
 
 

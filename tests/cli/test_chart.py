@@ -79,3 +79,8 @@ def test_a_picture_loads_nothing_and_has_two_grounds() -> None:
     assert [element.text for element in picture.iterfind("{*}text")][-5:] == [
         *("solved (lines: 95 % interval)", "chain", "70.0 % · 7 of 10", "repo", "0.0 %")
     ]
+
+
+def test_wide_characters_leave_the_bars_below_each_other() -> None:
+    wide, narrow = rows(Chart("t", "s", (Bar("字字", 4.0), Bar("abcd", 4.0))), 40)[1:]
+    assert wide.replace("字字", "abcd") == narrow
