@@ -109,7 +109,7 @@ app.add_typer(skills.app, name="skills")
 app.add_typer(mcp.app, name="mcp")
 app.add_typer(python.app, name="python")
 app.add_typer(harmony.app, name="harmony")
-app.command()(completion)
+app.command(context_settings={"allow_extra_args": True})(completion)  # the line that a script asks about
 app.command("help")(help_)
 
 command = commands.command_of(app)

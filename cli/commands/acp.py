@@ -9,7 +9,7 @@ from ossia.cli.settings.table import with_flags
 
 @with_flags("acp")
 def acp(given: dict[str, object], invocation: typer.Context) -> None:
-    """Serve an editor by the Agent Client Protocol, over stdin and stdout: docs/editors.md."""
+    """Serve an editor (Agent Client Protocol). docs/editors.md."""
     match invocation.args:
         case []:
             from ossia.cli.acp.server import serve

@@ -11,7 +11,7 @@ from ossia.cli.exits import ExitCode
 
 
 def doctor(json: Json = False) -> None:
-    """Check this machine: what works, what doesn't, and how to fix it.
+    """Check what works on this machine, and how to mend the rest.
 
     Looks at llama.cpp and the devices it leaves unused, models, confinement, terminal, stored sessions, disk, caches,
     network settings and the config. Changes nothing and sends nothing over the network. Exits with 1 if something that

@@ -25,9 +25,10 @@ def logs(
     data: Annotated[bool, typer.Option("--data", help="Print the answers by a schema, a line of JSON each.")] = False,
     json: Json = False,
 ) -> None:
-    """Print the last questions and answers of stored sessions, the oldest first.
+    """Print the last questions and answers.
 
-    Chats are stored; `ossia run` stores with --save, or always with store = "always" in the config file.
+    They are those of stored sessions, the oldest first. Chats are stored; `ossia run` stores with --save, or always
+    with store = "always" in the config file.
     """
     from ossia.cli.commands.sessions import opened_sessions
     from ossia.cli.words import json_line

@@ -28,7 +28,7 @@ _MAX_URL_CHARS = 8_000
 
 _OF_FOLDERS = "servers of a folder you trust count only in that folder"
 
-app = group("Configure MCP servers: programs and addresses that offer tools.")
+app = group("Configure MCP servers, which offer tools.")
 
 
 @app.command()

@@ -36,7 +36,7 @@ _NETWORK = (
 )
 """The parts of a network in words, by our names of the numbers; the first number of each is needed."""
 
-app = group("Find, inspect, download or remove models: list, show, plan, pull, rm, default, path.")
+app = group("Find, get or remove models: list, show, plan, pull, rm.")
 
 
 def _named(model: str | None) -> str | None:

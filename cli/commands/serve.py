@@ -22,9 +22,7 @@ def serve(
         str | None,
         typer.Option(metavar="T", help="Require this token of clients; OSSIA_SERVE_TOKEN hides it from other users."),
     ] = None,
-    parallel: Annotated[
-        int, typer.Option(metavar="N", min=1, max=64, help="Answer N requests at the same time.")
-    ] = 1,
+    parallel: Annotated[int, typer.Option(metavar="N", min=1, max=64, help="Answer N requests at the same time.")] = 1,
     idle: Annotated[
         str, typer.Option(metavar="TIME", help="Unload the model when unused for this long, e.g. 90s or 2h; 0: never.")
     ] = "15m",
@@ -36,7 +34,7 @@ def serve(
         typer.Option("--print", metavar="CLIENT", help="Print a client's settings: codex, openai, llm or curl."),
     ] = None,
 ) -> None:
-    """Serve the Responses and Chat Completions APIs over HTTP, for other programs."""
+    """Serve OpenAI's two APIs over HTTP, for other programs."""
     from ossia.cli.serve.serving import Served
     from ossia.cli.serve.serving import serve as run
 

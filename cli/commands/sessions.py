@@ -23,7 +23,7 @@ VERSION = 1
 """The version of what `--json` prints."""
 
 app = group(
-    """Manage stored conversations: list, show, search, export, import, fork, rm.
+    """Manage stored conversations: list, show, search, export.
 
     A chat stores its session as it goes, unless it is --private; `ossia run` stores one with --save. To continue one:
     ossia --continue, ossia --resume ID.

@@ -36,7 +36,9 @@ It is about $ARGUMENTS.
 """
 
 app = group(
-    """List, show, make and edit skills: instructions for kinds of tasks, in folders with a SKILL.md.
+    """List, show, make or edit skills.
+
+    A skill has instructions for a kind of task, in a folder with a SKILL.md.
 
     Yours lie in ~/.agents/skills; those of a folder that you trust in its .agents/skills and
     .claude/skills (`--workspace DIR`).
@@ -44,7 +46,7 @@ app = group(
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="As `list` prints it.")]
-Workspace = Annotated[str | None, option("workspace")]
+Workspace = Annotated[str | None, option("workspace", help_="A folder with skills of its own.")]
 Trust = Annotated[bool | None, option("trust")]
 
 

@@ -13,13 +13,13 @@ _ASKED_BY_BASH = 3  # words: see `answer`
 def completion(
     invocation: typer.Context,
     shell: Annotated[Literal["bash", "zsh", "fish"], typer.Argument(metavar="bash|zsh|fish", help="The shell.")],
-    asked: Annotated[list[str] | None, typer.Argument(metavar="", hidden=True)] = None,
 ) -> None:
-    """Print a shell's script for completion: commands, flags, models, sessions, skills.
+    """Print the script with which a shell completes ossia.
 
     bash: source <(ossia completion bash). zsh: the same, after compinit. fish: ossia completion fish | source.
     """
-    if asked is None:
+    asked = invocation.args  # where a script asks: `ossia completion fish -- ossia run --sch`
+    if not asked:
         print(Path(__file__).with_name(f"ossia.{shell}").read_text(encoding="utf-8"), end="")
         return
     from ossia.cli.commands import exit_error

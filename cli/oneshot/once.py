@@ -107,7 +107,7 @@ def _json_form(flags: Mapping[str, object]) -> Literal["json", "jsonl"] | None:
 def _prepared(wanted: Wanted, flags: Mapping[str, object], lines: Lines) -> tuple[Run, Asked]:
     """The run, and its question. Refuses all it can before the model is loaded."""
     resolved, folder = resolve_with_folder(flags)
-    skill = skill_named(wanted.skill, skills_of(folder)) if wanted.skill is not None else None
+    skill = skill_named(wanted.skill, skills_of(folder), folder=folder) if wanted.skill is not None else None
     has_schema = wanted.schema_of_answer is not None
     resolved, by_skill = with_options(resolved, skill, schema=has_schema) if skill else (resolved, "")
     settings = resolved.settings

@@ -17,7 +17,7 @@ from ossia.cli.settings.config import BY_SKILL, Resolved, checked
 from ossia.cli.words import count
 from ossia.tools.calls.names import BUILT_IN
 from ossia.tools.folder import Folder
-from ossia.tools.skills import Skill, Skills, find_skills
+from ossia.tools.skills import FILE, OF_WORKSPACE, Skill, Skills, find_skills, is_name
 
 _SHOWN = 8
 _OPTIONS = ("effort", "model", "tools", "schema")
@@ -30,7 +30,7 @@ def skills_of(folder: Folder | None) -> Skills:
     return find_skills(paths.host().home, folder.brought if folder else None)
 
 
-def skill_named(name: str, skills: Skills, *, of: str = "--skill") -> Skill:
+def skill_named(name: str, skills: Skills, *, of: str = "--skill", folder: Folder | None = None) -> Skill:
     """The skill of this name. Raises ExitError with the nearest name, or the reason why it isn't used; `of` begins it.
 
     `--skill` takes only what the user may call.
@@ -41,11 +41,18 @@ def skill_named(name: str, skills: Skills, *, of: str = "--skill") -> Skill:
         return skill
     if why := next((line for line in skills.skipped if f"/{name}/" in line), ""):
         raise ExitError(f"{of}: {why}")
+    if folder and not folder.workspace.trusted and _has(folder.workspace.root, name):
+        raise ExitError(f"{of} {name}: the skills of {folder.workspace.root} aren't read until you trust it: "
+                        "`ossia trust DIR`, or --trust for this run")  # fmt: skip
     known = [skill.name for skill in skills if skill.for_user or of != "--skill"]
     near = "".join(f": did you mean {one}?" for one in get_close_matches(name, known, n=1))
     names = f"{', '.join(known[:_SHOWN])}{', …' if len(known) > _SHOWN else ''}"
-    names = names or "none here; --workspace DIR reads a project's"
+    names = f"there are {names}" if names else "none here; --workspace DIR reads a project's"
     raise ExitError(f"{of}: there is no skill {one_line(name, 80)!r}{near} ({names}; `ossia skills list`)")
+
+
+def _has(root: Path, name: str) -> bool:
+    return is_name(name) and any((root / folder / name / FILE).exists() for folder in OF_WORKSPACE)
 
 
 def with_options(resolved: Resolved, skill: Skill, *, schema: bool) -> tuple[Resolved, str]:

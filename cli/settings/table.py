@@ -234,14 +234,14 @@ _ACP_KEYS = [key for key in _BATCH_KEYS if key not in _NOT_ACP]
 _CHAT_KEYS = [*_RUN_KEYS, *(key for key in SETTINGS if key not in _RUN_KEYS)]
 
 
-def option(key: str, of: Listing = "run") -> Any:
-    """The flag of a setting, for typer: `proxy: Annotated[str | None, option("proxy")] = None`."""
+def option(key: str, of: Listing = "run", *, help_: str = "") -> Any:
+    """The flag of a setting, for typer: `Annotated[str | None, option("proxy")]`. `help_`: instead of its own help."""
     one = SETTINGS[key]
     flag = one.flag
     return typer.Option(
         *filter(None, (flag.short, one.long_flag)),
         metavar=flag.metavar,
-        help=flag.tools if of == "tools" and flag.tools else flag.help,
+        help=help_ or (flag.tools if of == "tools" and flag.tools else flag.help),
         hidden=(of if of in ("chat", "tools") else "run") not in flag.listed,
         callback=(lambda given: False if given else None) if flag.off else None,
     )

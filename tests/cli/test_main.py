@@ -75,7 +75,7 @@ def test_a_misspelt_command_is_no_question(word: str, told: str) -> None:
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("help run", "run --help"), ("help models pull", "models pull --help"),
+    [("help undo", "undo --help"), ("help models pull", "models pull --help"),
      ("version", "--version"), ("chat --help", "--help"), ("--model etude chat --version", "--version"),
      ("chat config path", "config path")],
 )  # fmt: skip

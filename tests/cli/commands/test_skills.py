@@ -54,7 +54,7 @@ def test_list_and_show(own: Path, tmp_path: Path) -> None:
 def test_an_unknown_one_is_one_line_that_names_the_nearest(own: Path) -> None:
     show, run = ossia_here("skills", "show", "revew"), ossia_here("run", "--skill", "revew", "hi")
     for done, of, names in ((show, "skills show", "quiet, review"), (run, "--skill", "review")):
-        why = f"there is no skill 'revew': did you mean review? ({names}; `ossia skills list`)"
+        why = f"there is no skill 'revew': did you mean review? (there are {names}; `ossia skills list`)"
         assert (done.returncode, done.stdout, done.stderr.decode()) == (2, b"", f"ossia: error: {of}: {why}\n")
     for name, said in (("quiet", b"only the model uses it"), ("broken", b"must begin with front matter")):
         done = ossia_here("run", "--skill", name, "hi")
@@ -241,6 +241,8 @@ def test_the_model_reads_those_of_both_folders(own: Path, tmp_path: Path) -> Non
     assert all("leads out" in result and "version" not in result for result in results[2:4])
     assert done.stderr.count(b"skill not used") == 1
     assert b"the folder work isn't trusted: its skills are not used" in ossia("run", "hi", *flags).stderr
+    done = ossia("run", "-t", "release", "hi", *flags)
+    assert done.returncode == 2 and b"aren't read until you trust it: `ossia trust DIR`, or --trust" in done.stderr
     assert ossia("trust", str(work), "--yes").returncode == 0
     assert b"trusted" not in ossia("run", "hi", *flags).stderr
     theirs.write_text(theirs.read_text().replace("make", "evil"))
