@@ -13,7 +13,9 @@ def test_it_lists_each_page_with_a_line() -> None:
     lines = ossia_here("help").stdout.decode().splitlines()
     assert len(lines) == len(pages()) + 2
     assert set(pages()) == {page.stem for page in (ROOT / "docs").glob("*.md")} - {"README"}
-    assert [line.split("  ", 1)[1].strip() for line in lines if line.startswith("scripts ")] == ["Scripts: ossia run"]
+    assert [line.split("  ", 1)[1].strip() for line in lines if line.startswith("scripts ")] == [
+        "Scripts: one-liners with ossia run"
+    ]
 
 
 def test_a_page_goes_into_a_pipe_as_it_was_written() -> None:
