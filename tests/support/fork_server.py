@@ -68,7 +68,7 @@ _LONGEST = 100_000
 
 
 @cache
-def _server() -> socket.socket:
+def server() -> socket.socket:
     """Our end of the channel to the server, which ends when that is closed."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
@@ -130,7 +130,7 @@ def forked(
                 readers.append(ends.enter_context(os.fdopen(reader, "rb")))
                 outputs.append(output)
                 given.callback(os.close, output)
-            socket.send_fds(_server(), [request], [their_stdin, *outputs, theirs.fileno()])
+            socket.send_fds(server(), [request], [their_stdin, *outputs, theirs.fileno()])
         pid = _received(ours)
         ours.settimeout(timeout_s)
         reads = [pool.submit(reader.read) for reader in readers]
@@ -161,7 +161,7 @@ class ForkedProcess:
                 given.callback(os.close, output)
             self.stdin = None
             self.stdout, self.stderr = (os.fdopen(reader, "rb") for reader in readers)
-            socket.send_fds(_server(), [request], [stdin, *outputs, report.fileno()])
+            socket.send_fds(server(), [request], [stdin, *outputs, report.fileno()])
         self.pid = _received(self._report)
 
     def __enter__(self) -> ForkedProcess:
@@ -231,7 +231,7 @@ class ForkedInTerminal:
         termios.tcsetwinsize(theirs, (rows, columns))
         self._report, report = socket.socketpair()
         with report:
-            socket.send_fds(_server(), [request], [theirs, theirs, theirs, report.fileno()])
+            socket.send_fds(server(), [request], [theirs, theirs, theirs, report.fileno()])
         os.close(theirs)
         self.pid = _received(self._report)
 

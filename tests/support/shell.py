@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.command import OSSIA
-from tests.support.fork_server import _server, can_fork
+from tests.support.fork_server import can_fork, server
 from tests.support.started import STARTED
 
 TIMEOUT_S = 60
@@ -42,7 +42,7 @@ def put_ossia(folder: Path) -> None:
     if not can_fork(b"", os.environ):
         own.symlink_to(OSSIA)
         return
-    own.write_text(_CLIENT.format(python=sys.executable, server=_server().fileno(), ossia=OSSIA))
+    own.write_text(_CLIENT.format(python=sys.executable, server=server().fileno(), ossia=OSSIA))
     own.chmod(0o755)
 
 
@@ -67,7 +67,7 @@ def start_shell(
         stdout=stdout,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        pass_fds=[_server().fileno()] if can_fork(b"", os.environ) else [],
+        pass_fds=[server().fileno()] if can_fork(b"", os.environ) else [],
     )
     STARTED.append(process)
     return process
